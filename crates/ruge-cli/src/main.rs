@@ -1,0 +1,2 @@
+//! The binary `ruge`.
+fn main() {}
