@@ -1,1 +1,30 @@
-//! Knowledge graphs.
+//! Knowledge graphs: triples, names, indexes, data sets, and every file format they come in.
+//!
+//! This crate knows nothing of rules or vectors. It turns files into an immutable [`Graph`] over dense ids and answers
+//! the questions that mining, grounding, training and ranking ask of it.
+//!
+//! ```
+//! use ruge_kg::{Dataset, Names};
+//!
+//! let mut names = Names::default();
+//! let train = vec![names.triple("Paris", "capital_of", "France"), names.triple("France", "borders", "Spain")];
+//! let data = Dataset::new(names, train, vec![], vec![]);
+//! assert_eq!(data.graph().len(), 2);
+//! assert_eq!(data.show(data.train()[0]), ["Paris", "capital_of", "France"]);
+//! ```
+
+pub mod dataset;
+pub mod demo;
+pub mod error;
+pub mod graph;
+pub mod io;
+pub mod random;
+pub mod triple;
+pub mod vocabulary;
+
+pub use dataset::{Dataset, LoadReport};
+pub use error::{KgError, Problem, Reason};
+pub use graph::{Adjacency, Edge, Filter, Graph, Pair};
+pub use io::{Columns, Format, Header, ReadOptions};
+pub use triple::{EntityId, Id, Label, RelationId, Triple};
+pub use vocabulary::{Names, Vocabulary};

@@ -1,0 +1,273 @@
+//! A data set: names, a training graph with its indexes, and two held-out parts.
+//!
+//! Only `train` is ever learnt from; `valid` and `test` are lists. Repeated triples of a split are dropped and counted.
+//! A name that only valid or test know gets an id all the same: such triples are part of the evaluation, and
+//! [`stats`](crate::stats) says how many there are.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use crate::error::KgError;
+use crate::graph::{Filter, Graph};
+use crate::io::folder::{Layout, SPLITS};
+use crate::io::{self, FileContents, FileReport, LineMap, ReadOptions, split};
+use crate::triple::Triple;
+use crate::vocabulary::Names;
+
+/// Train, valid and test over one vocabulary.
+#[derive(Debug)]
+pub struct Dataset {
+    names: Names,
+    graph: Graph,
+    train: Vec<Triple>,
+    valid: Vec<Triple>,
+    test: Vec<Triple>,
+    filter: OnceLock<Filter>,
+}
+
+impl Dataset {
+    /// Assembles a data set; repetitions within a split are dropped, the first one stays.
+    pub fn new(names: Names, train: Vec<Triple>, valid: Vec<Triple>, test: Vec<Triple>) -> Self {
+        Self::assemble(names, [train, valid, test]).0
+    }
+
+    /// The same, with the positions of what was dropped.
+    fn assemble(mut names: Names, splits: [Vec<Triple>; 3]) -> (Self, [Vec<usize>; 3]) {
+        names.entities.shrink();
+        names.relations.shrink();
+        let (entities, relations) = (names.entities.len(), names.relations.len());
+        let [mut train, mut valid, mut test] = splits;
+        let graph = Graph::new(entities, relations, &train);
+        // The graph has counted already: most training files repeat nothing and need no second look.
+        let in_train = if graph.len() == train.len() { Vec::new() } else { remove_repeated(&mut train) };
+        let in_valid = remove_repeated(&mut valid);
+        let in_test = remove_repeated(&mut test);
+        (Self { names, graph, train, valid, test, filter: OnceLock::new() }, [in_train, in_valid, in_test])
+    }
+
+    /// Reads whatever `data` names: `demo`, a folder, or a single file, which is split.
+    pub fn load(data: &Path, options: &ReadOptions) -> Result<(Self, LoadReport), KgError> {
+        let layout = Layout::find(data)?;
+        let mut names = Names::default();
+        let mut held_out_now = false;
+        let contents: [Option<FileContents>; 3] = match &layout {
+            Layout::Demo => {
+                let text = crate::demo::WORLD.as_bytes();
+                held_out_now = true;
+                [Some(io::read_bytes(Path::new("demo"), text, &mut names, options)?), None, None]
+            }
+            Layout::Single(path) => {
+                held_out_now = true;
+                [Some(io::read_file(path, &mut names, options)?), None, None]
+            }
+            Layout::Splits(paths) => {
+                let mut contents = [None, None, None];
+                for (split, path) in paths.iter().enumerate() {
+                    if let Some(path) = path {
+                        contents[split] = Some(io::read_file(path, &mut names, options)?);
+                    }
+                }
+                contents
+            }
+            Layout::OpenKe(folder) => io::openke(folder, &mut names, options)?,
+            Layout::LibKge(folder) => io::libkge(folder, &mut names, options)?,
+        };
+        if let [Some(train), ..] = &contents
+            && train.triples.is_empty()
+        {
+            return Err(KgError::Empty { path: train.report.path.clone() });
+        }
+        let mut files = Vec::new();
+        let mut maps: [Option<(PathBuf, LineMap)>; 3] = [None, None, None];
+        let mut splits: [Vec<Triple>; 3] = Default::default();
+        for (split, contents) in contents.into_iter().enumerate() {
+            if let Some(contents) = contents {
+                maps[split] = Some((contents.report.path.clone(), contents.lines));
+                splits[split] = contents.triples;
+                files.push(contents.report);
+            }
+        }
+        let read = [0, 1, 2].map(|split| splits[split].len());
+        let mut repeated: [Vec<usize>; 3] = Default::default();
+        if held_out_now {
+            // Repetitions must go before the split, or one copy would be learnt and the other asked for.
+            repeated[0] = remove_repeated(&mut splits[0]);
+            let held_out = match layout {
+                Layout::Demo => crate::demo::HELD_OUT,
+                _ => options.held_out,
+            };
+            let seed = if layout == Layout::Demo { crate::demo::SEED } else { options.seed };
+            let parts = split::split(names.entities.len(), names.relations.len(), &splits[0], held_out, seed);
+            splits = [parts.train, parts.valid, parts.test];
+        }
+        let (dataset, dropped) = Self::assemble(names, splits);
+        for (split, dropped) in dropped.into_iter().enumerate() {
+            repeated[split].extend(dropped);
+        }
+        let duplicates = [0, 1, 2].map(|split| Duplicates {
+            count: repeated[split].len(),
+            first: maps[split].as_ref().map_or_else(Vec::new, |(path, lines)| {
+                repeated[split].iter().take(5).map(|&index| (path.clone(), lines.line(index))).collect()
+            }),
+        });
+        Ok((dataset, LoadReport { layout: layout.name(), files, read, duplicates, split_here: held_out_now }))
+    }
+
+    /// Entity and relation names.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Number of entities of all splits.
+    pub fn entity_count(&self) -> usize {
+        self.names.entities.len()
+    }
+
+    /// Number of relations of all splits.
+    pub fn relation_count(&self) -> usize {
+        self.names.relations.len()
+    }
+
+    /// The training graph, indexed.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The training triples in file order, each once.
+    pub fn train(&self) -> &[Triple] {
+        &self.train
+    }
+
+    /// The validation triples in file order, each once.
+    pub fn valid(&self) -> &[Triple] {
+        &self.valid
+    }
+
+    /// The test triples in file order, each once.
+    pub fn test(&self) -> &[Triple] {
+        &self.test
+    }
+
+    /// A split by its name.
+    pub fn split(&self, name: &str) -> Option<&[Triple]> {
+        match name {
+            "train" => Some(&self.train),
+            "valid" => Some(&self.valid),
+            "test" => Some(&self.test),
+            _ => None,
+        }
+    }
+
+    /// What is known in any split; built when first asked for, since mining never asks.
+    pub fn filter(&self) -> &Filter {
+        self.filter.get_or_init(|| {
+            Filter::new(self.entity_count(), self.relation_count(), &[&self.train, &self.valid, &self.test])
+        })
+    }
+
+    /// A triple in the user's own words.
+    pub fn show(&self, triple: Triple) -> [&str; 3] {
+        [
+            self.names.entities.name(triple.head),
+            self.names.relations.name(triple.relation),
+            self.names.entities.name(triple.tail),
+        ]
+    }
+}
+
+/// Keeps the first of equal triples; returns the positions of the others.
+fn remove_repeated(triples: &mut Vec<Triple>) -> Vec<usize> {
+    let mut seen = FxHashSet::with_capacity_and_hasher(triples.len(), Default::default());
+    let mut index = 0;
+    let mut removed = Vec::new();
+    triples.retain(|&triple| {
+        let new = seen.insert(triple);
+        if !new {
+            removed.push(index);
+        }
+        index += 1;
+        new
+    });
+    removed
+}
+
+/// Repeated triples of one split.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Duplicates {
+    /// How many copies were dropped.
+    pub count: usize,
+    /// Where the first of them stand: file and line.
+    pub first: Vec<(PathBuf, u64)>,
+}
+
+/// What was met while loading.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadReport {
+    /// The layout in words.
+    pub layout: &'static str,
+    /// One report per file read.
+    pub files: Vec<FileReport>,
+    /// Triples read per split, repetitions included.
+    pub read: [usize; 3],
+    /// Repetitions per split.
+    pub duplicates: [Duplicates; 3],
+    /// Whether valid and test were split off here.
+    pub split_here: bool,
+}
+
+impl LoadReport {
+    /// Lines skipped in all files.
+    pub fn bad_lines(&self) -> u64 {
+        self.files.iter().map(|file| file.bad_lines).sum()
+    }
+
+    /// Remarks a user should see, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for file in &self.files {
+            let name = file.path.display();
+            if file.bom {
+                notes.push(format!("{name}: a byte-order mark at the start was passed over"));
+            }
+            if let Some(header) = &file.header {
+                notes.push(format!(
+                    "{name}: the first line names columns and was passed over ({}); --header no reads it as a triple",
+                    crate::error::shown(header.as_bytes())
+                ));
+            }
+            if file.crlf_lines > 0 {
+                notes.push(format!("{name}: {} lines end in CR LF; the CR is not part of the tail", file.crlf_lines));
+            }
+            if file.blank_lines > 0 {
+                notes.push(format!("{name}: {} blank or comment lines passed over", file.blank_lines));
+            }
+            if file.trimmed_fields > 0 {
+                notes.push(format!("{name}: {} fields had blanks around them, trimmed", file.trimmed_fields));
+            }
+            if file.triples == 0 {
+                notes.push(format!("{name}: holds no triple"));
+            }
+            for (reason, count) in &file.bad_by_reason {
+                notes.push(format!("{name}: {count} lines skipped: {reason}"));
+            }
+            for problem in &file.problems {
+                notes.push(format!("skipped {problem}"));
+            }
+        }
+        for (split, duplicates) in SPLITS.iter().zip(&self.duplicates) {
+            if duplicates.count > 0 {
+                let places: Vec<String> =
+                    duplicates.first.iter().map(|(path, line)| format!("{}:{line}", path.display())).collect();
+                notes.push(format!(
+                    "{} repeated triples in {split} count once (first at {})",
+                    duplicates.count,
+                    places.join(", ")
+                ));
+            }
+        }
+        notes
+    }
+}

@@ -1,0 +1,295 @@
+//! What can go wrong while reading a graph, said so that a reader can act on it: which file, which line, what stood
+//! there, why it is wrong and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// How many bad lines an error shows before it stops reading.
+pub const MAX_SHOWN: usize = 20;
+
+/// Why a line is not a triple.
+#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The line has another number of fields than the column order asks for.
+    Columns {
+        /// Fields on the line.
+        found: usize,
+        /// Fields expected.
+        expected: usize,
+    },
+    /// The line would be a triple with another separator than the rest of the file.
+    MixedSeparators {
+        /// The file's separator, in words.
+        expected: &'static str,
+        /// The line's separator, in words.
+        found: &'static str,
+    },
+    /// A head, relation or tail of no characters.
+    EmptyField {
+        /// Which one.
+        field: &'static str,
+    },
+    /// Bytes that are not UTF-8.
+    InvalidUtf8,
+    /// A NUL byte: a binary file, or text in UTF-16.
+    NulByte,
+    /// A quoted CSV field that is never closed.
+    UnclosedQuote,
+    /// A syntax error of N-Triples or Turtle, in the parser's words.
+    Rdf(String),
+    /// A field that should be a number is none.
+    NotAnId {
+        /// Which field.
+        field: &'static str,
+    },
+    /// An id that its dictionary lacks.
+    UnknownId {
+        /// Which field.
+        field: &'static str,
+        /// Size of the dictionary.
+        known: usize,
+    },
+    /// An id or a name given twice in a dictionary file.
+    Repeated {
+        /// `id` or `name`.
+        what: &'static str,
+    },
+    /// The count on the first line of an OpenKE file disagrees with its lines.
+    Count {
+        /// What the first line says.
+        stated: usize,
+        /// What the file holds.
+        found: usize,
+    },
+}
+
+impl Reason {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Reason::Columns { .. } => {
+                "give every line the fields of the column order, or name the order with --columns (`-` skips a column: --columns hrt-)"
+            }
+            Reason::MixedSeparators { .. } => "use one separator in the whole file",
+            Reason::EmptyField { .. } => "fill the field in, or delete the line",
+            Reason::InvalidUtf8 => "convert the file to UTF-8, for example with: iconv -f LATIN1 -t UTF-8",
+            Reason::NulByte => "if this is UTF-16, convert it with: iconv -f UTF-16 -t UTF-8; else it is no text file",
+            Reason::UnclosedQuote => "close the quote, or write a quote inside a field as two quotes",
+            Reason::Rdf(_) => "mend the statement, or check that the file's ending (.nt, .ttl) says what it holds",
+            Reason::NotAnId { .. } => "ids are whole numbers from 0; OpenKE columns are head, tail, relation",
+            Reason::UnknownId { .. } => "add the id to its dictionary file, or correct it",
+            Reason::Repeated { .. } => "give every id one name and every name one id",
+            Reason::Count { .. } => "correct the first line, or restore the missing lines",
+        }
+    }
+
+    /// A short name to count by.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Reason::Columns { .. } => "wrong number of columns",
+            Reason::MixedSeparators { .. } => "mixed separators",
+            Reason::EmptyField { .. } => "empty field",
+            Reason::InvalidUtf8 => "invalid UTF-8",
+            Reason::NulByte => "NUL byte",
+            Reason::UnclosedQuote => "unclosed quote",
+            Reason::Rdf(_) => "RDF syntax",
+            Reason::NotAnId { .. } => "not an id",
+            Reason::UnknownId { .. } => "unknown id",
+            Reason::Repeated { .. } => "repeated id or name",
+            Reason::Count { .. } => "wrong count",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Columns { found, expected } => {
+                let plural = if *found == 1 { "" } else { "s" };
+                write!(f, "{found} field{plural} instead of {expected}")
+            }
+            Reason::MixedSeparators { expected, found } => {
+                write!(f, "separated by {found}, while the file is separated by {expected}")
+            }
+            Reason::EmptyField { field } => write!(f, "the {field} is empty"),
+            Reason::InvalidUtf8 => write!(f, "not valid UTF-8"),
+            Reason::NulByte => write!(f, "holds a NUL byte"),
+            Reason::UnclosedQuote => write!(f, "a quoted field is never closed"),
+            Reason::Rdf(message) => write!(f, "{message}"),
+            Reason::NotAnId { field } => write!(f, "the {field} is not a whole number"),
+            Reason::UnknownId { field, known } => write!(f, "the {field} is not among the {known} known ids"),
+            Reason::Repeated { what } => write!(f, "this {what} was given before"),
+            Reason::Count { stated, found } => write!(f, "the first line says {stated}, the file holds {found}"),
+        }
+    }
+}
+
+/// A line that is not a triple.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1.
+    pub line: u64,
+    /// What stands there; long lines are cut, with a mark.
+    pub text: String,
+    /// Why it is no triple.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}\n    {}", self.file.display(), self.line, self.reason, self.text)
+    }
+}
+
+/// Why a graph could not be read or written.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum KgError {
+    /// The file system said no.
+    #[error("{}: cannot {action}: {source}{}", path.display(), remedy_for(source, path))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system answered.
+        source: std::io::Error,
+    },
+    /// Compressed data that ends early or is damaged.
+    #[error(
+        "{}: damaged or cut-off {format} data: {source}\n  remedy: copy or download the file again",
+        path.display()
+    )]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`.
+        format: &'static str,
+        /// What the decoder answered.
+        source: std::io::Error,
+    },
+    /// Lines that are no triples.
+    #[error("{}", show_bad_lines(problems, *more))]
+    BadLines {
+        /// The first ones, at most [`MAX_SHOWN`].
+        problems: Vec<Problem>,
+        /// Whether reading stopped before the end of the file.
+        more: bool,
+    },
+    /// A file without a single triple.
+    #[error("{}: holds no triple\n  remedy: one triple a line, `head TAB relation TAB tail`; see `ruge check --help` for other formats", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder in which no training file was found.
+    #[error("{}: no train file in this folder (it holds {found})\n  remedy: name it train.txt, train.tsv, train.csv, train.nt or train.ttl (each also .gz or .zst) or NAME_triples.train; or give one triple file instead of a folder", path.display())]
+    NoTrain {
+        /// The folder.
+        path: PathBuf,
+        /// What is in it, in words.
+        found: String,
+    },
+    /// Two files for one split.
+    #[error("two files for one split: {} and {}\n  remedy: keep one of them", first.display(), second.display())]
+    Ambiguous {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// A text encoding other than UTF-8.
+    #[error("{}: the file is {encoding}, not UTF-8\n  remedy: iconv -f {encoding} -t UTF-8 {} > converted.txt", path.display(), path.display())]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+        /// The encoding its first bytes announce.
+        encoding: &'static str,
+    },
+    /// A data set description that does not say what it must.
+    #[error("{}: {message}", path.display())]
+    Description {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// An option that makes no sense.
+    #[error("{0}")]
+    Option(String),
+    /// A name that the chosen output format cannot hold.
+    #[error("{what} {name:?} cannot be written as {format}: {reason}")]
+    Unwritable {
+        /// Entity or relation.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The format.
+        format: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
+}
+
+impl KgError {
+    /// Wraps an I/O error with the path it concerns.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> KgError {
+        let path = path.to_path_buf();
+        move |source| KgError::Io { path, action, source }
+    }
+}
+
+fn remedy_for(error: &std::io::Error, path: &Path) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
+                format!("\n  remedy: the folder {} does not exist either; check the path", parent.display())
+            }
+            _ => "\n  remedy: check the path; `demo` is the embedded graph".to_string(),
+        },
+        std::io::ErrorKind::PermissionDenied => "\n  remedy: check the permissions".to_string(),
+        std::io::ErrorKind::StorageFull => "\n  remedy: free some space and run again".to_string(),
+        _ => String::new(),
+    }
+}
+
+fn show_bad_lines(problems: &[Problem], more: bool) -> String {
+    let mut out = match (problems.len(), more) {
+        (1, _) => "1 bad line".to_string(),
+        (n, false) => format!("{n} bad lines"),
+        (n, true) => format!("at least {n} bad lines; reading stopped here"),
+    };
+    let mut remedies: Vec<&str> = Vec::new();
+    for problem in problems {
+        out.push_str(&format!("\n  {problem}"));
+        if !remedies.contains(&problem.reason.remedy()) {
+            remedies.push(problem.reason.remedy());
+        }
+    }
+    for remedy in remedies {
+        out.push_str(&format!("\n  remedy: {remedy}"));
+    }
+    out.push_str("\n  or skip bad lines, counted, with --lenient");
+    out
+}
+
+/// A line as an error shows it: cut at 160 characters with a mark, control characters made visible.
+pub(crate) fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(800)]);
+    let mut out: String = text
+        .chars()
+        .take(160)
+        .map(|c| match c {
+            '\t' => '⇥',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect();
+    if text.chars().count() > 160 || line.len() > 800 {
+        out.push_str(&format!("… ({} bytes)", line.len()));
+    }
+    if out.is_empty() { "(empty)".to_string() } else { out }
+}

@@ -1,0 +1,136 @@
+//! From what the user typed to the files that hold the triples.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::KgError;
+
+/// The three parts of a data set.
+pub const SPLITS: [&str; 3] = ["train", "valid", "test"];
+
+/// Where the triples of a data set are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Layout {
+    /// The graph compiled into the program.
+    Demo,
+    /// One file for everything, to be split.
+    Single(PathBuf),
+    /// One file per split, valid and test perhaps missing.
+    Splits([Option<PathBuf>; 3]),
+    /// An OpenKE folder: `entity2id.txt`, `relation2id.txt`, `train2id.txt`, …
+    OpenKe(PathBuf),
+    /// A LibKGE folder: `dataset.yaml` and `.del` files.
+    LibKge(PathBuf),
+}
+
+impl Layout {
+    /// Recognises `data`: the word `demo`, a file, or a folder of a known shape.
+    pub fn find(data: &Path) -> Result<Self, KgError> {
+        if data.as_os_str() == "demo" {
+            return Ok(Layout::Demo);
+        }
+        let metadata = std::fs::metadata(data).map_err(KgError::io(data, "open"))?;
+        if !metadata.is_dir() {
+            return Ok(Layout::Single(data.to_path_buf()));
+        }
+        if data.join("dataset.yaml").is_file() {
+            return Ok(Layout::LibKge(data.to_path_buf()));
+        }
+        let names = list(data)?;
+        let splits = SPLITS.map(|split| find_split(data, &names, split));
+        let [train, valid, test] = splits;
+        let splits = [train?, valid?, test?];
+        if splits[0].is_some() {
+            return Ok(Layout::Splits(splits));
+        }
+        let has = |name: &str| names.iter().any(|n| strip_compression(n) == name);
+        if has("train2id.txt") && has("entity2id.txt") && has("relation2id.txt") {
+            return Ok(Layout::OpenKe(data.to_path_buf()));
+        }
+        Err(KgError::NoTrain { path: data.to_path_buf(), found: in_words(&names) })
+    }
+
+    /// The layout in words.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Layout::Demo => "embedded graph",
+            Layout::Single(_) => "single file, split here",
+            Layout::Splits(_) => "one file per split",
+            Layout::OpenKe(_) => "OpenKE folder",
+            Layout::LibKge(_) => "LibKGE folder",
+        }
+    }
+}
+
+fn list(folder: &Path) -> Result<Vec<String>, KgError> {
+    let entries = std::fs::read_dir(folder).map_err(KgError::io(folder, "list"))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(KgError::io(folder, "list"))?;
+        if let Some(name) = entry.file_name().to_str() {
+            names.push(name.to_string());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The one file of `split`, `None` if there is none.
+fn find_split(folder: &Path, names: &[String], split: &str) -> Result<Option<PathBuf>, KgError> {
+    let mut found: Option<&String> = None;
+    for name in names.iter().filter(|name| is_split(name, split) && folder.join(name).is_file()) {
+        if let Some(first) = found {
+            return Err(KgError::Ambiguous { first: folder.join(first), second: folder.join(name) });
+        }
+        found = Some(name);
+    }
+    Ok(found.map(|name| folder.join(name)))
+}
+
+/// `train`, `train.ENDING` or `NAME_triples.train`, compressed or not.
+fn is_split(name: &str, split: &str) -> bool {
+    let name = strip_compression(name);
+    let aliases: &[&str] = if split == "valid" { &["valid", "validation", "dev"] } else { &[split] };
+    aliases.iter().any(|split| match name.strip_prefix(split) {
+        Some("") => true,
+        Some(ending) => [".txt", ".tsv", ".csv", ".nt", ".ttl"].contains(&ending),
+        None => name.strip_suffix(split).is_some_and(|stem| stem.ends_with("_triples.")),
+    })
+}
+
+fn strip_compression(name: &str) -> &str {
+    name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name)
+}
+
+fn in_words(names: &[String]) -> String {
+    match names.len() {
+        0 => "nothing".to_string(),
+        n if n > 8 => format!("{}, … {n} entries in all", names[..8].join(", ")),
+        _ => names.join(", "),
+    }
+}
+
+/// A file of this folder under its plain name or with a compression ending.
+pub(crate) fn existing(folder: &Path, name: &str) -> Option<PathBuf> {
+    [name.to_string(), format!("{name}.gz"), format!("{name}.zst")]
+        .into_iter()
+        .map(|name| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_splits() {
+        for name in ["train.txt", "train.tsv.gz", "train.nt.zst", "train", "fb15k_triples.train", "x_triples.train.gz"]
+        {
+            assert!(is_split(name, "train"), "{name}");
+        }
+        for name in ["train2id.txt", "training.txt", "train.bak", "retrain.txt", "train.txt.bz2", "train.del"] {
+            assert!(!is_split(name, "train"), "{name}");
+        }
+        assert!(is_split("dev.txt", "valid") && is_split("validation.csv", "valid"));
+    }
+}

@@ -1,0 +1,408 @@
+//! Data in and out: every file a graph can come in, and the two it leaves in.
+//!
+//! A file is recognised by its name, and where the name is silent (`.txt`, no ending) by its content; compression
+//! always by content. Plain text is memory-mapped and parsed in parallel ([`tsv`]); the result never depends on the
+//! number of threads. A reader stops at the first twenty bad lines with all of them shown, or skips and counts them
+//! when asked to be lenient; nothing is dropped without being counted in the [`FileReport`].
+
+mod csv;
+pub mod folder;
+mod ids;
+mod libkge;
+mod openke;
+mod rdf;
+mod source;
+pub mod split;
+mod tsv;
+pub mod write;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::error::{KgError, MAX_SHOWN, Problem, Reason};
+use crate::triple::Triple;
+use crate::vocabulary::Names;
+
+pub(crate) use libkge::read as libkge;
+pub(crate) use openke::read as openke;
+pub use source::Compression;
+pub(crate) use source::Source;
+
+/// How the triples of a file are written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Fields separated by a tab, taken as they are.
+    Tsv,
+    /// Fields separated by blanks.
+    Whitespace,
+    /// Fields separated by this byte, quoted where needed.
+    #[serde(rename = "csv")]
+    Csv(u8),
+    /// One RDF statement a line.
+    NTriples,
+    /// RDF with prefixes.
+    Turtle,
+}
+
+impl Format {
+    /// The format a file name promises, compression endings aside; `None` where the name is silent.
+    pub fn from_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+        match name.rsplit_once('.')?.1 {
+            "tsv" => Some(Format::Tsv),
+            "csv" => Some(Format::Csv(b',')),
+            "nt" | "ntriples" => Some(Format::NTriples),
+            "ttl" | "turtle" => Some(Format::Turtle),
+            _ => None,
+        }
+    }
+
+    /// The separator in words, for messages.
+    fn separator(self) -> &'static str {
+        match self {
+            Format::Tsv => "tab",
+            Format::Whitespace => "blanks",
+            Format::Csv(b';') => "semicolon",
+            Format::Csv(b'|') => "bar",
+            Format::Csv(_) => "comma",
+            Format::NTriples | Format::Turtle => "RDF syntax",
+        }
+    }
+
+    /// Guesses from the first lines: the format under which most of them have as many fields as `columns` asks for.
+    fn from_content(start: &[u8], columns: Columns) -> Self {
+        let lines: Vec<&[u8]> = start
+            .split(|&b| b == b'\n')
+            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+            .filter(|line| !line.is_empty())
+            .take(50)
+            .collect();
+        let turtle = |line: &&[u8]| {
+            let line = line.trim_ascii_start().to_ascii_lowercase();
+            [&b"@prefix"[..], b"@base", b"prefix ", b"base <"].iter().any(|key| line.starts_with(key))
+        };
+        // A comment may open any RDF file; look at the first line that is none.
+        if lines.iter().find(|line| !line.starts_with(b"#")).is_some_and(turtle) {
+            return Format::Turtle;
+        }
+        let ntriples = |line: &&&[u8]| {
+            let line = line.trim_ascii();
+            line.starts_with(b"#")
+                || ((line.starts_with(b"<") || line.starts_with(b"_:")) && line.ends_with(b".") && line.contains(&b'>'))
+        };
+        let tabbed = |line: &&&[u8]| line.iter().filter(|&&b| b == b'\t').count() + 1 == columns.count;
+        let votes = |test: &dyn Fn(&&&[u8]) -> bool| lines.iter().filter(|line| test(line)).count();
+        let all_statements = votes(&ntriples) == lines.len() && !lines.is_empty();
+        if all_statements && votes(&tabbed) < lines.len() {
+            return Format::NTriples;
+        }
+        let by = |byte: u8| move |line: &&&[u8]| split_count(line, byte) == columns.count;
+        let candidates: [(Format, usize); 5] = [
+            (Format::Tsv, votes(&|line| line.contains(&b'\t'))),
+            (Format::Csv(b','), votes(&by(b','))),
+            (Format::Whitespace, votes(&|line| blank_fields(line) == columns.count)),
+            (Format::Csv(b';'), votes(&by(b';'))),
+            (Format::Csv(b'|'), votes(&by(b'|'))),
+        ];
+        // Ties go to the earlier candidate, so tabs win whenever they are there.
+        let best = candidates.iter().map(|(_, n)| *n).max().unwrap_or(0);
+        candidates.iter().find(|(_, n)| *n == best && best > 0).map_or(Format::Tsv, |(format, _)| *format)
+    }
+}
+
+/// Number of fields of a line split at `byte`, quotes respected.
+fn split_count(line: &[u8], byte: u8) -> usize {
+    let mut quoted = false;
+    let mut fields = 1;
+    for &b in line {
+        if b == b'"' {
+            quoted = !quoted;
+        } else if b == byte && !quoted {
+            fields += 1;
+        }
+    }
+    fields
+}
+
+fn blank_fields(line: &[u8]) -> usize {
+    line.split(|b| b.is_ascii_whitespace()).filter(|field| !field.is_empty()).count()
+}
+
+/// Which column holds what: `hrt`, `htr`, …; `-` stands for a column to skip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Columns {
+    /// Position of the head.
+    pub head: usize,
+    /// Position of the relation.
+    pub relation: usize,
+    /// Position of the tail.
+    pub tail: usize,
+    /// Columns on a line.
+    pub count: usize,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self { head: 0, relation: 1, tail: 2, count: 3 }
+    }
+}
+
+impl FromStr for Columns {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let find = |wanted: char| {
+            let mut places = text.chars().enumerate().filter(|&(_, c)| c.eq_ignore_ascii_case(&wanted));
+            match (places.next(), places.next()) {
+                (Some((at, _)), None) => Ok(at),
+                _ => Err(format!("column order {text:?} must name `{wanted}` exactly once, as in hrt, htr or -hrt")),
+            }
+        };
+        if let Some(other) = text.chars().find(|c| !"hrtHRT-".contains(*c)) {
+            return Err(format!("column order {text:?} holds {other:?}; use h, r, t and `-` for a column to skip"));
+        }
+        Ok(Self { head: find('h')?, relation: find('r')?, tail: find('t')?, count: text.chars().count() })
+    }
+}
+
+impl fmt::Display for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for column in 0..self.count {
+            let name = match column {
+                c if c == self.head => 'h',
+                c if c == self.relation => 'r',
+                c if c == self.tail => 't',
+                _ => '-',
+            };
+            write!(f, "{name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the first line of a file names its columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Header {
+    /// It does if it reads like `head relation tail` or `subject predicate object`.
+    #[default]
+    Auto,
+    /// It does.
+    Yes,
+    /// It is a triple like any other.
+    No,
+}
+
+/// How to read a graph.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Order of the columns in TSV and CSV.
+    pub columns: Columns,
+    /// The format, where neither name nor content should decide.
+    pub format: Option<Format>,
+    /// Header lines.
+    pub header: Header,
+    /// Skip and count bad lines instead of stopping.
+    pub lenient: bool,
+    /// Seed of the split of a single file.
+    pub seed: u64,
+    /// Shares of valid and test when a single file is split.
+    pub held_out: [f64; 2],
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            columns: Columns::default(),
+            format: None,
+            header: Header::Auto,
+            lenient: false,
+            seed: 0,
+            held_out: [0.1, 0.1],
+        }
+    }
+}
+
+/// What was met while reading one file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileReport {
+    /// The file.
+    pub path: PathBuf,
+    /// How its triples are written.
+    pub format: Format,
+    /// How it is compressed.
+    pub compression: Compression,
+    /// Lines read.
+    pub lines: u64,
+    /// Triples read, repetitions included.
+    pub triples: usize,
+    /// Blank lines and comments passed over.
+    pub blank_lines: u64,
+    /// The header line that was passed over, if there was one.
+    pub header: Option<String>,
+    /// Whether the file began with a byte-order mark.
+    pub bom: bool,
+    /// Lines that ended in CR LF.
+    pub crlf_lines: u64,
+    /// Fields that had blanks around them.
+    pub trimmed_fields: u64,
+    /// Lines that are no triples, skipped.
+    pub bad_lines: u64,
+    /// The same, by kind of reason.
+    pub bad_by_reason: BTreeMap<&'static str, u64>,
+    /// The first of them.
+    #[serde(skip)]
+    pub problems: Vec<Problem>,
+    /// Whether reading stopped before the end because of them.
+    #[serde(skip)]
+    pub stopped: bool,
+}
+
+impl FileReport {
+    pub(crate) fn new(path: &Path, format: Format, compression: Compression) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            format,
+            compression,
+            lines: 0,
+            triples: 0,
+            blank_lines: 0,
+            header: None,
+            bom: false,
+            crlf_lines: 0,
+            trimmed_fields: 0,
+            bad_lines: 0,
+            bad_by_reason: BTreeMap::new(),
+            problems: Vec::new(),
+            stopped: false,
+        }
+    }
+
+    /// Notes a bad line; `text` is what stands there, made fit to be shown.
+    pub(crate) fn bad_line(&mut self, line: u64, text: String, reason: Reason) {
+        self.bad_lines += 1;
+        *self.bad_by_reason.entry(reason.kind()).or_default() += 1;
+        if self.problems.len() < MAX_SHOWN {
+            self.problems.push(Problem { file: self.path.clone(), line, text, reason });
+        }
+    }
+
+    /// Whether a strict reader has seen enough.
+    pub(crate) fn enough(&mut self, options: &ReadOptions) -> bool {
+        if !options.lenient && self.problems.len() >= MAX_SHOWN {
+            self.stopped = true;
+        }
+        self.stopped
+    }
+
+    /// The error of a strict reader, if there is one.
+    pub(crate) fn strict(&mut self, options: &ReadOptions) -> Result<(), KgError> {
+        if options.lenient || self.problems.is_empty() {
+            return Ok(());
+        }
+        Err(KgError::BadLines { problems: std::mem::take(&mut self.problems), more: self.stopped })
+    }
+}
+
+/// Which line each triple came from, stored as the few places where the count jumps.
+#[derive(Clone, Debug, Default)]
+pub struct LineMap {
+    breaks: Vec<(usize, u64)>,
+}
+
+impl LineMap {
+    /// The triple at `index` stands on `line`; those after it follow line by line until the next call.
+    pub(crate) fn jump(&mut self, index: usize, line: u64) {
+        if self.line(index) != line {
+            match self.breaks.last_mut() {
+                Some(last) if last.0 == index => last.1 = line,
+                _ => self.breaks.push((index, line)),
+            }
+        }
+    }
+
+    /// The line of the triple at `index`, from 1.
+    pub fn line(&self, index: usize) -> u64 {
+        match self.breaks.partition_point(|&(start, _)| start <= index) {
+            0 => index as u64 + 1,
+            n => self.breaks[n - 1].1 + (index - self.breaks[n - 1].0) as u64,
+        }
+    }
+}
+
+/// The triples of one file, in file order, repetitions included.
+#[derive(Clone, Debug)]
+pub struct FileContents {
+    /// The triples.
+    pub triples: Vec<Triple>,
+    /// Where they stand.
+    pub lines: LineMap,
+    /// What was met on the way.
+    pub report: FileReport,
+}
+
+/// Reads one triple file, interning names into `names`.
+pub fn read_file(path: &Path, names: &mut Names, options: &ReadOptions) -> Result<FileContents, KgError> {
+    read_source(Source::open(path)?, names, options)
+}
+
+/// Reads triples from memory; `name` stands for the path in messages and its ending for the format.
+pub fn read_bytes(
+    name: &Path,
+    bytes: &[u8],
+    names: &mut Names,
+    options: &ReadOptions,
+) -> Result<FileContents, KgError> {
+    read_source(Source::from_bytes(name, bytes)?, names, options)
+}
+
+fn read_source(mut source: Source<'_>, names: &mut Names, options: &ReadOptions) -> Result<FileContents, KgError> {
+    let named = options.format.or_else(|| Format::from_name(source.path()));
+    let path = source.path().to_path_buf();
+    let start = source.peek()?;
+    if let Some(encoding) = foreign_encoding(start) {
+        return Err(KgError::Encoding { path, encoding });
+    }
+    let start = start.strip_prefix(BOM).unwrap_or(start);
+    let format = named.unwrap_or_else(|| Format::from_content(start, options.columns));
+    let report = FileReport::new(source.path(), format, source.compression());
+    let mut contents = FileContents { triples: Vec::new(), lines: LineMap::default(), report };
+    match format {
+        Format::Tsv | Format::Whitespace => tsv::read(source, names, options, &mut contents)?,
+        Format::Csv(separator) => csv::read(source, separator, names, options, &mut contents)?,
+        Format::NTriples => rdf::read_ntriples(source, names, options, &mut contents)?,
+        Format::Turtle => rdf::read_turtle(source, names, options, &mut contents)?,
+    }
+    contents.report.triples = contents.triples.len();
+    contents.report.strict(options)?;
+    contents.triples.shrink_to_fit();
+    Ok(contents)
+}
+
+/// The UTF-8 byte-order mark.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+fn foreign_encoding(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0xff, 0xfe, 0, 0, ..] => Some("UTF-32"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        _ => None,
+    }
+}
+
+/// Whether three fields read like the names of columns rather than like a fact.
+pub(crate) fn looks_like_header(head: &str, relation: &str, tail: &str) -> bool {
+    let is = |field: &str, words: &[&str]| {
+        let field = field.trim().trim_start_matches(['#', '?', ':']).to_ascii_lowercase();
+        let field = field.strip_suffix("_id").or(field.strip_suffix("_name")).unwrap_or(&field);
+        words.contains(&field)
+    };
+    is(head, &["head", "h", "subject", "subj", "s", "source", "from", "start"])
+        && is(relation, &["relation", "r", "rel", "predicate", "pred", "p", "property", "edge", "label", "type"])
+        && is(tail, &["tail", "t", "object", "obj", "o", "target", "to", "end"])
+}

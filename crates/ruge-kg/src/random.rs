@@ -1,0 +1,80 @@
+//! Chance without state: every draw is a pure function of (seed, stream, epoch, position).
+//!
+//! Threads and devices cannot change what is drawn, because nothing is advanced: whoever needs the draw at a position
+//! computes it. The function is a keyed 64-bit mix (three rounds of xor-shift-multiply over the four inputs), far
+//! better than needed for shuffling and sampling, and a handful of instructions anywhere.
+
+/// A named source of draws; separate streams never share a draw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream(pub u64);
+
+/// Splitting a single file into train, valid and test.
+pub const SPLIT: Stream = Stream(1);
+
+/// A uniform 64-bit draw.
+#[inline]
+pub fn draw(seed: u64, stream: Stream, epoch: u64, position: u64) -> u64 {
+    let key = mix(seed ^ mix(stream.0 ^ mix(epoch)));
+    mix(key ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// A uniform draw below `bound`, by multiply-high; the bias is below `bound / 2^64`.
+#[inline]
+pub fn below(draw: u64, bound: u64) -> u64 {
+    ((u128::from(draw) * u128::from(bound)) >> 64) as u64
+}
+
+/// A uniform draw from [0, 1), with 53 bits.
+#[inline]
+pub fn unit(draw: u64) -> f64 {
+    (draw >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A bijective mix of 64 bits in which every input bit reaches every output bit.
+#[inline]
+fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 27)).wrapping_mul(0x3c79_ac49_2ba7_b653);
+    x = (x ^ (x >> 33)).wrapping_mul(0x1c69_b3f7_4ac4_ae35);
+    x ^ (x >> 27)
+}
+
+/// The numbers 0..n in an order fixed by seed and stream; linear time.
+pub fn permutation(n: usize, seed: u64, stream: Stream, epoch: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    for i in (1..n).rev() {
+        let j = below(draw(seed, stream, epoch, i as u64), i as u64 + 1) as usize;
+        order.swap(i, j);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_even_and_streams_apart() {
+        let n = 100_000;
+        let mut buckets = [0u32; 16];
+        let mut ones = 0u32;
+        for i in 0..n {
+            let a = draw(7, SPLIT, 0, i);
+            buckets[below(a, 16) as usize] += 1;
+            ones += (a ^ draw(7, Stream(2), 0, i)).count_ones();
+        }
+        let expected = n as f64 / 16.0;
+        let chi2: f64 = buckets.iter().map(|&b| (f64::from(b) - expected).powi(2) / expected).sum();
+        assert!(chi2 < 40.0, "chi-square of 16 buckets: {chi2}");
+        let share = f64::from(ones) / (64.0 * n as f64);
+        assert!((share - 0.5).abs() < 0.001, "two streams share {share} of their bits");
+    }
+
+    #[test]
+    fn a_permutation_is_one() {
+        let mut order = permutation(1000, 3, SPLIT, 0);
+        assert_ne!(order[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        order.sort_unstable();
+        assert!(order.iter().enumerate().all(|(i, &x)| i as u32 == x));
+    }
+}
