@@ -1,0 +1,12 @@
+//! Soft rules over a knowledge graph: mined, read, verified, grounded.
+//!
+//! This crate knows graphs and never vectors: any rules may guide any scoring function, and only the crate `ruge` brings
+//! the two together.
+
+pub mod atom;
+pub mod measure;
+pub mod rule;
+
+pub use atom::{Atom, Term, Variable};
+pub use measure::{Counts, Side};
+pub use rule::{Confidence, Rule, Shape, SoftRule};
