@@ -5,8 +5,10 @@
 
 pub mod atom;
 pub mod measure;
+pub mod mine;
 pub mod rule;
 
 pub use atom::{Atom, Term, Variable};
 pub use measure::{Counts, Side};
+pub use mine::{MineConfig, Mined, MinedRule, Watch, mine};
 pub use rule::{Confidence, Rule, Shape, SoftRule};
