@@ -23,9 +23,5 @@ impl std::error::Error for UsageError {}
 
 /// 2 when a [`UsageError`] is anywhere in the chain, otherwise 1.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
-    if error.chain().any(|cause| cause.is::<UsageError>()) {
-        2
-    } else {
-        1
-    }
+    if error.chain().any(|cause| cause.is::<UsageError>()) { 2 } else { 1 }
 }

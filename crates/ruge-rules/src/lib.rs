@@ -4,11 +4,15 @@
 //! the two together.
 
 pub mod atom;
+pub mod count;
+pub mod ground;
+mod join;
 pub mod measure;
 pub mod mine;
 pub mod rule;
 
 pub use atom::{Atom, Term, Variable};
+pub use ground::{Groundings, ground};
 pub use measure::{Counts, Side};
 pub use mine::{MineConfig, Mined, MinedRule, Watch, mine};
 pub use rule::{Confidence, Rule, Shape, SoftRule};

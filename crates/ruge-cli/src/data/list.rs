@@ -19,11 +19,7 @@ impl Presence {
     /// Looks, but does not read: hashing every set would make a list take seconds. `ruge data get` verifies.
     fn of(set: &BenchmarkSet) -> Self {
         let folder = default_folder(set);
-        let there = set
-            .files
-            .iter()
-            .filter(|file| set.path_in(&folder, file.role).is_file())
-            .count();
+        let there = set.files.iter().filter(|file| set.path_in(&folder, file.role).is_file()).count();
         match there {
             0 => Self::Absent,
             count if count == set.files.len() => Self::Complete,
@@ -43,19 +39,8 @@ impl Presence {
 
 /// The catalog as an aligned table.
 pub fn table(catalog: &Catalog) -> String {
-    const HEADER: [&str; 11] = [
-        "name",
-        "entities",
-        "relations",
-        "train",
-        "valid",
-        "test",
-        "rules",
-        "download",
-        "here",
-        "licence",
-        "source",
-    ];
+    const HEADER: [&str; 11] =
+        ["name", "entities", "relations", "train", "valid", "test", "rules", "download", "here", "licence", "source"];
     // Numbers, columns 1 to 5 and 7, are read from their last digit.
     let right = |column: usize| matches!(column, 1..=5 | 7);
     let rows: Vec<[String; 11]> = catalog.sets.iter().map(row).collect();
@@ -71,11 +56,8 @@ pub fn table(catalog: &Catalog) -> String {
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
             let gap = if column == 0 { "" } else { "  " };
             // Writing to a string cannot fail.
-            let _ = if right(column) {
-                write!(line, "{gap}{cell:>width$}")
-            } else {
-                write!(line, "{gap}{cell:<width$}")
-            };
+            let _ =
+                if right(column) { write!(line, "{gap}{cell:>width$}") } else { write!(line, "{gap}{cell:<width$}") };
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -137,11 +119,7 @@ fn grouped(number: u64) -> String {
 
 /// A size in megabytes, or in kilobytes where that would be nought.
 fn size(bytes: u64) -> String {
-    if bytes >= 1_000_000 {
-        format!("{:.1} MB", bytes as f64 / 1e6)
-    } else {
-        format!("{:.1} kB", bytes as f64 / 1e3)
-    }
+    if bytes >= 1_000_000 { format!("{:.1} MB", bytes as f64 / 1e6) } else { format!("{:.1} kB", bytes as f64 / 1e3) }
 }
 
 #[cfg(test)]

@@ -37,10 +37,8 @@ pub enum DataCommand {
     ///
     /// The finished folder holds train.txt, valid.txt and test.txt, and rules.tsv where rules are published with the
     /// set. A download that was cut is resumed when the command is given again.
-    #[command(
-        after_help = "Examples:\n  ruge data get fb15k\n  ruge data get wn18rr --out sets/wn18rr\n  \
-                      ruge data get fb15k-237 --from ~/downloads"
-    )]
+    #[command(after_help = "Examples:\n  ruge data get fb15k\n  ruge data get wn18rr --out sets/wn18rr\n  \
+                      ruge data get fb15k-237 --from ~/downloads")]
     Get(GetArgs),
 }
 
@@ -92,11 +90,7 @@ pub fn run(command: DataCommand) -> Result<()> {
     match command {
         DataCommand::List(args) => {
             let catalog = Catalog::load(args.catalog.as_deref())?;
-            print(&if args.json {
-                list::json(&catalog)
-            } else {
-                list::table(&catalog)
-            })
+            print(&if args.json { list::json(&catalog) } else { list::table(&catalog) })
         }
         DataCommand::Get(args) => get(&args),
     }
@@ -180,17 +174,8 @@ fn wanted<'a>(set: &'a BenchmarkSet, folder: &Path, force: bool) -> Result<Vec<&
 }
 
 /// Brings the wanted files from the network.
-fn download(
-    set: &BenchmarkSet,
-    wanted: &[&SetFile],
-    folder: &Path,
-    args: &GetArgs,
-    console: Console,
-) -> Result<()> {
-    let advice = format!(
-        "with the set's files in a folder, `ruge data get {} --from DIR` needs no network",
-        set.name
-    );
+fn download(set: &BenchmarkSet, wanted: &[&SetFile], folder: &Path, args: &GetArgs, console: Console) -> Result<()> {
+    let advice = format!("with the set's files in a folder, `ruge data get {} --from DIR` needs no network", set.name);
     let fetcher = Fetcher::new(args.base_url.as_deref(), args.retries, console, advice);
     let Some(archive) = &set.archive else {
         for file in wanted {
@@ -210,13 +195,7 @@ fn download(
 }
 
 /// Brings the wanted files from a folder or an archive on this machine.
-fn take(
-    set: &BenchmarkSet,
-    from: &Path,
-    wanted: &[&SetFile],
-    folder: &Path,
-    console: Console,
-) -> Result<()> {
+fn take(set: &BenchmarkSet, from: &Path, wanted: &[&SetFile], folder: &Path, console: Console) -> Result<()> {
     let files = match local::locate(set, from)? {
         Found::Archive(path) => {
             if let Some(archive) = &set.archive {
@@ -249,9 +228,7 @@ fn take(
         match (&file.digest, set.triples(file.role)) {
             (Some(digest), _) => copy.check_digest(digest, &origin)?,
             (None, Some(triples)) => copy.check_lines(triples, &origin)?,
-            (None, None) => console.note(&format!(
-                "{origin} has no published digest and was not verified"
-            )),
+            (None, None) => console.note(&format!("{origin} has no published digest and was not verified")),
         }
         staged.push(copy);
     }
@@ -263,10 +240,7 @@ fn unpack(archive: &Path, wanted: &[&SetFile], folder: &Path) -> Result<()> {
     let roles: Vec<Role> = wanted.iter().map(|file| file.role).collect();
     let staged = unpack::extract(archive, &roles, folder)?;
     for (role, copy) in &staged {
-        let digest = wanted
-            .iter()
-            .find(|file| file.role == *role)
-            .and_then(|file| file.digest.as_ref());
+        let digest = wanted.iter().find(|file| file.role == *role).and_then(|file| file.digest.as_ref());
         if let Some(digest) = digest {
             copy.check_digest(digest, &format!("the {role} file in {}", archive.display()))?;
         }
@@ -299,10 +273,7 @@ fn report(set: &BenchmarkSet, folder: &Path, origin: Origin, args: &GetArgs) -> 
     let place = folder.display();
     let what = match origin {
         Origin::Present => {
-            format!(
-                "{} is already in {place}; nothing to do (`--force` fetches it anew)",
-                set.name
-            )
+            format!("{} is already in {place}; nothing to do (`--force` fetches it anew)", set.name)
         }
         Origin::Local | Origin::Network => format!("{} is in {place}", set.name),
     };
@@ -318,23 +289,14 @@ fn default_folder(set: &BenchmarkSet) -> PathBuf {
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+:~\\".contains(c);
-    if text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Writes a result to stdout. A reader that has seen enough (`| head`) is not an error.
 fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to stdout")
-        }
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
         _ => Ok(()),
     }
 }

@@ -25,11 +25,11 @@ pub(crate) fn unmark(head: &Head<'_>, scratch: &mut Scratch) {
     }
 }
 
-const SUBJECT: u8 = 1;
-const OBJECT: u8 = 2;
+pub(crate) const SUBJECT: u8 = 1;
+pub(crate) const OBJECT: u8 = 2;
 
 /// The role of the functional variable, then of the other one.
-fn roles(side: Side) -> (u8, u8) {
+pub(crate) fn roles(side: Side) -> (u8, u8) {
     match side {
         Side::Subject => (SUBJECT, OBJECT),
         Side::Object => (OBJECT, SUBJECT),
@@ -37,7 +37,7 @@ fn roles(side: Side) -> (u8, u8) {
 }
 
 /// Groups of equal key among `pairs` whose key plays `role` in the head.
-fn groups<'g>(pairs: &'g [Pair], role: u8, scratch: &Scratch) -> Vec<&'g [Pair]> {
+pub(crate) fn groups<'g>(pairs: &'g [Pair], role: u8, scratch: &Scratch) -> Vec<&'g [Pair]> {
     pairs.chunk_by(|a, b| a.key == b.key).filter(|group| scratch.roles[group[0].key.index()] & role != 0).collect()
 }
 
@@ -174,16 +174,8 @@ fn ends(
 /// for each of its thousands of neighbours.
 pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, scratch: &mut Scratch) -> Counts {
     let graph = head.graph;
-    let many = |label: Label| {
-        let keys = if label.is_inverse() {
-            graph.distinct_tails(label.relation())
-        } else {
-            graph.distinct_heads(label.relation())
-        };
-        graph.pairs(label).len() - keys
-    };
     // Walk from the end whose values more often have a single way out.
-    let from_y = many(second.reversed()) < many(first);
+    let from_y = forks(graph, second.reversed()) < forks(graph, first);
     let (start, onward) = if from_y { (second.reversed(), first.reversed()) } else { (first, second) };
     let (own_role, other_role) = if from_y { (OBJECT, SUBJECT) } else { (SUBJECT, OBJECT) };
     let injective = head.config.injective;
@@ -218,4 +210,11 @@ pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, s
     let [body, in_other, in_own] = totals;
     let (pca_subject, pca_object) = if from_y { (in_other, in_own) } else { (in_own, in_other) };
     Counts { support, body, pca_subject, pca_object, head: head.size, side: head.side }
+}
+
+/// How many facts of the label are not the only one of their key.
+pub(crate) fn forks(graph: &Graph, label: Label) -> usize {
+    let relation = label.relation();
+    let keys = if label.is_inverse() { graph.distinct_tails(relation) } else { graph.distinct_heads(relation) };
+    graph.pairs(label).len() - keys
 }

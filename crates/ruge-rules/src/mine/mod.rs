@@ -165,14 +165,6 @@ impl<'g> Head<'g> {
         Self { graph, config, relation, size, threshold: config.threshold(size), side, watch }
     }
 
-    /// The head as seen from its functional variable.
-    pub(crate) fn functional_label(&self) -> Label {
-        match self.side {
-            Side::Subject => Label::forward(self.relation),
-            Side::Object => Label::inverse(self.relation),
-        }
-    }
-
     /// Whether a body may use the label.
     pub(crate) fn allows(&self, label: Label) -> bool {
         self.config.bodies.allows(label.relation())
@@ -185,6 +177,8 @@ pub(crate) struct Scratch {
     pub(crate) ranges: Vec<(u32, u32)>,
     /// Last stamp seen per entity.
     pub(crate) stamps: Vec<u32>,
+    /// The same, for searches that mark two kinds of entity at a time; allocated when first needed.
+    pub(crate) stamps2: Vec<u32>,
     /// The stamp in use.
     pub(crate) stamp: u32,
     /// Whether each entity is a subject (bit 0) or an object (bit 1) of the head under search.
@@ -198,6 +192,7 @@ impl Scratch {
         Self {
             ranges: vec![(0, 0); entities],
             stamps: vec![0; entities],
+            stamps2: Vec::new(),
             stamp: 0,
             roles: vec![0; entities],
             memo: vec![(0, 0, 0); entities],
@@ -208,6 +203,7 @@ impl Scratch {
     pub(crate) fn next_stamp(&mut self) -> u32 {
         if self.stamp == u32::MAX {
             self.stamps.fill(0);
+            self.stamps2.fill(0);
             self.memo.fill((0, 0, 0));
             self.stamp = 0;
         }

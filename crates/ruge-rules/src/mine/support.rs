@@ -19,7 +19,7 @@ pub(crate) struct Supported {
 }
 
 /// No place in a renumbering.
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Above this ratio of degrees the shorter list is looked up in the longer one instead of walking the longer one.
 const LOOK_UP: usize = 16;
@@ -89,15 +89,15 @@ fn count_pairs(head: &Head<'_>, supported: &mut Supported) {
 }
 
 /// One end of the head with the labels that could still matter there.
-struct End {
+pub(crate) struct End {
     /// Place of each label among the living, or `NONE`.
-    place: Vec<u32>,
-    labels: Vec<Label>,
+    pub(crate) place: Vec<u32>,
+    pub(crate) labels: Vec<Label>,
 }
 
 impl End {
     /// Labels at the key side of `pairs` that as many head facts as the threshold have.
-    fn new(head: &Head<'_>, label: Label) -> Self {
+    pub(crate) fn new(head: &Head<'_>, label: Label) -> Self {
         let graph = head.graph;
         let mut counts = vec![0u64; 2 * graph.relation_count()];
         for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
@@ -166,7 +166,7 @@ fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut
 }
 
 /// Cuts pairs into about `parts` pieces without splitting a key.
-fn cut_by_key(pairs: &[Pair], parts: usize) -> Vec<&[Pair]> {
+pub(crate) fn cut_by_key(pairs: &[Pair], parts: usize) -> Vec<&[Pair]> {
     let mut pieces = Vec::with_capacity(parts);
     let mut rest = pairs;
     let target = pairs.len().div_ceil(parts).max(1);
@@ -189,7 +189,7 @@ struct FarEdges {
     entities: Vec<EntityId>,
     offsets: Vec<u32>,
     edges: Vec<(EntityId, u32)>,
-    /// Per pair of the far label in its own order there is no need: entities are found by binary search once per pair.
+    /// Place of each entity in `entities`, or `NONE`.
     dense: Vec<u32>,
 }
 
