@@ -5,8 +5,8 @@
 //! directions of what is symmetric (`borders`, `twinned_with`), one true
 //! inverse pair (`has_capital`, `capital_of`), and compositions that hold as
 //! facts (a city is in the continent of its country unless the table says
-//! otherwise). Membership has no full inverse on purpose: it would turn a
-//! quarter of the graph into lookups.
+//! otherwise). Membership has no full inverse on purpose: it would turn one
+//! fact in nine into a lookup.
 
 use anyhow::Result;
 
