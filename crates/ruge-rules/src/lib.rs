@@ -4,9 +4,13 @@
 //! the two together.
 
 pub mod atom;
+pub mod error;
+pub mod io;
 pub mod measure;
 pub mod rule;
 
 pub use atom::{Atom, Term, Variable};
+pub use error::RuleError;
+pub use io::{RuleFile, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, read_rules, write_rules};
 pub use measure::{Counts, Side};
 pub use rule::{Confidence, Rule, Shape, SoftRule};
