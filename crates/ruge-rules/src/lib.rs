@@ -5,13 +5,16 @@
 
 pub mod atom;
 pub mod count;
+pub mod error;
 pub mod ground;
+pub mod io;
 mod join;
 pub mod measure;
 pub mod mine;
 pub mod rule;
 
 pub use atom::{Atom, Term, Variable};
+pub use error::RuleError;
 pub use ground::{Groundings, ground};
 pub use measure::{Counts, Side};
 pub use mine::{MineConfig, Mined, MinedRule, Watch, mine};

@@ -1,0 +1,372 @@
+//! Rules in and out: every format that miners and rule users write, one internal form.
+//!
+//! A format is named by the caller or recognised from the content. A reader never fails a file for one bad line: it
+//! returns the bad lines with their reasons, the lines that were never meant to be rules, and the rules that were there
+//! before. A writer refuses what its format cannot say, and names the rule; every line it writes was read back first,
+//! so that *parse ∘ print = id* holds by construction.
+//!
+//! ```
+//! use ruge_kg::Names;
+//! use ruge_rules::io::{RuleFormat, RuleReadOptions, RuleWriteOptions, parse_rules, write_rules};
+//!
+//! let mut names = Names::default();
+//! let text = "?b  capital_of  ?a   => ?a  has_capital  ?b\t0.95\n";
+//! let file = parse_rules(text, &RuleReadOptions::default(), &mut names)?;
+//! assert_eq!((file.format, file.rules.len(), file.bad.len()), (RuleFormat::Ruge, 1, 0));
+//! let mut out = Vec::new();
+//! write_rules(&mut out, RuleFormat::Ruge, &file.rules, &names, &RuleWriteOptions::default())?;
+//! assert_eq!(out, text.as_bytes());
+//! # Ok::<(), ruge_rules::RuleError>(())
+//! ```
+
+mod amie;
+mod format;
+mod raw;
+mod ruge;
+mod sniff;
+mod table;
+mod unknown;
+mod write;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use ruge_kg::Names;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::error::RuleError;
+use crate::measure::{Counts, Side};
+use crate::rule::{Confidence, Rule, SoftRule};
+use raw::{Fault, Line, RawRecord};
+use table::Column;
+
+pub use format::RuleFormat;
+pub use raw::decimal;
+pub use unknown::{UnknownRelation, unknown_relations};
+pub use write::{RuleWriteOptions, write_rules};
+
+/// Which of a line's numbers becomes the confidence of the rule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Take {
+    /// The one that the format means: PCA for AMIE, the confidence column elsewhere, 1 where there is none.
+    #[default]
+    Written,
+    /// The PCA confidence.
+    Pca,
+    /// The standard confidence.
+    Std,
+    /// support / (body size + 5), by which AnyBURL and its relatives rank.
+    Smoothed,
+}
+
+/// How to read a rule file.
+#[derive(Clone, Debug, Default)]
+pub struct RuleReadOptions {
+    /// The format; recognised from the content where it is `None`.
+    pub format: Option<RuleFormat>,
+    /// The number to trust.
+    pub take: Take,
+    /// For formats that number relations: the names in order of their ids. A name with `!` in front is an inverse.
+    /// Without it the ids themselves are the names, and none of them is an inverse.
+    pub relations: Option<Vec<String>>,
+}
+
+/// What a line states about its rule; nothing of it is checked here.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stated {
+    /// PCA confidence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pca: Option<f64>,
+    /// Standard confidence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub std: Option<f64>,
+    /// Head coverage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_coverage: Option<f64>,
+    /// Support.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub support: Option<u64>,
+    /// Body size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_size: Option<u64>,
+    /// PCA body size, on the side that the tool chose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pca_body: Option<u64>,
+    /// That side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+}
+
+impl From<&Counts> for Stated {
+    fn from(counts: &Counts) -> Self {
+        Self {
+            pca: Some(counts.pca()),
+            std: Some(counts.standard()),
+            head_coverage: Some(counts.head_coverage()),
+            support: Some(counts.support),
+            body_size: Some(counts.body),
+            pca_body: Some(counts.pca_body()),
+            side: Some(counts.side),
+        }
+    }
+}
+
+/// A rule with what its source says about it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RuleRecord {
+    /// Where it stands, counted from 1: the line, or in JSON the place in the list. 0 for a rule from no file.
+    pub line: u64,
+    /// The rule, its variables numbered from the conclusion on.
+    pub rule: Rule,
+    /// How far to trust it.
+    pub confidence: Confidence,
+    /// What the line states.
+    pub stated: Stated,
+    /// All counts, where they are known: mined, or read from a file that has them all.
+    pub counts: Option<Counts>,
+}
+
+impl RuleRecord {
+    /// A rule that was counted; its confidence is the PCA confidence.
+    pub fn counted(rule: Rule, counts: Counts) -> Self {
+        let confidence = Confidence::new(counts.pca()).unwrap_or(Confidence::HARD);
+        Self { line: 0, rule, confidence, stated: Stated::from(&counts), counts: Some(counts) }
+    }
+
+    /// The rule and its confidence alone.
+    pub fn soft(&self) -> SoftRule {
+        SoftRule { rule: self.rule.clone(), confidence: self.confidence }
+    }
+
+    /// Why the rule yields no groundings, if it yields none.
+    pub fn not_groundable(&self) -> Option<&'static str> {
+        if self.rule.premise.is_empty() {
+            Some("it has no premise")
+        } else if self.rule.conclusion.subject == self.rule.conclusion.object {
+            Some("both places of its conclusion are the same")
+        } else if !self.rule.is_safe() {
+            Some("a variable of its conclusion is missing in its premise")
+        } else {
+            None
+        }
+    }
+}
+
+impl From<SoftRule> for RuleRecord {
+    fn from(soft: SoftRule) -> Self {
+        Self { line: 0, rule: soft.rule, confidence: soft.confidence, stated: Stated::default(), counts: None }
+    }
+}
+
+/// A line that should be a rule and is none.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct BadLine {
+    /// The line, from 1.
+    pub line: u64,
+    /// What stands there, cut where it is long.
+    pub text: String,
+    /// A short name of the reason, to count by.
+    pub kind: &'static str,
+    /// The reason in full.
+    pub reason: String,
+}
+
+/// A rule that stands in the file already; the first one stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Duplicate {
+    /// The later line.
+    pub line: u64,
+    /// The line that stays.
+    pub first: u64,
+}
+
+/// Everything that was found in a rule file.
+#[derive(Clone, Debug)]
+pub struct RuleFile {
+    /// The format that was read.
+    pub format: RuleFormat,
+    /// The rules, in file order, each once.
+    pub rules: Vec<RuleRecord>,
+    /// Lines that should be rules and are none.
+    pub bad: Vec<BadLine>,
+    /// Lines that are not meant to be rules, such as AMIE's log, and why we think so.
+    pub skipped: Vec<(u64, &'static str)>,
+    /// Rules that occur again.
+    pub duplicates: Vec<Duplicate>,
+    /// Comment lines without their mark.
+    pub comments: Vec<String>,
+}
+
+impl RuleFile {
+    fn new(format: RuleFormat) -> Self {
+        Self { format, rules: vec![], bad: vec![], skipped: vec![], duplicates: vec![], comments: vec![] }
+    }
+
+    /// How many lines are bad for each reason.
+    pub fn bad_by_kind(&self) -> BTreeMap<&'static str, usize> {
+        self.bad.iter().fold(BTreeMap::new(), |mut counts, bad| {
+            *counts.entry(bad.kind).or_default() += 1;
+            counts
+        })
+    }
+}
+
+/// Reads a rule file, gzip or plain. Names are interned in `names`: seeded with those of a graph, every relation that the
+/// graph lacks gets an id beyond the graph's (see [`unknown_relations`]).
+pub fn read_rules(path: &Path, options: &RuleReadOptions, names: &mut Names) -> Result<RuleFile, RuleError> {
+    let fail = |action| move |source| RuleError::Io { path: path.to_path_buf(), action, source };
+    let mut bytes = std::fs::read(path).map_err(fail("read"))?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut text = Vec::new();
+        flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text).map_err(fail("decompress"))?;
+        bytes = text;
+    }
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json").then_some(RuleFormat::Native);
+    let options = RuleReadOptions { format: options.format.or(named), ..options.clone() };
+    parse_bytes(&bytes, &options, names, path)
+}
+
+/// [`read_rules`] for text in memory.
+pub fn parse_rules(text: &str, options: &RuleReadOptions, names: &mut Names) -> Result<RuleFile, RuleError> {
+    parse_bytes(text.as_bytes(), options, names, &PathBuf::from("rules"))
+}
+
+fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path: &Path) -> Result<RuleFile, RuleError> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let format = match options.format {
+        Some(format) => format,
+        None => sniff::format(bytes).map_err(|first| RuleError::UnknownFormat {
+            path: path.to_path_buf(),
+            text: shown(first),
+            formats: RuleFormat::list(),
+        })?,
+    };
+    let mut file = RuleFile::new(format);
+    let mut seen = FxHashMap::default();
+    let mut reader = LineReader::new(format, options.relations.as_deref());
+    for (at, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        let number = at as u64 + 1;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let understood = match std::str::from_utf8(line) {
+            Ok(text) if text.trim().is_empty() => continue,
+            Ok(text) => reader.line(text),
+            Err(_) => Err(Fault::plain("not valid UTF-8")),
+        };
+        let bad = match understood {
+            Ok(Line::Comment(comment)) => {
+                file.comments.push(comment.to_string());
+                continue;
+            }
+            Ok(Line::Skip(why)) => {
+                file.skipped.push((number, why));
+                continue;
+            }
+            Ok(Line::Rule(raw)) => file.admit(number, &raw, options.take, names, &mut seen).err(),
+            Err(fault) => Some(fault),
+        };
+        if let Some(Fault { kind, reason }) = bad {
+            file.bad.push(BadLine { line: number, text: shown(line), kind, reason });
+        }
+    }
+    Ok(file)
+}
+
+impl RuleFile {
+    /// Interns a rule and keeps it, unless it is there already.
+    fn admit(
+        &mut self,
+        line: u64,
+        raw: &RawRecord<'_>,
+        take: Take,
+        names: &mut Names,
+        seen: &mut FxHashMap<Rule, u64>,
+    ) -> Result<(), Fault> {
+        let confidence = confidence(raw, take)?;
+        let Names { entities, relations } = names;
+        let built =
+            raw.rule.build(&mut |name| Some(relations.intern(name)), &mut |name| Some(entities.intern(name)))?;
+        let Some(rule) = built else { return Ok(()) };
+        match seen.entry(raw::key(&rule)) {
+            std::collections::hash_map::Entry::Occupied(first) => {
+                self.duplicates.push(Duplicate { line, first: *first.get() });
+            }
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(line);
+                self.rules.push(RuleRecord { line, rule, confidence, stated: raw.stated, counts: raw.counts });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn confidence(raw: &RawRecord<'_>, take: Take) -> Result<Confidence, Fault> {
+    let stated = &raw.stated;
+    let value = match take {
+        Take::Written => raw.confidence.ok_or("no confidence on the line"),
+        // A file with a single number, as RUGE's, means the PCA confidence by it.
+        Take::Pca if stated.pca.is_none() && stated.std.is_none() => raw.confidence.ok_or("no PCA confidence"),
+        Take::Pca => stated.pca.ok_or("no PCA confidence on the line"),
+        Take::Std => stated.std.ok_or("no standard confidence on the line"),
+        Take::Smoothed => match (stated.support, stated.body_size) {
+            (Some(support), Some(body)) => Ok(support as f64 / (body as f64 + 5.0)),
+            _ => Err("no support and body size on the line"),
+        },
+    };
+    let value = value.map_err(Fault::plain)?;
+    Confidence::new(value)
+        .ok_or_else(|| Fault::new("outside [0, 1]", format!("the confidence {value} lies outside [0, 1]")))
+}
+
+/// Understands lines of one format; remembers the header, where the format has one.
+struct LineReader<'o> {
+    format: RuleFormat,
+    columns: Vec<Column>,
+    #[allow(dead_code)]
+    relations: Option<&'o [String]>,
+}
+
+impl<'o> LineReader<'o> {
+    fn new(format: RuleFormat, relations: Option<&'o [String]>) -> Self {
+        let columns = match format {
+            RuleFormat::Native => ruge::native_columns(),
+            RuleFormat::Amie => amie::columns(),
+            _ => Vec::new(),
+        };
+        Self { format, columns, relations }
+    }
+
+    fn line<'a>(&mut self, text: &'a str) -> Result<Line<'a>, Fault> {
+        match self.format {
+            RuleFormat::Native => ruge::parse_native(text, &mut self.columns),
+            RuleFormat::Ruge => ruge::parse(text),
+            RuleFormat::Amie => amie::parse(text, &mut self.columns),
+        }
+    }
+}
+
+/// A line as a message shows it: cut at 160 characters, tabs made visible.
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(800)]);
+    let mut out: String = text
+        .chars()
+        .take(160)
+        .map(|c| {
+            if c == '\t' {
+                '⇥'
+            } else if c.is_control() {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect();
+    if text.chars().count() > 160 || line.len() > 800 {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,46 @@
+//! Relations that the rules speak of and the graph does not.
+
+use ruge_kg::{Names, RelationId};
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use super::RuleFile;
+
+/// Names beyond which no suggestions are sought: a file for another graph altogether needs none.
+const SUGGESTED: usize = 20;
+
+/// A relation that no triple has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct UnknownRelation {
+    /// The first rule that uses it.
+    pub line: u64,
+    /// Its name.
+    pub name: String,
+    /// The nearest name of the graph, if one is near.
+    pub suggestion: Option<String>,
+}
+
+/// The relations of `file` with ids from `known` on, `known` being the number of relations of the graph whose names
+/// seeded `names`; each once.
+pub fn unknown_relations(file: &RuleFile, known: usize, names: &Names) -> Vec<UnknownRelation> {
+    let mut seen: FxHashSet<RelationId> = FxHashSet::default();
+    let mut unknown = Vec::new();
+    for record in &file.rules {
+        for atom in record.rule.atoms() {
+            if atom.relation.index() < known || !seen.insert(atom.relation) {
+                continue;
+            }
+            let name = names.relations.name(atom.relation);
+            let suggestion = if unknown.len() < SUGGESTED { nearest(name, known, names) } else { None };
+            unknown.push(UnknownRelation { line: record.line, name: name.to_string(), suggestion });
+        }
+    }
+    unknown
+}
+
+fn nearest(name: &str, known: usize, names: &Names) -> Option<String> {
+    let candidates = names.relations.iter().take(known);
+    let scored = candidates.map(|(_, other)| (strsim::normalized_damerau_levenshtein(name, other), other));
+    let (score, best) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (score >= 0.6).then(|| best.to_string())
+}

@@ -1,0 +1,107 @@
+//! Writing rules, and refusing to write what would not be read back.
+
+use std::io::Write;
+
+use ruge_kg::Names;
+
+use super::raw::{Line, key};
+use super::{LineReader, RuleFormat, RuleRecord, amie, confidence, ruge};
+use crate::error::RuleError;
+
+/// How to write a rule file.
+#[derive(Clone, Debug, Default)]
+pub struct RuleWriteOptions {
+    /// Free text for the top of formats that have comments: what was mined, and how.
+    pub comments: Vec<String>,
+    /// For formats that number relations: the names in order of their ids.
+    pub relations: Option<Vec<String>>,
+}
+
+/// Writes rules. Nothing is written when one of them cannot be said in the format; the error names it.
+pub fn write_rules(
+    out: &mut dyn Write,
+    format: RuleFormat,
+    rules: &[RuleRecord],
+    names: &Names,
+    options: &RuleWriteOptions,
+) -> Result<(), RuleError> {
+    let mut text = head(format, &options.comments);
+    for record in rules {
+        let record = RuleRecord { rule: record.rule.renumbered(), ..record.clone() };
+        let line = line(format, &record, names, options)
+            .and_then(|line| read_back(format, &record, names, options, &line).map(|()| line))
+            .map_err(|reason| RuleError::Unsayable {
+                format,
+                rule: ruge::show(&record.rule, names, &ruge::native_name),
+                reason,
+            })?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    out.write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Comments and header.
+fn head(format: RuleFormat, comments: &[String]) -> String {
+    let mut text = String::new();
+    if matches!(format, RuleFormat::Native) {
+        for line in comments.iter().flat_map(|comment| comment.lines()) {
+            text.push_str(format!("# {line}").trim_end());
+            text.push('\n');
+        }
+    }
+    match format {
+        RuleFormat::Native => text.push_str(ruge::HEADER),
+        RuleFormat::Amie => text.push_str(amie::HEADER),
+        _ => return text,
+    }
+    text.push('\n');
+    text
+}
+
+fn line(format: RuleFormat, record: &RuleRecord, names: &Names, _options: &RuleWriteOptions) -> Result<String, String> {
+    match format {
+        RuleFormat::Native => Ok(ruge::write_native(record, names)),
+        RuleFormat::Ruge => ruge::write(record, names),
+        RuleFormat::Amie => Ok(amie::write(record, names)),
+    }
+}
+
+/// Whether a reader makes the same rule of the line. Names with blanks, commas or brackets fail here in the formats
+/// that cannot quote them, whatever the ways in which they mislead a reader.
+fn read_back(
+    format: RuleFormat,
+    record: &RuleRecord,
+    names: &Names,
+    options: &RuleWriteOptions,
+    line: &str,
+) -> Result<(), String> {
+    let misread = |how: &str| Err(format!("the line `{line}` would be {how}; a name in it breaks the notation"));
+    if line.contains(['\n', '\r']) {
+        return Err("a name holds a line break".into());
+    }
+    let raw = match LineReader::new(format, options.relations.as_deref()).line(line) {
+        Ok(Line::Rule(raw)) => raw,
+        Ok(_) => return misread("skipped"),
+        Err(fault) => return misread(&format!("refused ({})", fault.reason)),
+    };
+    let relation = &mut |name: &str| names.relations.id(name);
+    let entity = &mut |name: &str| names.entities.id(name);
+    match raw.rule.build(relation, entity) {
+        Ok(Some(rule)) if key(&rule) == key(&record.rule) => {}
+        Ok(_) => return misread("read as another rule"),
+        Err(fault) => return Err(fault.reason),
+    }
+    // Formats with counts have a measure of their own in their confidence column.
+    let own_measure = matches!(format, RuleFormat::Amie);
+    match confidence(&raw, Default::default()) {
+        Ok(read) if own_measure || (read.get() - record.confidence.get()).abs() < 1e-9 => Ok(()),
+        Ok(read) => Err(format!(
+            "the format has no place for the confidence {}; it means {}",
+            record.confidence.get(),
+            read.get()
+        )),
+        Err(fault) => Err(fault.reason),
+    }
+}
