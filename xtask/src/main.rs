@@ -1,11 +1,7 @@
 //! Chores of the repository, run as `cargo xtask <chore>`.
 //!
 //! Each chore lives in its own module; this file only picks one.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a chore reports to the terminal and is no library"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore reports to the terminal and is no library")]
 
 mod world;
 

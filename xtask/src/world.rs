@@ -41,11 +41,7 @@ pub fn run(args: &[String]) -> Result<()> {
 fn write() -> Result<()> {
     let graph = build()?;
     let text = graph.to_tsv();
-    ensure!(
-        text.len() <= MAX_BYTES,
-        "{} bytes are more than {MAX_BYTES}",
-        text.len()
-    );
+    ensure!(text.len() <= MAX_BYTES, "{} bytes are more than {MAX_BYTES}", text.len());
     let path = output();
     std::fs::write(&path, &text).with_context(|| format!("writing {}", path.display()))?;
     report(&graph, text.len());
@@ -54,8 +50,7 @@ fn write() -> Result<()> {
 
 fn verify() -> Result<()> {
     let path = output();
-    let found =
-        std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let found = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let wanted = build()?.to_tsv();
     if found == wanted {
         println!("the demo graph is what the tables give");
@@ -66,10 +61,7 @@ fn verify() -> Result<()> {
         .zip(found.lines())
         .position(|(wanted, found)| wanted != found)
         .unwrap_or_else(|| wanted.lines().count().min(found.lines().count()));
-    bail!(
-        "the demo graph differs from what the tables give, first in line {}; run `cargo xtask world`",
-        line + 1
-    )
+    bail!("the demo graph differs from what the tables give, first in line {}; run `cargo xtask world`", line + 1)
 }
 
 /// Reads the tables of the repository and expands them.
@@ -122,8 +114,7 @@ mod tests {
         let graph = build().unwrap();
         let triples = graph.triples().count();
         assert!((4_000..=12_000).contains(&triples), "{triples} triples");
-        let relations: std::collections::BTreeSet<&str> =
-            graph.triples().map(|(relation, _, _)| relation).collect();
+        let relations: std::collections::BTreeSet<&str> = graph.triples().map(|(relation, _, _)| relation).collect();
         assert!((12..=30).contains(&relations.len()), "{relations:?}");
         assert!(graph.to_tsv().len() <= MAX_BYTES);
     }

@@ -19,5 +19,8 @@ fn main() {
     for n in 1..4 {
         println!("{n} atoms {}", mined.rules.iter().filter(|r| r.rule.premise.len() == n).count());
     }
-    println!("{}", std::fs::read_to_string("/proc/self/status").unwrap().lines().find(|l| l.starts_with("VmHWM")).unwrap());
+    println!(
+        "{}",
+        std::fs::read_to_string("/proc/self/status").unwrap().lines().find(|l| l.starts_with("VmHWM")).unwrap()
+    );
 }

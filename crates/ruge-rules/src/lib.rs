@@ -12,10 +12,14 @@ mod join;
 pub mod measure;
 pub mod mine;
 pub mod rule;
+pub mod verify;
 
 pub use atom::{Atom, Term, Variable};
 pub use error::RuleError;
 pub use ground::{Groundings, ground};
+pub use io::{
+    RuleFile, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Take, parse_rules, read_rules, write_rules,
+};
 pub use measure::{Counts, Side};
 pub use mine::{MineConfig, Mined, MinedRule, Watch, mine};
 pub use rule::{Confidence, Rule, Shape, SoftRule};

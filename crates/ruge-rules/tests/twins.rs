@@ -223,7 +223,8 @@ fn brute_force_constants(world: &World, config: &MineConfig) -> BTreeMap<Rule, (
                         };
                         let body: Vec<u32> = (0..ENTITIES).filter(|&x| has(x)).collect();
                         let support = body.iter().filter(|&&x| member(x)).count() as u64;
-                        let known = body.iter().filter(|&&x| (0..ENTITIES).any(|y| world.step(to, x, y))).count() as u64;
+                        let known =
+                            body.iter().filter(|&&x| (0..ENTITIES).any(|y| world.step(to, x, y))).count() as u64;
                         let passes = support >= threshold.max(1)
                             && support as f64 / known as f64 >= config.min_pca
                             && support as f64 / body.len() as f64 >= config.min_std;

@@ -44,19 +44,11 @@ pub fn run(fixtures: &Path, sources: &Path) -> Result<()> {
     for (field, name, item) in &stale {
         println!("stale\t{field}\t{name}\t{item}");
     }
-    println!(
-        "{} disagreements, {} explained",
-        check.disputes.len(),
-        check.disputes.len() - open.len()
-    );
+    println!("{} disagreements, {} explained", check.disputes.len(), check.disputes.len() - open.len());
     if open.is_empty() && stale.is_empty() {
         return Ok(());
     }
-    bail!(
-        "{} unexplained disagreements, {} stale explanations",
-        open.len(),
-        stale.len()
-    )
+    bail!("{} unexplained disagreements, {} stale explanations", open.len(), stale.len())
 }
 
 /// What was found so far.
@@ -73,20 +65,11 @@ impl Check {
     /// Our name for what a source names.
     fn ours(&self, field: &str, theirs: &str) -> String {
         let key = (field.to_owned(), theirs.to_owned());
-        self.aliases
-            .get(&key)
-            .map_or(theirs, String::as_str)
-            .to_owned()
+        self.aliases.get(&key).map_or(theirs, String::as_str).to_owned()
     }
 
     /// Compares what we say with what they say, item by item.
-    fn compare(
-        &mut self,
-        field: &'static str,
-        name: &str,
-        ours: BTreeSet<String>,
-        theirs: BTreeSet<String>,
-    ) {
+    fn compare(&mut self, field: &'static str, name: &str, ours: BTreeSet<String>, theirs: BTreeSet<String>) {
         self.counts.entry(field).or_default().0 += ours.intersection(&theirs).count();
         for item in ours.difference(&theirs) {
             self.dispute(field, name, format!("+{item}"));
@@ -108,14 +91,12 @@ impl Check {
 
     /// Notes a disagreement.
     fn dispute(&mut self, field: &str, name: &str, item: String) {
-        self.disputes
-            .insert((field.to_owned(), name.to_owned(), item));
+        self.disputes.insert((field.to_owned(), name.to_owned(), item));
     }
 }
 
 fn lines(path: &Path) -> Result<Vec<Vec<String>>> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     let split = |line: &str| line.split('\t').map(str::to_owned).collect();
     Ok(text.lines().map(split).collect())
 }
@@ -135,12 +116,7 @@ fn exceptions(path: &Path) -> Result<BTreeSet<Dispute>> {
     for (index, line) in lines(path)?.into_iter().enumerate().skip(1) {
         let [field, name, items, why] = <[String; 4]>::try_from(line)
             .map_err(|_| anyhow::anyhow!("{}:{}: not four cells", path.display(), index + 1))?;
-        ensure!(
-            !why.is_empty(),
-            "{}:{}: no reason",
-            path.display(),
-            index + 1
-        );
+        ensure!(!why.is_empty(), "{}:{}: no reason", path.display(), index + 1);
         for item in items.split(';') {
             all.insert((field.clone(), name.clone(), item.to_owned()));
         }
@@ -156,12 +132,7 @@ mod tests {
     fn a_difference_is_noted_from_both_sides() {
         let mut check = Check::default();
         let set = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
-        check.compare(
-            "capital",
-            "Bolivia",
-            set(&["Sucre", "A"]),
-            set(&["La Paz", "A"]),
-        );
+        check.compare("capital", "Bolivia", set(&["Sucre", "A"]), set(&["La Paz", "A"]));
         assert_eq!(check.counts["capital"].0, 1);
         let items: Vec<&str> = check.disputes.iter().map(|d| d.2.as_str()).collect();
         assert_eq!(items, ["+Sucre", "-La Paz"]);

@@ -99,11 +99,7 @@ fn country(graph: &mut Graph, row: &Row) {
     graph.state(name, "in_region", region, &place);
     let continent = match graph.kind(region) {
         Some(Kind::Continent) => region.to_owned(),
-        _ => graph
-            .tails(region, "part_of")
-            .into_iter()
-            .next()
-            .unwrap_or_default(),
+        _ => graph.tails(region, "part_of").into_iter().next().unwrap_or_default(),
     };
     graph.derive(name, "in_continent", &continent);
 
@@ -163,9 +159,7 @@ fn cities(graph: &mut Graph, row: &Row) {
     let continents: Vec<&str> = row.list("continent").collect();
     for city in row.list("cities") {
         let known = graph.tails(city, "located_in");
-        if known.iter().any(|place| Some(place.as_str()) == division)
-            || (division.is_none() && !known.is_empty())
-        {
+        if known.iter().any(|place| Some(place.as_str()) == division) || (division.is_none() && !known.is_empty()) {
             graph.problem(&place, format!("`{city}` was placed before"));
         }
         settle(graph, city, country, division, &continents, &place);
@@ -173,14 +167,7 @@ fn cities(graph: &mut Graph, row: &Row) {
 }
 
 /// Puts a city into its country, division and continent.
-fn settle(
-    graph: &mut Graph,
-    city: &str,
-    country: &str,
-    division: Option<&str>,
-    continents: &[&str],
-    place: &str,
-) {
+fn settle(graph: &mut Graph, city: &str, country: &str, division: Option<&str>, continents: &[&str], place: &str) {
     for other in graph.tails(city, "located_in") {
         if graph.kind(&other) == Some(Kind::Country) && other != country {
             graph.problem(place, format!("`{city}` is in {other} and in {country}"));
@@ -210,10 +197,7 @@ fn borders(graph: &mut Graph, tables: &Tables) {
         graph.need(name, &[Kind::Country, Kind::Division], &place);
         for other in row.list("neighbours") {
             if graph.kind(other) != graph.kind(name) {
-                graph.problem(
-                    &place,
-                    format!("`{name}` and `{other}` are not of one kind"),
-                );
+                graph.problem(&place, format!("`{name}` and `{other}` are not of one kind"));
             }
             graph.state(name, "borders", other, &place);
             graph.state(other, "borders", name, &place);
@@ -229,15 +213,9 @@ mod tests {
     fn tables() -> Tables {
         let mut tables = Tables::default();
         for (name, text) in [
-            (
-                "regions",
-                "region\tcontinent\nWestern Europe\tEurope\nSouth America\tSouth America\n",
-            ),
+            ("regions", "region\tcontinent\nWestern Europe\tEurope\nSouth America\tSouth America\n"),
             ("families", "branch\tfamily\nRomance\tIndo-European\n"),
-            (
-                "languages",
-                "name\tbranch\tfamily\tscripts\talso_spoken_in\nFrench\tRomance\t\t\t\n",
-            ),
+            ("languages", "name\tbranch\tfamily\tscripts\talso_spoken_in\nFrench\tRomance\t\t\t\n"),
             (
                 "countries",
                 "name\tcode\tregion\tcapitals\tlanguages\tcurrencies\tdrives\tindependent_from\tcoasts\n\
@@ -250,10 +228,7 @@ mod tests {
                 "name\tcountry\tcapital\tcontinent\n\
                  Guiana\tFrance\tCayenne\tSouth America\nNowhere\tFrance\t!Paris\t\n",
             ),
-            (
-                "cities",
-                "country\tdivision\tcities\tcontinent\nFrance\tGuiana\tKourou\tSouth America\n",
-            ),
+            ("cities", "country\tdivision\tcities\tcontinent\nFrance\tGuiana\tKourou\tSouth America\n"),
         ] {
             tables.add(name, text).unwrap();
         }
@@ -276,10 +251,7 @@ mod tests {
             "French\tspoken_in\tMonaco",
             "French\tlanguage_family\tIndo-European",
         ] {
-            assert!(
-                text.lines().any(|line| line == fact),
-                "{fact} not in\n{text}"
-            );
+            assert!(text.lines().any(|line| line == fact), "{fact} not in\n{text}");
         }
         assert!(!text.contains("Paris\tlocated_in\tNowhere"));
         assert!(!text.contains("Cayenne\tin_continent\tEurope"));
@@ -288,12 +260,7 @@ mod tests {
     #[test]
     fn a_border_stated_from_both_sides_is_a_problem() {
         let mut tables = tables();
-        tables
-            .add(
-                "borders",
-                "name\tneighbours\nFrance\tMonaco\nMonaco\tFrance\n",
-            )
-            .unwrap();
+        tables.add("borders", "name\tneighbours\nFrance\tMonaco\nMonaco\tFrance\n").unwrap();
         let error = expand(&tables).unwrap_err().to_string();
         assert!(error.contains("borders.tsv:3"), "{error}");
     }
@@ -309,11 +276,7 @@ mod tests {
             )
             .unwrap();
         let error = expand(&tables).unwrap_err().to_string();
-        for what in [
-            "`Atlantis` is unknown",
-            "in France and in Monaco",
-            "not in Monaco",
-        ] {
+        for what in ["`Atlantis` is unknown", "in France and in Monaco", "not in Monaco"] {
             assert!(error.contains(what), "{what} not in {error}");
         }
     }

@@ -114,8 +114,7 @@ impl Graph {
 
     /// Adds a fact that follows from others; true if it was new.
     pub fn derive(&mut self, head: &str, relation: &'static str, tail: &str) -> bool {
-        self.facts
-            .insert((relation, head.to_owned(), tail.to_owned()))
+        self.facts.insert((relation, head.to_owned(), tail.to_owned()))
     }
 
     /// The tails of a head under a relation, in order.
@@ -141,8 +140,7 @@ impl Graph {
         let mut lower: BTreeMap<String, String> = BTreeMap::new();
         for name in self.kinds.keys() {
             if let Some(other) = lower.insert(name.to_lowercase(), name.clone()) {
-                self.problems
-                    .push(format!("`{name}` and `{other}` differ only by case"));
+                self.problems.push(format!("`{name}` and `{other}` differ only by case"));
             }
         }
         for (relation, head, tail) in &self.facts {
@@ -151,23 +149,17 @@ impl Graph {
             }
             for name in [head, tail] {
                 if !self.kinds.contains_key(name) {
-                    self.problems
-                        .push(format!("`{name}` ({relation}) was never declared"));
+                    self.problems.push(format!("`{name}` ({relation}) was never declared"));
                 }
             }
         }
         if !self.problems.is_empty() {
-            bail!(
-                "{} problems in the tables:\n{}",
-                self.problems.len(),
-                self.problems.join("\n")
-            );
+            bail!("{} problems in the tables:\n{}", self.problems.len(), self.problems.join("\n"));
         }
         loop {
             let lonely = self.lonely();
             let before = self.facts.len();
-            self.facts
-                .retain(|(_, head, tail)| !lonely.contains(head) && !lonely.contains(tail));
+            self.facts.retain(|(_, head, tail)| !lonely.contains(head) && !lonely.contains(tail));
             self.pruned += before - self.facts.len();
             if before == self.facts.len() {
                 return Ok(self);
@@ -187,17 +179,12 @@ impl Graph {
 
     /// All facts as (relation, head, tail), in their fixed order.
     pub fn triples(&self) -> impl Iterator<Item = (&'static str, &str, &str)> {
-        self.facts
-            .iter()
-            .map(|(relation, head, tail)| (*relation, head.as_str(), tail.as_str()))
+        self.facts.iter().map(|(relation, head, tail)| (*relation, head.as_str(), tail.as_str()))
     }
 
     /// How many names occur in the facts.
     pub fn entities(&self) -> usize {
-        let names: BTreeSet<&str> = self
-            .triples()
-            .flat_map(|(_, head, tail)| [head, tail])
-            .collect();
+        let names: BTreeSet<&str> = self.triples().flat_map(|(_, head, tail)| [head, tail]).collect();
         names.len()
     }
 
@@ -208,9 +195,7 @@ impl Graph {
 
     /// The facts as text: head, relation, tail.
     pub fn to_tsv(&self) -> String {
-        self.triples()
-            .map(|(relation, head, tail)| format!("{head}\t{relation}\t{tail}\n"))
-            .collect()
+        self.triples().map(|(relation, head, tail)| format!("{head}\t{relation}\t{tail}\n")).collect()
     }
 }
 

@@ -108,9 +108,7 @@ fn mountain(graph: &mut Graph, row: &Row) {
         let kinds = [Kind::Country, Kind::Division, Kind::Range, Kind::Continent];
         graph.need(top, &kinds, &place);
         graph.state(top, "highest_point", name, &place);
-        if graph.kind(top) == Some(Kind::Country)
-            && !row.list("countries").any(|country| country == top)
-        {
+        if graph.kind(top) == Some(Kind::Country) && !row.list("countries").any(|country| country == top) {
             graph.problem(&place, format!("{name} is not in {top}"));
         }
     }
@@ -132,28 +130,19 @@ mod tests {
     fn a_city_on_a_river_must_share_a_country_with_it() {
         let mut tables = Tables::default();
         for (name, text) in [
-            (
-                "regions",
-                "region\tcontinent\nSouth America\tSouth America\n",
-            ),
+            ("regions", "region\tcontinent\nSouth America\tSouth America\n"),
             (
                 "countries",
                 "name\tcode\tregion\tcapitals\tlanguages\tcurrencies\tdrives\tindependent_from\tcoasts\n\
                  Peru\tPER\tSouth America\tLima\t\t\tright\t\t\n\
                  Chile\tCHL\tSouth America\tSantiago\t\t\tright\t\t\n",
             ),
-            (
-                "rivers",
-                "name\tcountries\tempties_into\ttributary_of\tcities\nRímac\tPeru\t\t\tLima;Santiago\n",
-            ),
+            ("rivers", "name\tcountries\tempties_into\ttributary_of\tcities\nRímac\tPeru\t\t\tLima;Santiago\n"),
         ] {
             tables.add(name, text).unwrap();
         }
         let error = expand(&tables).unwrap_err().to_string();
-        assert!(
-            error.contains("Santiago is in no country of the Rímac"),
-            "{error}"
-        );
+        assert!(error.contains("Santiago is in no country of the Rímac"), "{error}");
         assert!(error.starts_with("1 problems"), "{error}");
     }
 }

@@ -76,12 +76,7 @@ pub fn expand(graph: &mut Graph, tables: &Tables) {
 
 fn languages(graph: &mut Graph, tables: &Tables) {
     for row in tables.rows("families") {
-        graph.state(
-            row.cell("branch"),
-            "part_of",
-            row.cell("family"),
-            &row.place(),
-        );
+        graph.state(row.cell("branch"), "part_of", row.cell("family"), &row.place());
     }
     for row in tables.rows("languages") {
         let (name, place) = (row.cell("name"), row.place());

@@ -15,17 +15,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
     ("regions", &["region", "continent"]),
     (
         "countries",
-        &[
-            "name",
-            "code",
-            "region",
-            "capitals",
-            "languages",
-            "currencies",
-            "drives",
-            "independent_from",
-            "coasts",
-        ],
+        &["name", "code", "region", "capitals", "languages", "currencies", "drives", "independent_from", "coasts"],
     ),
     ("borders", &["name", "neighbours"]),
     ("divisions", &["name", "country", "capital", "continent"]),
@@ -33,31 +23,13 @@ pub const TABLES: &[(&str, &[&str])] = &[
     ("waters", &["name", "kind", "part_of", "countries"]),
     ("shores", &["water", "cities"]),
     ("families", &["branch", "family"]),
-    (
-        "languages",
-        &["name", "branch", "family", "scripts", "also_spoken_in"],
-    ),
+    ("languages", &["name", "branch", "family", "scripts", "also_spoken_in"]),
     ("currencies", &["currency", "issuer", "city"]),
-    (
-        "organisations",
-        &["name", "headquarters", "founders", "members"],
-    ),
+    ("organisations", &["name", "headquarters", "founders", "members"]),
     ("companies", &["name", "industry", "city"]),
-    (
-        "rivers",
-        &[
-            "name",
-            "countries",
-            "empties_into",
-            "tributary_of",
-            "cities",
-        ],
-    ),
+    ("rivers", &["name", "countries", "empties_into", "tributary_of", "cities"]),
     ("ranges", &["name", "countries"]),
-    (
-        "mountains",
-        &["name", "kind", "range", "countries", "highest_of"],
-    ),
+    ("mountains", &["name", "kind", "range", "countries", "highest_of"]),
     ("islands", &["name", "countries", "water"]),
     ("places", &["name", "kind", "city"]),
     ("twins", &["city", "sister_cities"]),
@@ -83,8 +55,7 @@ impl Row {
     pub fn cell(&self, column: &str) -> &str {
         let at = self.columns.iter().position(|name| *name == column);
         debug_assert!(at.is_some(), "{} has no column {column}", self.table);
-        at.and_then(|at| self.cells.get(at))
-            .map_or("", String::as_str)
+        at.and_then(|at| self.cells.get(at)).map_or("", String::as_str)
     }
 
     /// The items of a cell that holds a list.
@@ -105,8 +76,7 @@ impl Tables {
         let mut tables = Tables::default();
         for (name, _) in TABLES {
             let path = dir.join(format!("{name}.tsv"));
-            let text = std::fs::read_to_string(&path)
-                .with_context(|| format!("reading {}", path.display()))?;
+            let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
             tables.add(name, &text)?;
         }
         Ok(tables)
@@ -119,10 +89,7 @@ impl Tables {
         };
         let mut lines = text.lines();
         let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
-        ensure!(
-            header == *columns,
-            "{name}.tsv: the header is {header:?}, not {columns:?}"
-        );
+        ensure!(header == *columns, "{name}.tsv: the header is {header:?}, not {columns:?}");
         let mut rows = Vec::new();
         for (index, line) in lines.enumerate() {
             let cells: Vec<String> = line.split('\t').map(str::to_owned).collect();
@@ -140,12 +107,7 @@ impl Tables {
                 );
             }
             ensure!(!cells[0].is_empty(), "{name}.tsv:{line}: no name");
-            rows.push(Row {
-                table: name,
-                line,
-                columns,
-                cells,
-            });
+            rows.push(Row { table: name, line, columns, cells });
         }
         self.rows.insert(name, rows);
         Ok(())
@@ -159,10 +121,7 @@ impl Tables {
 
 /// Whether a name can stand in a tab-separated file as it is.
 pub fn tidy(name: &str) -> bool {
-    !name.is_empty()
-        && name.trim() == name
-        && !name.contains("  ")
-        && !name.chars().any(char::is_control)
+    !name.is_empty() && name.trim() == name && !name.contains("  ") && !name.chars().any(char::is_control)
 }
 
 #[cfg(test)]
@@ -172,9 +131,7 @@ mod tests {
     #[test]
     fn lists_and_empty_cells_are_read() {
         let mut tables = Tables::default();
-        tables
-            .add("islands", "name\tcountries\twater\nTimor\tA;B\t\n")
-            .unwrap();
+        tables.add("islands", "name\tcountries\twater\nTimor\tA;B\t\n").unwrap();
         let row = &tables.rows("islands")[0];
         assert_eq!(row.list("countries").collect::<Vec<_>>(), ["A", "B"]);
         assert_eq!(row.list("water").count(), 0);

@@ -13,31 +13,18 @@ use super::{Check, lines};
 /// Compares everything the sources say of whole countries.
 pub fn compare(check: &mut Check, tables: &Tables, sources: &Path) -> Result<()> {
     let packages = sources.join("node_modules");
-    countries(
-        check,
-        tables,
-        &packages.join("world-countries/countries.json"),
-    )?;
-    sides(
-        check,
-        tables,
-        &packages.join("world-countries-capitals/data/data.json"),
-    )?;
+    countries(check, tables, &packages.join("world-countries/countries.json"))?;
+    sides(check, tables, &packages.join("world-countries-capitals/data/data.json"))?;
     continents(check, tables, &sources.join("continents.tsv"))?;
     members(check, tables, &sources.join("members.tsv"))
 }
 
 fn countries(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     let list = json(path)?;
-    let by_code: BTreeMap<&str, &Value> = list
-        .iter()
-        .filter_map(|country| Some((country["cca3"].as_str()?, country)))
-        .collect();
-    let names: BTreeMap<&str, &str> = tables
-        .rows("countries")
-        .iter()
-        .map(|row| (row.cell("code"), row.cell("name")))
-        .collect();
+    let by_code: BTreeMap<&str, &Value> =
+        list.iter().filter_map(|country| Some((country["cca3"].as_str()?, country))).collect();
+    let names: BTreeMap<&str, &str> =
+        tables.rows("countries").iter().map(|row| (row.cell("code"), row.cell("name"))).collect();
     let mut neighbours: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for row in tables.rows("borders") {
         for other in row.list("neighbours") {
@@ -57,11 +44,7 @@ fn countries(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
             ("capital", "capitals", texts(&country["capital"])),
             ("region", "region", texts(&country["subregion"])),
             ("language", "languages", values(&country["languages"], None)),
-            (
-                "currency",
-                "currencies",
-                values(&country["currencies"], Some("name")),
-            ),
+            ("currency", "currencies", values(&country["currencies"], Some("name"))),
         ];
         for (field, column, theirs) in fields {
             let ours = row.list(column).map(str::to_owned).collect();
@@ -80,11 +63,7 @@ fn countries(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     let known = by_code.iter().filter(|(_, c)| c["independent"] == true);
     for (code, country) in known {
         if !names.contains_key(code) {
-            check.dispute(
-                "name",
-                &texts(&country["name"]["common"]).concat(),
-                "-".into(),
-            );
+            check.dispute("name", &texts(&country["name"]["common"]).concat(), "-".into());
         }
     }
     Ok(())
@@ -142,11 +121,8 @@ fn sides(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
 }
 
 fn continents(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
-    let regions: BTreeMap<&str, &str> = tables
-        .rows("regions")
-        .iter()
-        .map(|row| (row.cell("region"), row.cell("continent")))
-        .collect();
+    let regions: BTreeMap<&str, &str> =
+        tables.rows("regions").iter().map(|row| (row.cell("region"), row.cell("continent"))).collect();
     let known: BTreeMap<String, String> = pairs(path)?.into_iter().collect();
     for row in tables.rows("countries") {
         match known.get(row.cell("code")) {
@@ -163,11 +139,8 @@ fn continents(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
 
 /// Members of the clubs the source lists.
 fn members(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
-    let names: BTreeMap<&str, &str> = tables
-        .rows("countries")
-        .iter()
-        .map(|row| (row.cell("code"), row.cell("name")))
-        .collect();
+    let names: BTreeMap<&str, &str> =
+        tables.rows("countries").iter().map(|row| (row.cell("code"), row.cell("name"))).collect();
     let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (club, code) in pairs(path)? {
         let name = names.get(code.as_str()).copied().unwrap_or(&code);
@@ -187,15 +160,13 @@ fn members(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
 
 fn pairs(path: &Path) -> Result<Vec<(String, String)>> {
     let pair = |line: Vec<String>| {
-        let [a, b] = <[String; 2]>::try_from(line)
-            .map_err(|_| anyhow::anyhow!("{}: not two cells", path.display()))?;
+        let [a, b] = <[String; 2]>::try_from(line).map_err(|_| anyhow::anyhow!("{}: not two cells", path.display()))?;
         Ok((a, b))
     };
     lines(path)?.into_iter().map(pair).collect()
 }
 
 fn json(path: &Path) -> Result<Vec<Value>> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| path.display().to_string())
 }

@@ -56,8 +56,7 @@ fn cities(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
 /// The code the sources use for each of our countries.
 fn codes(tables: &Tables) -> BTreeMap<&str, &str> {
     let rows = tables.rows("countries").iter();
-    rows.map(|row| (row.cell("name"), row.cell("code")))
-        .collect()
+    rows.map(|row| (row.cell("name"), row.cell("code"))).collect()
 }
 
 /// Every city with its country and, where we give one, its division.
@@ -68,8 +67,7 @@ fn placed(tables: &Tables) -> Vec<(String, String, Option<String>)> {
         all.push((city.to_owned(), country.to_owned(), division));
     };
     for row in tables.rows("countries") {
-        row.list("capitals")
-            .for_each(|city| add(city, row.cell("name"), ""));
+        row.list("capitals").for_each(|city| add(city, row.cell("name"), ""));
     }
     let ours = |row: &&Row| row.cell("continent").is_empty();
     for row in tables.rows("divisions").iter().filter(ours) {
@@ -79,8 +77,7 @@ fn placed(tables: &Tables) -> Vec<(String, String, Option<String>)> {
         }
     }
     for row in tables.rows("cities") {
-        row.list("cities")
-            .for_each(|city| add(city, row.cell("country"), row.cell("division")));
+        row.list("cities").for_each(|city| add(city, row.cell("country"), row.cell("division")));
     }
     all
 }
