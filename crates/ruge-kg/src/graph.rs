@@ -118,6 +118,37 @@ impl Adjacency {
         (self.run_starts[to] - self.run_starts[from]) as usize
     }
 
+    /// Number of runs: distinct (entity, label).
+    pub fn run_count(&self) -> usize {
+        self.run_labels.len()
+    }
+
+    /// The runs of `entity`, as numbers from 0 to [`run_count`](Self::run_count).
+    #[inline]
+    pub fn runs_of(&self, entity: EntityId) -> std::ops::Range<usize> {
+        let (from, to) = self.run_range(entity);
+        from..to
+    }
+
+    /// The number of the run of `entity` with `label`, if it has one.
+    #[inline]
+    pub fn run_number(&self, entity: EntityId, label: Label) -> Option<usize> {
+        let (from, to) = self.run_range(entity);
+        self.run_labels[from..to].binary_search(&label).ok().map(|at| from + at)
+    }
+
+    /// The label of a run, and the places of its neighbours in the order of all edges.
+    #[inline]
+    pub fn run_places(&self, run: usize) -> (Label, std::ops::Range<usize>) {
+        (self.run_labels[run], self.run_starts[run] as usize..self.run_starts[run + 1] as usize)
+    }
+
+    /// The entities a run leads to.
+    #[inline]
+    pub fn run_members(&self, run: usize) -> &[EntityId] {
+        self.run(run)
+    }
+
     /// Bytes held by the index.
     pub fn bytes(&self) -> usize {
         4 * (self.runs_of.len() + self.run_labels.len() + self.run_starts.len() + self.neighbours.len())

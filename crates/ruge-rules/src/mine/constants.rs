@@ -1,125 +1,240 @@
 //! Rules that name an entity: `h(x,c) ⇐ r(x,d)`, `h(x,c) ⇐ r(x,z)` and their mirror images.
 //!
-//! All counts are over distinct values of the one free variable x. The facts `h(·,c)` are a run of the graph's adjacency,
-//! and so are the entities with an edge to d: two sets of entities, of which only the overlap must be counted. For each
-//! fact `h(x,c)` every edge at x votes for its own run, so one head costs the sum of the degrees around it.
+//! All counts are over distinct values of the one free variable x. The entities with an edge r to d are a *run* of the
+//! graph's adjacency, seen from d. So each edge at x can be numbered by the run it makes x a member of, and one head
+//! `h(·,c)` costs one increment per edge around its members: the sum of their degrees, without a single look-up.
 
-use ruge_kg::{Adjacency, EntityId, Graph, Label};
+use std::sync::Mutex;
+
+use ruge_kg::{EntityId, Graph, Label};
 use rustc_hash::FxHashMap;
 
 use super::{Body, Head};
 use crate::measure::{Counts, Side};
 
-/// For every (label, entity) the number of entities that have that edge; for every label the number of entities that
-/// have it at all.
+/// What the search over entities needs to know of the graph, built once.
 pub(crate) struct LinkRuns {
-    /// Entities with at least one edge of the label.
-    with_label: Vec<u64>,
+    /// For every edge, in the order of all edges: the run that its far end has back to its near end.
+    back: Vec<u32>,
+    /// The entity a run belongs to.
+    owner: Vec<EntityId>,
+    free: Mutex<Vec<Votes>>,
+}
+
+/// Per-thread counters, all zero between heads.
+struct Votes {
+    by_run: Vec<u32>,
+    by_label: Vec<u32>,
+    /// Per run: members that have the head's label, plus one; 0 when not counted yet.
+    known: Vec<u32>,
 }
 
 impl LinkRuns {
     pub(crate) fn new(graph: &Graph) -> Self {
-        let keys = |label: Label| {
-            let relation = label.relation();
-            if label.is_inverse() { graph.distinct_tails(relation) } else { graph.distinct_heads(relation) }
-        };
-        Self { with_label: (0..2 * graph.relation_count() as u32).map(|l| keys(Label(l)) as u64).collect() }
+        let adjacency = graph.adjacency();
+        let runs = adjacency.run_count();
+        let mut owner = vec![EntityId(0); runs];
+        let mut next: Vec<usize> = (0..runs).map(|run| adjacency.run_places(run).1.start).collect();
+        let mut back = vec![0; 2 * graph.len()];
+        for entity in graph.entities() {
+            for run in adjacency.runs_of(entity) {
+                owner[run] = entity;
+                let label = adjacency.run_places(run).0.reversed();
+                for &member in adjacency.run_members(run) {
+                    // Entities come in id order, and so do the ends of each of the member's runs.
+                    if let Some(theirs) = adjacency.run_number(member, label) {
+                        back[next[theirs]] = run as u32;
+                        next[theirs] += 1;
+                    }
+                }
+            }
+        }
+        Self { back, owner, free: Mutex::new(Vec::new()) }
+    }
+
+    fn with<T>(&self, graph: &Graph, work: impl FnOnce(&mut Votes) -> T) -> T {
+        let taken = self.free.lock().expect("no holder of this lock panics").pop();
+        let runs = self.owner.len();
+        let mut votes = taken.unwrap_or_else(|| Votes {
+            by_run: vec![0; runs],
+            by_label: vec![0; 2 * graph.relation_count()],
+            known: vec![0; runs],
+        });
+        let result = work(&mut votes);
+        self.free.lock().expect("no holder of this lock panics").push(votes);
+        result
     }
 }
 
-/// What is counted about one possible premise of one head `h(·,c)`.
-#[derive(Clone, Copy, Default)]
-struct Vote {
-    support: u64,
-}
-
-/// All rules with an entity in the head place of `head`, both places in turn; `None` when told to stop.
+/// All rules with an entity in a place of `head`, both places in turn; `None` when told to stop.
 pub(crate) fn mine(head: &Head<'_>, links: &LinkRuns) -> Option<Vec<(Body, Counts)>> {
-    let mut rules = Vec::new();
-    for to in [Label::forward(head.relation), Label::inverse(head.relation)] {
-        // `pairs` of the reversed label: key = the entity c, others = the values of the free variable.
-        for facts in head.graph.pairs(to.reversed()).chunk_by(|a, b| a.key == b.key) {
-            if head.watch.stopped() {
-                return None;
+    links.with(head.graph, |votes| {
+        let mut rules = Vec::new();
+        for to in [Label::forward(head.relation), Label::inverse(head.relation)] {
+            let mut search = Search {
+                head,
+                links,
+                votes,
+                to,
+                played: vec![false; head.graph.entity_count()],
+                known: Vec::new(),
+                label_known: FxHashMap::default(),
+            };
+            for pair in head.graph.pairs(to) {
+                search.played[pair.key.index()] = true;
             }
-            mine_entity(head, links, to, facts[0].key, &mut rules);
+            // Seen from c, the facts `to(·, c)` are one run.
+            for facts in head.graph.pairs(to.reversed()).chunk_by(|a, b| a.key == b.key) {
+                if head.watch.stopped() {
+                    search.forget();
+                    return None;
+                }
+                search.entity(facts[0].key, &mut rules);
+            }
+            search.forget();
         }
-    }
-    Some(rules)
+        Some(rules)
+    })
 }
 
-/// Rules that conclude `to(x, at)`.
-fn mine_entity(head: &Head<'_>, links: &LinkRuns, to: Label, at: EntityId, rules: &mut Vec<(Body, Counts)>) {
-    let graph = head.graph;
-    let injective = head.config.injective;
-    let members = graph.neighbours(at, to.reversed());
-    let size = members.iter().filter(|&&x| !(injective && x == at)).count() as u64;
-    let covered = (head.config.min_head_coverage * size as f64).ceil() as u64;
-    let threshold = covered.max(head.config.min_constant_support).max(head.config.min_support);
-    if size < threshold {
-        return;
-    }
-    let side = if to.is_inverse() { Side::Object } else { Side::Subject };
-    let mut by_edge: FxHashMap<(Label, EntityId), Vote> = FxHashMap::default();
-    let mut by_label: FxHashMap<Label, Vote> = FxHashMap::default();
-    for &x in members.iter().filter(|&&x| !(injective && x == at)) {
-        for (label, ends) in graph.adjacency().runs(x).filter(|(label, _)| head.allows(*label)) {
-            let mut any = false;
-            for &end in ends.iter().filter(|&&end| !(injective && (end == x || end == at))) {
-                any = true;
-                // An edge that too few entities share cannot reach the threshold, and the head itself is no premise.
-                if graph.neighbours(end, label.reversed()).len() as u64 >= threshold && (label, end) != (to, at) {
-                    by_edge.entry((label, end)).or_default().support += 1;
+/// One place of one head under search.
+struct Search<'a, 'g> {
+    head: &'a Head<'g>,
+    links: &'a LinkRuns,
+    votes: &'a mut Votes,
+    /// Walked from x, it leads to the entity in the head.
+    to: Label,
+    /// Whether an entity has an edge of that label.
+    played: Vec<bool>,
+    /// Runs whose `known` is set.
+    known: Vec<u32>,
+    /// Sizes per label, where they do not depend on the entity in the head.
+    label_known: FxHashMap<Label, (u64, u64)>,
+}
+
+impl Search<'_, '_> {
+    /// Rules that conclude `to(x, at)`.
+    fn entity(&mut self, at: EntityId, rules: &mut Vec<(Body, Counts)>) {
+        let graph = self.head.graph;
+        let config = self.head.config;
+        let adjacency = graph.adjacency();
+        let members = graph.neighbours(at, self.to.reversed());
+        let bindable = |x: &&EntityId| !(config.injective && **x == at);
+        let size = members.iter().filter(bindable).count() as u64;
+        let covered = (config.min_head_coverage * size as f64).ceil() as u64;
+        let threshold = covered.max(config.min_constant_support).max(config.min_support).max(1);
+        if size < threshold {
+            return;
+        }
+        let mut runs: Vec<usize> = Vec::new();
+        let mut labels: Vec<Label> = Vec::new();
+        for &x in members.iter().filter(bindable) {
+            for run in adjacency.runs_of(x) {
+                let (label, places) = adjacency.run_places(run);
+                let mut any = false;
+                for place in places {
+                    let back = self.links.back[place] as usize;
+                    if config.injective && [x, at].contains(&self.links.owner[back]) {
+                        continue;
+                    }
+                    any = true;
+                    self.votes.by_run[back] += 1;
+                    if u64::from(self.votes.by_run[back]) == threshold {
+                        runs.push(back);
+                    }
+                }
+                if any {
+                    self.votes.by_label[label.index()] += 1;
+                    if u64::from(self.votes.by_label[label.index()]) == threshold {
+                        labels.push(label);
+                    }
                 }
             }
-            if any {
-                by_label.entry(label).or_default().support += 1;
+        }
+        runs.sort_unstable();
+        labels.sort_unstable();
+        for run in runs {
+            let label = adjacency.run_places(run).0.reversed();
+            let of = self.links.owner[run];
+            // The head itself is no premise.
+            if self.head.allows(label) && (label, of) != (self.to, at) {
+                let support = u64::from(self.votes.by_run[run]);
+                let (body, known) = self.run_sizes(run, of, at);
+                self.judge(
+                    Body::Constant { to: self.to, at, label, of: Some(of) },
+                    [support, body, known, size],
+                    rules,
+                );
+            }
+        }
+        for label in labels.into_iter().filter(|&label| self.head.allows(label)) {
+            let support = u64::from(self.votes.by_label[label.index()]);
+            let (body, known) = self.label_sizes(label, at);
+            self.judge(Body::Constant { to: self.to, at, label, of: None }, [support, body, known, size], rules);
+        }
+        for &x in members {
+            for run in adjacency.runs_of(x) {
+                let (label, places) = adjacency.run_places(run);
+                self.votes.by_label[label.index()] = 0;
+                self.links.back[places].iter().for_each(|&back| self.votes.by_run[back as usize] = 0);
             }
         }
     }
-    let plays = |x: EntityId| has(graph.adjacency(), x, to);
-    let mut judge = |label: Label, of: Option<EntityId>, support: u64, body: u64, known: u64| {
-        let (pca_subject, pca_object) = if side == Side::Subject { (known, body) } else { (body, known) };
-        let counts = Counts { support, body, pca_subject, pca_object, head: size, side };
-        if counts.pca() >= head.config.min_pca && counts.standard() >= head.config.min_std {
-            rules.push((Body::Constant { to, at, label, of }, counts));
+
+    /// Members of the run of `of`, and those of them with some fact of the head.
+    fn run_sizes(&mut self, run: usize, of: EntityId, at: EntityId) -> (u64, u64) {
+        let members = self.head.graph.adjacency().run_members(run);
+        if self.votes.known[run] == 0 {
+            // The same for every entity in the head, so counted once.
+            let known = members.iter().filter(|x| self.played[x.index()]).count() as u32;
+            self.votes.known[run] = known + 1;
+            self.known.push(run as u32);
         }
-    };
-    for ((label, end), vote) in by_edge.into_iter().filter(|(_, vote)| vote.support >= threshold) {
-        let counted = |x: &EntityId| !(injective && (*x == end || *x == at));
+        let (mut body, mut known) = (members.len() as u64, u64::from(self.votes.known[run] - 1));
+        if self.head.config.injective {
+            for x in [of, at].into_iter().filter(|x| members.binary_search(x).is_ok()) {
+                body -= 1;
+                known -= u64::from(self.played[x.index()]);
+            }
+        }
+        (body, known)
+    }
+
+    /// Entities with the label, and those of them with some fact of the head.
+    fn label_sizes(&mut self, label: Label, at: EntityId) -> (u64, u64) {
+        let injective = self.head.config.injective;
+        if let Some(&sizes) = self.label_known.get(&label) {
+            return sizes;
+        }
         let (mut body, mut known) = (0, 0);
-        for &x in graph.neighbours(end, label.reversed()).iter().filter(|x| counted(x)) {
+        for group in self.head.graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
+            let x = group[0].key;
+            if injective && (x == at || group.iter().all(|pair| pair.other == x || pair.other == at)) {
+                continue;
+            }
             body += 1;
-            known += u64::from(plays(x));
+            known += u64::from(self.played[x.index()]);
         }
-        judge(label, Some(end), vote.support, body, known);
-    }
-    for (label, vote) in by_label.into_iter().filter(|(_, vote)| vote.support >= threshold) {
-        // Passing needs support/known ≥ the least PCA, and known is at most the entities with the label.
-        let (mut body, mut known) = (0, 0);
-        if injective {
-            for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
-                let x = group[0].key;
-                if x != at && group.iter().any(|pair| pair.other != x && pair.other != at) {
-                    body += 1;
-                    known += u64::from(plays(x));
-                }
-            }
-        } else {
-            body = links.with_label[label.index()];
-            let limit = head.config.largest_body(vote.support);
-            for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
-                known += u64::from(plays(group[0].key));
-                if known > limit {
-                    break;
-                }
-            }
+        if !injective {
+            self.label_known.insert(label, (body, known));
         }
-        judge(label, None, vote.support, body, known);
+        (body, known)
     }
-}
 
-/// Whether the entity has an edge of the label.
-fn has(adjacency: &Adjacency, entity: EntityId, label: Label) -> bool {
-    adjacency.labels(entity).binary_search(&label).is_ok()
+    fn judge(&self, body: Body, [support, size, known, head]: [u64; 4], rules: &mut Vec<(Body, Counts)>) {
+        let side = if self.to.is_inverse() { Side::Object } else { Side::Subject };
+        // The entity is in the head for certain, so on its side every value counts.
+        let (pca_subject, pca_object) = if side == Side::Subject { (known, size) } else { (size, known) };
+        let counts = Counts { support, body: size, pca_subject, pca_object, head, side };
+        if counts.pca() >= self.head.config.min_pca && counts.standard() >= self.head.config.min_std {
+            rules.push((body, counts));
+        }
+    }
+
+    /// Clears what is kept from entity to entity.
+    fn forget(&mut self) {
+        for run in self.known.drain(..) {
+            self.votes.known[run as usize] = 0;
+        }
+    }
 }
