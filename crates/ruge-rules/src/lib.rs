@@ -8,6 +8,7 @@ pub mod error;
 pub mod io;
 pub mod measure;
 pub mod rule;
+pub mod words;
 
 pub use atom::{Atom, Term, Variable};
 pub use error::RuleError;
