@@ -53,6 +53,7 @@ impl Dataset {
         let layout = Layout::find(data)?;
         let mut names = Names::default();
         let mut held_out_now = false;
+        let mut files = Vec::new();
         let contents: [Option<FileContents>; 3] = match &layout {
             Layout::Demo => {
                 let text = crate::demo::WORLD.as_bytes();
@@ -72,15 +73,14 @@ impl Dataset {
                 }
                 contents
             }
-            Layout::OpenKe(folder) => io::openke(folder, &mut names, options)?,
-            Layout::LibKge(folder) => io::libkge(folder, &mut names, options)?,
+            Layout::OpenKe(folder) => io::openke(folder, &mut names, options)?.with_reports(&mut files),
+            Layout::LibKge(folder) => io::libkge(folder, &mut names, options)?.with_reports(&mut files),
         };
         if let [Some(train), ..] = &contents
             && train.triples.is_empty()
         {
             return Err(KgError::Empty { path: train.report.path.clone() });
         }
-        let mut files = Vec::new();
         let mut maps: [Option<(PathBuf, LineMap)>; 3] = [None, None, None];
         let mut splits: [Vec<Triple>; 3] = Default::default();
         for (split, contents) in contents.into_iter().enumerate() {
@@ -247,7 +247,7 @@ impl LoadReport {
             if file.trimmed_fields > 0 {
                 notes.push(format!("{name}: {} fields had blanks around them, trimmed", file.trimmed_fields));
             }
-            if file.triples == 0 {
+            if file.triples == 0 && file.dictionary.is_none() {
                 notes.push(format!("{name}: holds no triple"));
             }
             for (reason, count) in &file.bad_by_reason {

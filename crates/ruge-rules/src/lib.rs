@@ -4,14 +4,23 @@
 //! the two together.
 
 pub mod atom;
+pub mod count;
 pub mod error;
+pub mod ground;
 pub mod io;
+mod join;
 pub mod measure;
+pub mod mine;
 pub mod rule;
+pub mod verify;
 pub mod words;
 
 pub use atom::{Atom, Term, Variable};
 pub use error::RuleError;
-pub use io::{RuleFile, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, read_rules, write_rules};
+pub use ground::{Groundings, ground};
+pub use io::{
+    RuleFile, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Take, parse_rules, read_rules, write_rules,
+};
 pub use measure::{Counts, Side};
+pub use mine::{MineConfig, Mined, MinedRule, Watch, mine};
 pub use rule::{Confidence, Rule, Shape, SoftRule};

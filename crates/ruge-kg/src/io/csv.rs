@@ -1,6 +1,219 @@
-//! CSV (being written).
-use super::{FileContents, ReadOptions, Source};
-use crate::{KgError, Names};
-pub(super) fn read(_: Source<'_>, _: u8, _: &mut Names, _: &ReadOptions, _: &mut FileContents) -> Result<(), KgError> {
-    Err(KgError::Option("csv".into()))
+//! CSV: fields between separators, quoted where they hold a separator, a quote or a line end.
+//!
+//! A file without a single quote is plain text and goes the parallel way of [`tsv`](super::tsv). The others are cut here
+//! rather than by a library, because a reader of names must know more than the fields: whether a field was quoted
+//! (then its blanks belong to the name), which line a record starts on, and above all where a quote was opened that is
+//! never closed. A forgiving parser reads on to the end of the file and hands all of it over as one field; this one
+//! reports the line, and resumes at the line below it when asked to be lenient.
+//!
+//! The rules are those of RFC 4180, and two more: blanks around a field are trimmed, counted, and do not keep a field
+//! from being quoted (`a, "b, c", d`); a closing quote may be followed only by blanks, a separator or a line end.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr_iter, memchr2};
+
+use super::tsv::{self, trim, wrong_columns};
+use super::{FileContents, Header, ReadOptions, Source, looks_like_header};
+use crate::error::{KgError, Reason, shown};
+use crate::vocabulary::Names;
+
+/// Reads triples whose fields are separated by `separator` and may be quoted.
+pub(super) fn read(
+    source: Source<'_>,
+    separator: u8,
+    names: &mut Names,
+    options: &ReadOptions,
+    contents: &mut FileContents,
+) -> Result<(), KgError> {
+    let source = source.decoded()?;
+    if memchr(b'"', &source.text()?).is_none() {
+        return tsv::read(source, names, options, contents);
+    }
+    let text = source.text()?;
+    let mut rest = contents.report.pass_bom(&text);
+    let mut fields = Vec::new();
+    let mut first = true;
+    while !rest.is_empty() && !contents.report.enough(options) {
+        let line = contents.report.lines + 1;
+        let first_line = &rest[..line_end(rest)];
+        let may_be_header = std::mem::take(&mut first);
+        if first_line.trim_ascii().is_empty() && memchr(separator, first_line).is_none() {
+            contents.report.blank_lines += 1;
+            contents.report.lines += 1;
+            contents.report.crlf_lines += u64::from(first_line.ends_with(b"\r\n"));
+            rest = &rest[first_line.len()..];
+            continue;
+        }
+        let record = match cut(rest, separator, &mut fields) {
+            Ok(end) => &rest[..end],
+            Err(quote) => {
+                // Whatever the record held before the quote goes with it; the line below is read afresh.
+                let line = line + newlines(&rest[..quote]);
+                let start = memchr::memrchr(b'\n', &rest[..quote]).map_or(0, |at| at + 1);
+                let end = quote + line_end(&rest[quote..]);
+                contents.report.bad_line(line, shown(without_line_end(&rest[start..end])), Reason::UnclosedQuote);
+                contents.report.lines = line;
+                rest = &rest[end..];
+                continue;
+            }
+        };
+        rest = &rest[record.len()..];
+        contents.report.lines += newlines(record) + u64::from(!record.ends_with(b"\n"));
+        contents.report.crlf_lines += u64::from(record.ends_with(b"\r\n"));
+        let record = without_line_end(record);
+        match checked(record, &fields, separator, options) {
+            Ok(columns) => {
+                let is_header = match options.header {
+                    Header::Yes => may_be_header,
+                    Header::No => false,
+                    Header::Auto => {
+                        let [head, relation, tail] = columns.each_ref().map(|column| column.text);
+                        may_be_header && looks_like_header(head, relation, tail)
+                    }
+                };
+                if is_header {
+                    contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
+                    continue;
+                }
+                match trimmed(columns) {
+                    Ok(([head, relation, tail], trimmed)) => {
+                        contents.report.trimmed_fields += trimmed;
+                        contents.lines.jump(contents.triples.len(), line);
+                        contents.triples.push(names.triple(head, relation, tail));
+                    }
+                    Err(reason) => contents.report.bad_line(line, shown(record), reason),
+                }
+            }
+            Err(_) if may_be_header && options.header == Header::Yes => {
+                contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
+            }
+            Err(reason) => contents.report.bad_line(line, shown(record), reason),
+        }
+    }
+    Ok(())
+}
+
+/// One field: its text, quotes removed, and whether there were any.
+struct Field<T> {
+    text: T,
+    quoted: bool,
+    /// Whether blanks stood outside the quotes.
+    padded: bool,
+}
+
+/// Cuts the first record of `text` into fields. Returns its length, line end included, or the place of a quote that is
+/// not closed as it should be.
+fn cut<'t>(text: &'t [u8], separator: u8, fields: &mut Vec<Field<Cow<'t, [u8]>>>) -> Result<usize, usize> {
+    fields.clear();
+    // A blank that separates fields cannot pad them.
+    let blanks = |at: usize| match separator {
+        b' ' => 0,
+        _ => text[at..].iter().take_while(|&&byte| byte == b' ').count(),
+    };
+    let mut at = 0;
+    loop {
+        let before = blanks(at);
+        if text.get(at + before) == Some(&b'"') {
+            let (content, behind) = quoted(text, at + before)?;
+            let after = blanks(behind);
+            fields.push(Field { text: content, quoted: true, padded: before + after > 0 });
+            match &text[behind + after..] {
+                [byte, ..] if *byte == separator => at = behind + after + 1,
+                [b'\n', ..] => return Ok(behind + after + 1),
+                [b'\r', b'\n', ..] => return Ok(behind + after + 2),
+                [] | [b'\r'] => return Ok(text.len()),
+                _ => return Err(at + before),
+            }
+        } else {
+            let end = memchr2(separator, b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+            let last = text.get(end) != Some(&separator);
+            let content =
+                if last { text[at..end].strip_suffix(b"\r").unwrap_or(&text[at..end]) } else { &text[at..end] };
+            fields.push(Field { text: Cow::Borrowed(content), quoted: false, padded: false });
+            if last {
+                return Ok(text.len().min(end + 1));
+            }
+            at = end + 1;
+        }
+    }
+}
+
+/// The content of the quoted field that opens at `open`, and the place behind its closing quote.
+fn quoted(text: &[u8], open: usize) -> Result<(Cow<'_, [u8]>, usize), usize> {
+    let mut content: Cow<'_, [u8]> = Cow::Borrowed(&[]);
+    let mut at = open + 1;
+    loop {
+        let close = at + memchr(b'"', &text[at..]).ok_or(open)?;
+        // Two quotes stand for one, which is kept with what was before it.
+        let doubled = text.get(close + 1) == Some(&b'"');
+        let piece = &text[at..close + usize::from(doubled)];
+        match &mut content {
+            Cow::Borrowed([]) if !doubled => content = Cow::Borrowed(piece),
+            content => content.to_mut().extend_from_slice(piece),
+        }
+        at = close + 1 + usize::from(doubled);
+        if !doubled {
+            return Ok((content, at));
+        }
+    }
+}
+
+/// Head, relation and tail of a record, if it is text and has its fields.
+fn checked<'f>(
+    record: &[u8],
+    fields: &'f [Field<Cow<'_, [u8]>>],
+    separator: u8,
+    options: &ReadOptions,
+) -> Result<[Field<&'f str>; 3], Reason> {
+    if memchr(0, record).is_some() {
+        return Err(Reason::NulByte);
+    }
+    let line = std::str::from_utf8(record).map_err(|_| Reason::InvalidUtf8)?;
+    let columns = options.columns;
+    if fields.len() != columns.count {
+        return Err(match wrong_columns(line, super::Format::Csv(separator), columns) {
+            Reason::Columns { expected, .. } => Reason::Columns { found: fields.len(), expected },
+            other => other,
+        });
+    }
+    let field = |column: usize| {
+        let Field { text, quoted, padded } = &fields[column];
+        let text = std::str::from_utf8(text).map_err(|_| Reason::InvalidUtf8)?;
+        Ok(Field { text, quoted: *quoted, padded: *padded })
+    };
+    Ok([field(columns.head)?, field(columns.relation)?, field(columns.tail)?])
+}
+
+/// The names, and how many of them had blanks around them.
+fn trimmed(columns: [Field<&str>; 3]) -> Result<([&str; 3], u64), Reason> {
+    let mut count = 0;
+    let [head, relation, tail] = columns;
+    let names = [
+        name_of(head, "head", &mut count)?,
+        name_of(relation, "relation", &mut count)?,
+        name_of(tail, "tail", &mut count)?,
+    ];
+    Ok((names, count))
+}
+
+fn name_of<'t>(field: Field<&'t str>, what: &'static str, trimmed_fields: &mut u64) -> Result<&'t str, Reason> {
+    if !field.quoted {
+        return trim(field.text, what, trimmed_fields);
+    }
+    *trimmed_fields += u64::from(field.padded);
+    if field.text.is_empty() { Err(Reason::EmptyField { field: what }) } else { Ok(field.text) }
+}
+
+/// Length of the first line, its end included.
+fn line_end(text: &[u8]) -> usize {
+    memchr(b'\n', text).map_or(text.len(), |at| at + 1)
+}
+
+fn without_line_end(line: &[u8]) -> &[u8] {
+    super::block::strip_line_end(line).0
+}
+
+fn newlines(text: &[u8]) -> u64 {
+    memchr_iter(b'\n', text).count() as u64
 }

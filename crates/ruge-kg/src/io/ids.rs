@@ -1,1 +1,212 @@
-//! Being written.
+//! Files of numbers: dictionaries that give ids their names, and triples written as ids.
+//!
+//! OpenKE and LibKGE keep names and triples apart. Here an id of the file *is* the id of the graph, so a dictionary must
+//! name every id from 0 on, each once; a hole is an error even to a lenient reader, since whatever filled it would be
+//! made up.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use memchr::memchr;
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+
+use super::block::{Block, strip_line_end};
+use super::tsv::trim;
+use super::{Columns, FileContents, FileReport, Format, LineMap, ReadOptions, Source, foreign_encoding};
+use crate::error::{KgError, Reason, shown};
+use crate::triple::{EntityId, Id, RelationId, Triple};
+use crate::vocabulary::Vocabulary;
+
+/// What a folder of numbered files holds.
+pub(crate) struct Folder {
+    /// One report per dictionary.
+    pub(crate) dictionaries: Vec<FileReport>,
+    /// Train, valid and test.
+    pub(crate) splits: [Option<FileContents>; 3],
+}
+
+impl Folder {
+    /// The splits; the reports of the dictionaries go to `reports`.
+    pub(crate) fn with_reports(self, reports: &mut Vec<FileReport>) -> [Option<FileContents>; 3] {
+        reports.extend(self.dictionaries);
+        self.splits
+    }
+}
+
+/// How a dictionary is laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dictionary {
+    /// A first line with the number of names, then `name id`: the name may hold blanks.
+    NameId,
+    /// `id TAB name`.
+    IdName,
+}
+
+/// Fills an empty vocabulary from a dictionary file.
+pub(super) fn read_dictionary<I: Id>(
+    path: &Path,
+    dictionary: Dictionary,
+    vocabulary: &mut Vocabulary<I>,
+    options: &ReadOptions,
+) -> Result<FileReport, KgError> {
+    assert!(vocabulary.is_empty(), "a dictionary gives the first ids, so it must be read first");
+    let format = if dictionary == Dictionary::NameId { Format::Whitespace } else { Format::Tsv };
+    let (source, mut report) = open(path, format)?;
+    let text = source.text()?;
+    let mut text = report.pass_bom(&text);
+    let mut stated = None;
+    if dictionary == Dictionary::NameId {
+        (stated, text) = take_count(text, &mut report);
+    }
+    let mut ids = FxHashSet::default();
+    let mut names = FxHashSet::default();
+    let block = Block::parse(text, options, |block, line| {
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let found = line.split_ascii_whitespace().count();
+        let (id, name) = match dictionary {
+            Dictionary::IdName => line.split_once('\t'),
+            Dictionary::NameId => {
+                let line = line.trim_ascii_end();
+                line.rsplit_once('\t').or_else(|| line.rsplit_once(' ')).map(|(name, id)| (id, name))
+            }
+        }
+        .ok_or(Reason::Columns { found: found.min(1), expected: 2 })?;
+        let id = number(id, "id")?;
+        let mut trimmed = 0;
+        let name = trim(name, "name", &mut trimmed)?;
+        if !ids.insert(id) {
+            return Err(Reason::Repeated { what: "id" });
+        }
+        if !names.insert(name) {
+            return Err(Reason::Repeated { what: "name" });
+        }
+        block.trimmed_fields += trimmed;
+        block.items.push((id, name));
+        Ok(())
+    });
+    let mut entries = block.tally(&mut report);
+    report.enough(options);
+    check_count(stated, entries.len(), &mut report);
+    report.strict(options)?;
+    entries.sort_unstable();
+    if let Some(missing) = (0..).zip(&entries).find_map(|(index, &(id, _))| (id != index).then_some(index)) {
+        let last = entries[entries.len() - 1].0;
+        let message =
+            format!("no line names the id {missing}\n  remedy: every id from 0 to the largest, {last}, needs a name");
+        return Err(KgError::Description { path: path.to_path_buf(), message });
+    }
+    for (_, name) in &entries {
+        vocabulary.intern(name);
+    }
+    report.dictionary = Some(entries.len());
+    Ok(report)
+}
+
+/// Reads triples of ids; `order` says which column is which, and ids must be below the two sizes.
+pub(super) fn read_triples(
+    path: &Path,
+    order: Columns,
+    counted: bool,
+    (entities, relations): (usize, usize),
+    options: &ReadOptions,
+) -> Result<FileContents, KgError> {
+    let format = if counted { Format::Whitespace } else { Format::Tsv };
+    let (source, report) = open(path, format)?;
+    let mut contents = FileContents { triples: Vec::new(), lines: LineMap::default(), report };
+    let mut stated = None;
+    let mut first = true;
+    let parse = |text: &[u8]| {
+        Block::parse(text, options, |block: &mut Block<Triple>, line: &str| {
+            let mut fields = [""; 3];
+            let mut found = 0;
+            for field in line.split_ascii_whitespace() {
+                if let Some(slot) = fields.get_mut(found) {
+                    *slot = field;
+                }
+                found += 1;
+            }
+            match found {
+                0 => return Ok(()),
+                3 => {}
+                _ => return Err(Reason::Columns { found, expected: 3 }),
+            }
+            block.items.push(Triple {
+                head: EntityId(known(fields[order.head], "head", entities)?),
+                relation: RelationId(known(fields[order.relation], "relation", relations)?),
+                tail: EntityId(known(fields[order.tail], "tail", entities)?),
+            });
+            Ok(())
+        })
+    };
+    source.for_each_batch(options.block, |blocks| {
+        let mut blocks = blocks.to_vec();
+        if std::mem::take(&mut first) {
+            blocks[0] = contents.report.pass_bom(blocks[0]);
+            if counted {
+                (stated, blocks[0]) = take_count(blocks[0], &mut contents.report);
+            }
+        }
+        let parsed: Vec<_> = blocks.par_iter().map(|&text| parse(text)).collect();
+        for block in parsed {
+            block.merge(&mut contents, |triple| triple);
+            if contents.report.enough(options) {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    contents.report.triples = contents.triples.len();
+    check_count(stated, contents.triples.len(), &mut contents.report);
+    contents.report.strict(options)?;
+    Ok(contents)
+}
+
+fn open(path: &Path, format: Format) -> Result<(Source<'static>, FileReport), KgError> {
+    let mut source = Source::open(path)?;
+    if let Some(encoding) = foreign_encoding(source.peek()?) {
+        return Err(KgError::Encoding { path: path.to_path_buf(), encoding });
+    }
+    let report = FileReport::new(path, format, source.compression());
+    Ok((source, report))
+}
+
+/// Takes the first line of an OpenKE file, the number of lines below it.
+fn take_count<'t>(text: &'t [u8], report: &mut FileReport) -> (Option<(usize, String)>, &'t [u8]) {
+    if text.is_empty() {
+        return (None, text);
+    }
+    let end = memchr(b'\n', text).map_or(text.len(), |at| at + 1);
+    let (line, crlf) = strip_line_end(&text[..end]);
+    report.lines = 1;
+    report.crlf_lines = u64::from(crlf);
+    let count = std::str::from_utf8(line).ok().and_then(|line| number(line.trim_ascii(), "count").ok());
+    if count.is_none() {
+        report.bad_line(1, shown(line), Reason::NotAnId { field: "count on the first line" });
+    }
+    (count.map(|count| (count as usize, shown(line))), &text[end..])
+}
+
+/// Compares the stated count with what came, good and bad.
+fn check_count(stated: Option<(usize, String)>, good: usize, report: &mut FileReport) {
+    let found = good + report.bad_lines as usize;
+    if let Some((stated, text)) = stated
+        && stated != found
+        && !report.stopped
+    {
+        report.bad_line(1, text, Reason::Count { stated, found });
+    }
+}
+
+fn known(field: &str, what: &'static str, known: usize) -> Result<u32, Reason> {
+    let id = number(field, what)?;
+    if (id as usize) < known { Ok(id) } else { Err(Reason::UnknownId { field: what, known }) }
+}
+
+/// A number of digits alone: no sign, nothing above `u32::MAX`.
+fn number(field: &str, what: &'static str) -> Result<u32, Reason> {
+    let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
+    field.parse().ok().filter(|_| digits).ok_or(Reason::NotAnId { field: what })
+}

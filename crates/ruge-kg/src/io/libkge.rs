@@ -1,7 +1,203 @@
-//! Being written.
-use super::{FileContents, ReadOptions};
-use crate::{KgError, Names};
-use std::path::Path;
-pub(crate) fn read(_: &Path, _: &mut Names, _: &ReadOptions) -> Result<[Option<FileContents>; 3], KgError> {
-    Err(KgError::Option("libkge".into()))
+//! LibKGE folders: a `dataset.yaml` that names the files, `.del` files of ids, and dictionaries `id TAB name`.
+//!
+//! LibKGE itself writes `dataset.files.train.filename` sometimes nested, sometimes as one dotted key; both are the same
+//! here. A file it does not name is looked for under its usual name. A graph without dictionaries is read too: then
+//! the ids, as text, are the names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
+
+use super::folder::{SPLITS, existing};
+use super::ids::{Dictionary, Folder, read_dictionary, read_triples};
+use super::{Columns, FileContents, FileReport, ReadOptions};
+use crate::error::KgError;
+use crate::triple::{EntityId, Id, RelationId};
+use crate::vocabulary::{Names, Vocabulary};
+
+/// A description larger than this is something else by mistake.
+const MAX_DESCRIPTION: u64 = 1 << 16;
+
+/// More nameless ids than this are a slip of the pen rather than a graph.
+const MAX_NAMELESS: usize = 1 << 24;
+
+/// Reads the folder; names get the ids of the files.
+pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> Result<Folder, KgError> {
+    let description = Description::read(&folder.join("dataset.yaml"))?;
+    let mut dictionaries = Vec::new();
+    let entities =
+        description.names(folder, ["entity", "entities"], &mut names.entities, &mut dictionaries, options)?;
+    let relations =
+        description.names(folder, ["relation", "relations"], &mut names.relations, &mut dictionaries, options)?;
+    let sizes = (entities.unwrap_or(usize::MAX), relations.unwrap_or(usize::MAX));
+    let mut splits = [None, None, None];
+    for (contents, split) in splits.iter_mut().zip(SPLITS) {
+        // Without valid or test there is still something to learn from; without train there is nothing.
+        if let Some(path) = description.file(folder, split, &format!("{split}.del"), split == "train")? {
+            *contents = Some(read_triples(&path, Columns::default(), false, sizes, options)?);
+        }
+    }
+    if entities.is_none() {
+        let ids = splits.iter().flatten().flat_map(|c| &c.triples).flat_map(|t| [t.head.0, t.tail.0]);
+        let new_ids = name_by_id(ids, &mut names.entities);
+        renumber(&mut splits, |triple| {
+            triple.head = EntityId(new_ids[&triple.head.0]);
+            triple.tail = EntityId(new_ids[&triple.tail.0]);
+        });
+    }
+    if relations.is_none() {
+        let ids = splits.iter().flatten().flat_map(|c| &c.triples).map(|t| t.relation.0);
+        let new_ids = name_by_id(ids, &mut names.relations);
+        renumber(&mut splits, |triple| triple.relation = RelationId(new_ids[&triple.relation.0]));
+    }
+    Ok(Folder { dictionaries, splits })
+}
+
+/// Names the ids that occur, in order of id; returns where each went.
+fn name_by_id<I: Id>(ids: impl Iterator<Item = u32>, vocabulary: &mut Vocabulary<I>) -> BTreeMap<u32, u32> {
+    let mut new_ids: BTreeMap<u32, u32> = ids.map(|id| (id, 0)).collect();
+    for (id, new) in &mut new_ids {
+        *new = vocabulary.intern(&id.to_string()).index() as u32;
+    }
+    new_ids
+}
+
+fn renumber(splits: &mut [Option<FileContents>; 3], change: impl Fn(&mut crate::Triple)) {
+    splits.iter_mut().flatten().flat_map(|contents| &mut contents.triples).for_each(change);
+}
+
+/// `dataset.yaml`, every value under its dotted path.
+struct Description {
+    path: PathBuf,
+    values: BTreeMap<String, String>,
+}
+
+impl Description {
+    fn read(path: &Path) -> Result<Self, KgError> {
+        let size = std::fs::metadata(path).map_err(KgError::io(path, "open"))?.len();
+        let problem = |message| KgError::Description { path: path.to_path_buf(), message };
+        if size > MAX_DESCRIPTION {
+            return Err(problem(format!("{size} bytes are too many for the description of a data set")));
+        }
+        let bytes = std::fs::read(path).map_err(KgError::io(path, "read"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+            problem(format!("line {line}: not valid UTF-8"))
+        })?;
+        let values = flatten(text).map_err(|error| {
+            let (line, column) = (error.marker().line(), error.marker().col() + 1);
+            problem(format!("line {line}, column {column}: not valid YAML: {}", error.info()))
+        })?;
+        Ok(Self { path: path.to_path_buf(), values })
+    }
+
+    fn problem(&self, message: String) -> KgError {
+        KgError::Description { path: self.path.clone(), message }
+    }
+
+    /// The file under `key`; `None` if it is not there and need not be.
+    fn file(&self, folder: &Path, key: &str, usual: &str, needed: bool) -> Result<Option<PathBuf>, KgError> {
+        let named = self.values.get(&format!("dataset.files.{key}.filename"));
+        let name = named.map_or(usual, String::as_str);
+        let path = existing(folder, name);
+        match (path, named.is_some() || needed) {
+            (None, true) if self.values.is_empty() => Err(self.problem(format!(
+                "says nothing under `dataset`, and there is no {usual}\n  remedy: name the files under dataset.files"
+            ))),
+            // Opening it will say that it is missing, and where it was looked for.
+            (None, true) => Ok(Some(folder.join(name))),
+            (path, _) => Ok(path),
+        }
+    }
+
+    /// Fills `vocabulary` from its dictionary or, lacking one, with the ids up to the stated number. Returns its size,
+    /// `None` if neither the one nor the other is there.
+    fn names<I: Id>(
+        &self,
+        folder: &Path,
+        [one, many]: [&str; 2],
+        vocabulary: &mut Vocabulary<I>,
+        dictionaries: &mut Vec<FileReport>,
+        options: &ReadOptions,
+    ) -> Result<Option<usize>, KgError> {
+        let stated = match self.values.get(&format!("dataset.num_{many}")) {
+            None => None,
+            Some(text) => Some(
+                text.parse::<usize>()
+                    .map_err(|_| self.problem(format!("num_{many} is {text:?}; it should be the number of {many}")))?,
+            ),
+        };
+        let key = format!("{one}_ids");
+        let Some(path) = self.file(folder, &key, &format!("{key}.del"), false)? else {
+            if let Some(count) = stated.filter(|&count| count > MAX_NAMELESS) {
+                return Err(self.problem(format!(
+                    "num_{many} is {count}, but no file names them\n  remedy: name it under dataset.files.{key}"
+                )));
+            }
+            for id in 0..stated.unwrap_or(0) {
+                vocabulary.intern(&id.to_string());
+            }
+            return Ok(stated);
+        };
+        dictionaries.push(read_dictionary(&path, Dictionary::IdName, vocabulary, options)?);
+        let count = vocabulary.len();
+        if let Some(stated) = stated.filter(|&stated| stated != count && !options.lenient) {
+            return Err(self.problem(format!(
+                "num_{many} is {stated}, but {} names {count}\n  remedy: correct the one or the other, \
+                 or go by the file with --lenient",
+                path.display()
+            )));
+        }
+        Ok(Some(count))
+    }
+}
+
+/// A mapping or a list that is open.
+struct Level {
+    /// The key whose value comes next, in a mapping.
+    key: Option<String>,
+    mapping: bool,
+    /// Whether it is itself a key, which YAML allows and nobody needs.
+    is_key: bool,
+}
+
+/// The scalars of a YAML text under their dotted paths; of two under one path the first stays, and lists are passed
+/// over.
+///
+/// It follows the parser's events instead of building a tree: a tree of a hundred thousand brackets could not even be
+/// dropped without overflowing the stack, and one of aliases can be larger than any memory.
+fn flatten(text: &str) -> Result<BTreeMap<String, String>, ScanError> {
+    let mut values = BTreeMap::new();
+    let mut levels: Vec<Level> = Vec::new();
+    for event in Parser::new_from_str(text) {
+        let (event, _) = event?;
+        let expects_key = levels.last().is_some_and(|level| level.mapping && level.key.is_none());
+        // What a finished key or value leaves as the key of the level around it.
+        let key = match event {
+            Event::MappingStart(..) | Event::SequenceStart(..) => {
+                let mapping = matches!(event, Event::MappingStart(..));
+                levels.push(Level { key: None, mapping, is_key: expects_key });
+                continue;
+            }
+            Event::MappingEnd | Event::SequenceEnd => {
+                levels.pop().and_then(|level| level.is_key.then(|| "?".to_string()))
+            }
+            Event::Alias(_) => expects_key.then(|| "?".to_string()),
+            Event::Scalar(text, ..) if expects_key => Some(text.into_owned()),
+            Event::Scalar(text, style, ..) => {
+                let null = style == ScalarStyle::Plain && matches!(text.as_ref(), "" | "~" | "null");
+                if !null && levels.iter().all(|level| level.mapping) {
+                    let path: Vec<&str> = levels.iter().filter_map(|level| level.key.as_deref()).collect();
+                    values.entry(path.join(".")).or_insert_with(|| text.into_owned());
+                }
+                None
+            }
+            _ => continue,
+        };
+        if let Some(level) = levels.last_mut() {
+            level.key = key;
+        }
+    }
+    Ok(values)
 }

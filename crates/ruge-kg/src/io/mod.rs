@@ -5,6 +5,7 @@
 //! number of threads. A reader stops at the first twenty bad lines with all of them shown, or skips and counts them
 //! when asked to be lenient; nothing is dropped without being counted in the [`FileReport`].
 
+mod block;
 mod csv;
 pub mod folder;
 mod ids;
@@ -70,9 +71,40 @@ impl Format {
             Format::Whitespace => "blanks",
             Format::Csv(b';') => "semicolon",
             Format::Csv(b'|') => "bar",
-            Format::Csv(_) => "comma",
+            Format::Csv(b'\t') => "tab",
+            Format::Csv(b',') => "comma",
+            Format::Csv(_) => "the chosen separator",
             Format::NTriples | Format::Turtle => "RDF syntax",
         }
+    }
+
+    /// The byte between two fields, `None` where it takes more than a byte to tell.
+    fn separator_byte(self) -> Option<u8> {
+        match self {
+            Format::Tsv => Some(b'\t'),
+            Format::Csv(separator) => Some(separator),
+            Format::Whitespace | Format::NTriples | Format::Turtle => None,
+        }
+    }
+
+    /// The separator that a file named `.csv` really uses: many are written with semicolons or tabs. The one under which
+    /// most of the first lines have as many fields as `columns` asks for; a comma where nothing speaks against it.
+    fn csv_separator(start: &[u8], columns: Columns) -> Self {
+        let lines: Vec<&[u8]> = start
+            .split(|&b| b == b'\n')
+            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+            .filter(|line| !line.is_empty())
+            .take(50)
+            .collect();
+        let votes = |byte: u8| lines.iter().filter(|line| split_count(line, byte) == columns.count).count();
+        let mut best = (b',', votes(b','));
+        for byte in [b';', b'\t', b'|'] {
+            let votes = votes(byte);
+            if votes > best.1 {
+                best = (byte, votes);
+            }
+        }
+        Format::Csv(best.0)
     }
 
     /// Guesses from the first lines: the format under which most of them have as many fields as `columns` asks for.
@@ -213,6 +245,9 @@ pub struct ReadOptions {
     pub seed: u64,
     /// Shares of valid and test when a single file is split.
     pub held_out: [f64; 2],
+    /// Bytes of text that one parser takes at a time; tests make it small to meet many block ends.
+    #[doc(hidden)]
+    pub block: usize,
 }
 
 impl Default for ReadOptions {
@@ -224,6 +259,7 @@ impl Default for ReadOptions {
             lenient: false,
             seed: 0,
             held_out: [0.1, 0.1],
+            block: source::BLOCK,
         }
     }
 }
@@ -241,6 +277,8 @@ pub struct FileReport {
     pub lines: u64,
     /// Triples read, repetitions included.
     pub triples: usize,
+    /// Names read, in a file that gives ids their names instead of holding triples.
+    pub dictionary: Option<usize>,
     /// Blank lines and comments passed over.
     pub blank_lines: u64,
     /// The header line that was passed over, if there was one.
@@ -271,6 +309,7 @@ impl FileReport {
             compression,
             lines: 0,
             triples: 0,
+            dictionary: None,
             blank_lines: 0,
             header: None,
             bom: false,
@@ -281,6 +320,13 @@ impl FileReport {
             problems: Vec::new(),
             stopped: false,
         }
+    }
+
+    /// The text behind a byte-order mark, which is noted.
+    pub(crate) fn pass_bom<'t>(&mut self, text: &'t [u8]) -> &'t [u8] {
+        let behind = text.strip_prefix(BOM);
+        self.bom = behind.is_some();
+        behind.unwrap_or(text)
     }
 
     /// Notes a bad line; `text` is what stands there, made fit to be shown.
@@ -358,18 +404,26 @@ pub fn read_bytes(
     names: &mut Names,
     options: &ReadOptions,
 ) -> Result<FileContents, KgError> {
-    read_source(Source::from_bytes(name, bytes)?, names, options)
+    read_source(Source::from_bytes(name, bytes), names, options)
 }
 
 fn read_source(mut source: Source<'_>, names: &mut Names, options: &ReadOptions) -> Result<FileContents, KgError> {
-    let named = options.format.or_else(|| Format::from_name(source.path()));
+    let named = Format::from_name(source.path());
     let path = source.path().to_path_buf();
     let start = source.peek()?;
     if let Some(encoding) = foreign_encoding(start) {
         return Err(KgError::Encoding { path, encoding });
     }
     let start = start.strip_prefix(BOM).unwrap_or(start);
-    let format = named.unwrap_or_else(|| Format::from_content(start, options.columns));
+    let format = match (options.format, named) {
+        (Some(format), _) => format,
+        (None, Some(Format::Csv(_))) => Format::csv_separator(start, options.columns),
+        (None, Some(format)) => format,
+        (None, None) => Format::from_content(start, options.columns),
+    };
+    if let Format::Csv(byte @ (0x80.. | b'"' | b'\r' | b'\n' | 0)) = format {
+        return Err(KgError::Option(format!("{:?} cannot separate fields; use a comma, a semicolon, …", byte as char)));
+    }
     let report = FileReport::new(source.path(), format, source.compression());
     let mut contents = FileContents { triples: Vec::new(), lines: LineMap::default(), report };
     match format {

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::error::KgError;
 
 /// Text handed to one parser at a time. Large enough that the names of a block repeat, small enough to balance.
-const BLOCK: usize = 2 << 20;
+pub(super) const BLOCK: usize = 2 << 20;
 
 /// How a file is packed; told by its first bytes, not by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -92,9 +92,9 @@ impl<'a> Source<'a> {
     }
 
     /// Bytes that are in memory already.
-    pub(crate) fn from_bytes(name: &Path, bytes: &'a [u8]) -> Result<Self, KgError> {
+    pub(crate) fn from_bytes(name: &Path, bytes: &'a [u8]) -> Self {
         let compression = Compression::of(bytes);
-        Ok(Self { path: name.to_path_buf(), bytes: Bytes::Borrowed(bytes), compression, start: Vec::new() })
+        Self { path: name.to_path_buf(), bytes: Bytes::Borrowed(bytes), compression, start: Vec::new() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -130,20 +130,31 @@ impl<'a> Source<'a> {
         Ok(Cow::Owned(text))
     }
 
+    /// The same source with its text decoded once and for all, for readers that look at it twice.
+    pub(crate) fn decoded(mut self) -> Result<Self, KgError> {
+        if self.compression != Compression::None {
+            let text = self.text()?.into_owned();
+            self.bytes = Bytes::Owned(text);
+            self.compression = Compression::None;
+        }
+        Ok(self)
+    }
+
     /// Hands the text over in batches of blocks that end at line ends, until it ends or the visitor has enough.
-    pub(crate) fn for_each_batch(&self, mut visit: impl FnMut(&[&[u8]]) -> ControlFlow<()>) -> Result<(), KgError> {
+    pub(crate) fn for_each_batch(
+        &self,
+        block: usize,
+        mut visit: impl FnMut(&[&[u8]]) -> ControlFlow<()>,
+    ) -> Result<(), KgError> {
+        let block = block.max(1);
         let batch = 2 * rayon::current_num_threads();
         if self.compression == Compression::None {
             let mut rest = self.bytes.as_slice();
             while !rest.is_empty() {
                 let mut blocks = Vec::with_capacity(batch);
                 while blocks.len() < batch && !rest.is_empty() {
-                    let end = match rest.get(BLOCK..).and_then(|tail| memchr(b'\n', tail)) {
-                        Some(at) => BLOCK + at + 1,
-                        None => rest.len(),
-                    };
-                    let (block, tail) = rest.split_at(end);
-                    blocks.push(block);
+                    let (first, tail) = rest.split_at(block_end(rest, block));
+                    blocks.push(first);
                     rest = tail;
                 }
                 if visit(&blocks).is_break() {
@@ -156,7 +167,7 @@ impl<'a> Source<'a> {
         let mut carry: Vec<u8> = Vec::new();
         loop {
             let mut text = std::mem::take(&mut carry);
-            let wanted = (batch * BLOCK) as u64;
+            let wanted = (batch * block) as u64;
             let read = decoder.by_ref().take(wanted).read_to_end(&mut text).map_err(|source| self.damaged(source))?;
             let ended = (read as u64) < wanted;
             if !ended {
@@ -167,12 +178,8 @@ impl<'a> Source<'a> {
             let mut blocks = Vec::with_capacity(batch + 1);
             let mut rest = text.as_slice();
             while !rest.is_empty() {
-                let end = match rest.get(BLOCK..).and_then(|tail| memchr(b'\n', tail)) {
-                    Some(at) => BLOCK + at + 1,
-                    None => rest.len(),
-                };
-                let (block, tail) = rest.split_at(end);
-                blocks.push(block);
+                let (first, tail) = rest.split_at(block_end(rest, block));
+                blocks.push(first);
                 rest = tail;
             }
             if (!blocks.is_empty() && visit(&blocks).is_break()) || ended {
@@ -194,6 +201,14 @@ impl<'a> Source<'a> {
 
     fn damaged(&self, source: std::io::Error) -> KgError {
         KgError::Compressed { path: self.path.clone(), format: self.compression.name(), source }
+    }
+}
+
+/// Where a block of about `block` bytes ends: behind the next line end.
+fn block_end(text: &[u8], block: usize) -> usize {
+    match text.get(block..).and_then(|tail| memchr(b'\n', tail)) {
+        Some(at) => block + at + 1,
+        None => text.len(),
     }
 }
 

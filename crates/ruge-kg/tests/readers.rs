@@ -1,0 +1,742 @@
+//! Every reader, and every complaint a reader can make: the line it names, the text it shows, and what a lenient
+//! reader does instead.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use ruge_kg::io::{FileContents, folder::Layout, read_bytes, read_file};
+use ruge_kg::{Columns, Dataset, Format, Header, KgError, Names, Problem, ReadOptions, Reason};
+
+type Named = Vec<[String; 3]>;
+
+/// The triples of a text in words, with the line of each.
+fn words(names: &Names, contents: &FileContents) -> Vec<(u64, [String; 3])> {
+    contents
+        .triples
+        .iter()
+        .enumerate()
+        .map(|(index, triple)| {
+            let words = [
+                names.entities.name(triple.head).to_string(),
+                names.relations.name(triple.relation).to_string(),
+                names.entities.name(triple.tail).to_string(),
+            ];
+            (contents.lines.line(index), words)
+        })
+        .collect()
+}
+
+fn read(name: &str, text: impl AsRef<[u8]>, options: &ReadOptions) -> Result<(Named, FileContents), KgError> {
+    let mut names = Names::default();
+    let contents = read_bytes(Path::new(name), text.as_ref(), &mut names, options)?;
+    Ok((words(&names, &contents).into_iter().map(|(_, words)| words).collect(), contents))
+}
+
+/// Reads what must be readable.
+fn good(name: &str, text: impl AsRef<[u8]>) -> (Named, FileContents) {
+    read(name, text, &ReadOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn triples(list: &[[&str; 3]]) -> Named {
+    list.iter().map(|triple| triple.map(str::to_string)).collect()
+}
+
+/// The complaints of a strict reader.
+fn problems(name: &str, text: impl AsRef<[u8]>) -> Vec<Problem> {
+    match read(name, text, &ReadOptions::default()) {
+        Err(KgError::BadLines { problems, .. }) => problems,
+        Err(error) => panic!("{name}: {error}"),
+        Ok((named, _)) => panic!("{name}: read {named:?}"),
+    }
+}
+
+/// The one complaint: line, text, reason.
+fn problem(name: &str, text: impl AsRef<[u8]>) -> (u64, String, Reason) {
+    let mut problems = problems(name, text);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let Problem { file, line, text, reason, .. } = problems.remove(0);
+    assert_eq!(file, Path::new(name));
+    (line, text, reason)
+}
+
+fn lenient() -> ReadOptions {
+    ReadOptions { lenient: true, ..Default::default() }
+}
+
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+mod plain_text {
+    use super::*;
+
+    #[test]
+    fn blank_lines_crlf_and_byte_order_mark_are_noted_not_read() {
+        let (named, contents) = good("a.tsv", "\u{feff}a\tr\tb\r\n\r\n  \nb\tr\tc d\r\n");
+        assert_eq!(named, triples(&[["a", "r", "b"], ["b", "r", "c d"]]));
+        let report = &contents.report;
+        assert!(report.bom);
+        assert_eq!((report.lines, report.blank_lines, report.crlf_lines), (4, 2, 3));
+        assert_eq!(contents.lines.line(1), 4);
+    }
+
+    #[test]
+    fn headers_are_passed_over_when_they_read_like_one() {
+        let (named, contents) = good("a.tsv", "head\trelation\ttail\na\tr\tb\n");
+        assert_eq!(named, triples(&[["a", "r", "b"]]));
+        assert_eq!(contents.report.header.as_deref(), Some("head\trelation\ttail"));
+        assert_eq!(contents.lines.line(0), 2);
+        let no = ReadOptions { header: Header::No, ..Default::default() };
+        assert_eq!(read("a.tsv", "head\trelation\ttail\n", &no).unwrap().0.len(), 1);
+        let yes = ReadOptions { header: Header::Yes, ..Default::default() };
+        assert_eq!(read("a.tsv", "x\ty\tz\na\tr\tb\n", &yes).unwrap().0, triples(&[["a", "r", "b"]]));
+    }
+
+    #[test]
+    fn columns_in_any_order() {
+        let options = ReadOptions { columns: "-thr".parse::<Columns>().unwrap(), ..Default::default() };
+        assert_eq!(read("a.tsv", "0\tT1\tH1\tR1\n", &options).unwrap().0, triples(&[["H1", "R1", "T1"]]));
+        assert_eq!(read("a.csv", "0,T1,H1,R1\n", &options).unwrap().0, triples(&[["H1", "R1", "T1"]]));
+        assert_eq!(read("a.csv", "0,\"T1\",H1,R1\n", &options).unwrap().0, triples(&[["H1", "R1", "T1"]]));
+        assert_eq!(read("a.txt", "0 T1 H1 R1\n", &options).unwrap().0, triples(&[["H1", "R1", "T1"]]));
+    }
+
+    #[test]
+    fn blanks_around_fields_are_trimmed_and_counted() {
+        let (named, contents) = good("a.tsv", " a\tr \t b c \n");
+        assert_eq!(named, triples(&[["a", "r", "b c"]]));
+        assert_eq!(contents.report.trimmed_fields, 3);
+    }
+
+    #[test]
+    fn formats_are_told_by_content_where_the_name_is_silent() {
+        for (text, format) in [
+            ("a\tr\tb c\n", Format::Tsv),
+            ("a,r,b\n", Format::Csv(b',')),
+            ("a;r;b\nb;r;c\n", Format::Csv(b';')),
+            ("a|r|b\n", Format::Csv(b'|')),
+            ("a r b\n", Format::Whitespace),
+            ("# x\n<a:a> <a:r> <a:b> .\n", Format::NTriples),
+            ("@prefix a: <a:> .\na:a a:r a:b .\n", Format::Turtle),
+        ] {
+            let (named, contents) = good("graph.txt", text);
+            assert_eq!(contents.report.format, format, "{text}");
+            assert!(!named.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_columns() {
+        let found = problem("a.tsv", "a\tr\tb\na\tr\n");
+        assert_eq!(found, (2, "a⇥r".into(), Reason::Columns { found: 2, expected: 3 }));
+        let found = problem("a.tsv", "a\tr\tb\n\na\tr\tb\tc\n");
+        assert_eq!(found, (3, "a⇥r⇥b⇥c".into(), Reason::Columns { found: 4, expected: 3 }));
+        let found = problem("a.txt", "a r b\na r b c\n");
+        assert_eq!(found, (2, "a r b c".into(), Reason::Columns { found: 4, expected: 3 }));
+    }
+
+    #[test]
+    fn mixed_separators() {
+        let found = problem("a.tsv", "a\tr\tb\na,r,c\n");
+        assert_eq!(found, (2, "a,r,c".into(), Reason::MixedSeparators { expected: "tab", found: "comma" }));
+        let found = problem("a.csv", "a,r,b\nb,r,c\na\tr\tc\n");
+        assert_eq!(found, (3, "a⇥r⇥c".into(), Reason::MixedSeparators { expected: "comma", found: "tab" }));
+        let found = problem("a.csv", "\"a\",r,b\nb,r,c\na;r;c\n");
+        assert_eq!(found, (3, "a;r;c".into(), Reason::MixedSeparators { expected: "comma", found: "semicolon" }));
+    }
+
+    #[test]
+    fn empty_fields() {
+        for (text, field) in [("\tr\tb", "head"), ("a\t \tb", "relation"), ("a\tr\t", "tail")] {
+            let (line, _, reason) = problem("a.tsv", format!("a\tr\tb\n{text}\n"));
+            assert_eq!((line, reason), (2, Reason::EmptyField { field }));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        assert_eq!(problem("a.tsv", b"a\tr\tb\na\tr\tb\xff\n"), (2, "a⇥r⇥b\u{fffd}".into(), Reason::InvalidUtf8));
+        assert_eq!(problem("a.tsv", b"a\tr\tb\na\tr\tb\0\n"), (2, "a⇥r⇥b\u{fffd}".into(), Reason::NulByte));
+        let options = lenient();
+        let (named, contents) = read("a.tsv", b"a\tr\tb\n\xff\tr\tb\nb\tr\tc\n", &options).unwrap();
+        assert_eq!(named, triples(&[["a", "r", "b"], ["b", "r", "c"]]));
+        assert_eq!(contents.lines.line(1), 3);
+    }
+
+    #[test]
+    fn a_bad_line_leaves_no_name_behind() {
+        let mut names = Names::default();
+        read_bytes(Path::new("a.tsv"), b"ghost\tspook\t\na\tr\tb\n", &mut names, &lenient()).unwrap();
+        assert_eq!((names.entities.len(), names.relations.len()), (2, 1));
+    }
+
+    #[test]
+    fn the_strict_reader_stops_at_twenty_and_the_lenient_one_counts_all() {
+        let text = "bad\n".repeat(50) + "a\tr\tb\n";
+        match read("a.tsv", &text, &ReadOptions::default()) {
+            Err(KgError::BadLines { problems, more }) => {
+                assert_eq!(problems.len(), 20);
+                assert!(more);
+                assert_eq!(problems[19].line, 20);
+            }
+            other => panic!("{other:?}"),
+        }
+        for name in ["a.tsv", "a.csv", "a.nt", "a.ttl"] {
+            let text = "bad .\n".repeat(50);
+            match read(name, &text, &ReadOptions::default()) {
+                Err(KgError::BadLines { problems, more }) => assert_eq!((problems.len(), more), (20, true), "{name}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        let (named, contents) = read("a.tsv", &text, &lenient()).unwrap();
+        assert_eq!(named.len(), 1);
+        assert_eq!(contents.report.bad_lines, 50);
+        assert_eq!(contents.report.bad_by_reason["wrong number of columns"], 50);
+        assert_eq!(contents.report.problems.len(), 20);
+        assert_eq!(contents.lines.line(0), 51);
+    }
+
+    #[test]
+    fn long_lines_are_cut_with_a_mark() {
+        let (_, text, _) = problem("a.tsv", "x".repeat(5000));
+        assert!(text.ends_with("… (5000 bytes)"), "{text}");
+    }
+}
+
+mod csv {
+    use super::*;
+
+    #[test]
+    fn quoted_fields_hold_anything() {
+        let text = "\"New York, NY\",\"r \"\"x\"\"\",\"two\r\nlines\"\r\n5\" disk,r,b\n a , \" b \" ,c\n";
+        let (named, contents) = good("a.csv", text);
+        let expected = [["New York, NY", "r \"x\"", "two\r\nlines"], ["5\" disk", "r", "b"], ["a", " b ", "c"]];
+        assert_eq!(named, triples(&expected));
+        let lines: Vec<u64> = (0..3).map(|index| contents.lines.line(index)).collect();
+        assert_eq!(lines, [1, 3, 4]);
+        assert_eq!((contents.report.lines, contents.report.crlf_lines), (4, 1));
+        assert_eq!(contents.report.trimmed_fields, 2);
+    }
+
+    #[test]
+    fn headers_blank_lines_and_byte_order_marks() {
+        let text = "\u{feff}\"subject\",\"predicate\",\"object\"\r\n\r\n\"a\",\"r\",\"b\"\r\n";
+        let (named, contents) = good("a.csv", text);
+        assert_eq!(named, triples(&[["a", "r", "b"]]));
+        let report = &contents.report;
+        assert!(report.bom && report.header.is_some());
+        assert_eq!((report.lines, report.blank_lines, report.crlf_lines), (3, 1, 3));
+        assert_eq!(contents.lines.line(0), 3);
+    }
+
+    #[test]
+    fn files_named_csv_may_use_another_separator() {
+        for (text, separator) in [
+            ("a;r;b, c\nb;r;\"c\"\n", b';'),
+            ("a\tr\tb, c\nb\tr\tc\n", b'\t'),
+            ("a|r|b\n", b'|'),
+            ("\"a;b;c\",r,b\n", b','),
+        ] {
+            let (named, contents) = good("a.csv", text);
+            assert_eq!(contents.report.format, Format::Csv(separator), "{text}");
+            assert_eq!(named.len(), text.lines().count());
+        }
+        let options = ReadOptions { format: Some(Format::Csv(b',')), ..Default::default() };
+        assert!(read("a.csv", "a;r;b\n", &options).is_err(), "an explicit separator is not second-guessed");
+    }
+
+    #[test]
+    fn an_unclosed_quote_is_reported_where_it_opens() {
+        let text = "a,r,b\n\"open,r,b\nb,r,c\nc,r,d\n";
+        assert_eq!(problem("a.csv", text), (2, "\"open,r,b".into(), Reason::UnclosedQuote));
+        let (named, contents) = read("a.csv", text, &lenient()).unwrap();
+        assert_eq!(named, triples(&[["a", "r", "b"], ["b", "r", "c"], ["c", "r", "d"]]));
+        assert_eq!(contents.lines.line(1), 3);
+        assert_eq!(contents.report.lines, 4);
+    }
+
+    #[test]
+    fn an_unclosed_quote_does_not_swallow_lines_up_to_the_next_quote() {
+        // To a forgiving parser this is one record of three fields, its head spanning two lines.
+        let text = "\"open,r,b\n\"c\",r,d\n";
+        assert_eq!(problem("a.csv", text), (1, "\"open,r,b".into(), Reason::UnclosedQuote));
+        assert_eq!(read("a.csv", text, &lenient()).unwrap().0, triples(&[["c", "r", "d"]]));
+    }
+
+    #[test]
+    fn an_unclosed_quote_in_a_later_line_of_a_record() {
+        let text = "\"a\nb\",r,\"open\nc,r,d\n";
+        assert_eq!(problem("a.csv", text), (2, "b\",r,\"open".into(), Reason::UnclosedQuote));
+        assert_eq!(read("a.csv", text, &lenient()).unwrap().0, triples(&[["c", "r", "d"]]));
+    }
+
+    #[test]
+    fn other_complaints() {
+        let found = problem("a.csv", "\"a\",r,b\n\"a\nb\",r\n");
+        assert_eq!(found, (2, "\"a\u{fffd}b\",r".into(), Reason::Columns { found: 2, expected: 3 }));
+        let (line, _, reason) = problem("a.csv", "a,r,b\n\"\",r,b\n");
+        assert_eq!((line, reason), (2, Reason::EmptyField { field: "head" }));
+        let (line, _, reason) = problem("a.csv", b"\"a\",r,b\na,r,\xff\n");
+        assert_eq!((line, reason), (2, Reason::InvalidUtf8));
+        let (line, _, reason) = problem("a.csv", b"\"a\",r,b\na,r,\0\n");
+        assert_eq!((line, reason), (2, Reason::NulByte));
+    }
+
+    #[test]
+    fn a_separator_must_be_able_to_separate() {
+        for byte in [b'"', b'\n', b'\r', 0, 0x80, 0xff] {
+            let options = ReadOptions { format: Some(Format::Csv(byte)), ..Default::default() };
+            assert!(matches!(read("a.csv", "é", &options), Err(KgError::Option(_))), "{byte}");
+        }
+    }
+}
+
+mod rdf {
+    use super::*;
+
+    const DATA: &str = "# a comment\n<http://e.org/a> <http://e.org/r> <http://e.org/b> .\r\n\n\
+        _:x <http://e.org/r> \"te\\\"xt\"@EN .   # and another\n\
+        <urn:ruge:New%20York> <urn:ruge:is> \"5\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n\
+        <http://e.org/\\u00e9> <http://e.org/r> \"plain\" .";
+
+    #[test]
+    fn ntriples_become_names() {
+        let (named, contents) = good("a.nt", DATA);
+        let expected = [
+            ["http://e.org/a", "http://e.org/r", "http://e.org/b"],
+            ["_:x", "http://e.org/r", "\"te\\\"xt\"@en"],
+            ["New York", "is", "\"5\"^^<http://www.w3.org/2001/XMLSchema#integer>"],
+            ["http://e.org/é", "http://e.org/r", "\"plain\""],
+        ];
+        assert_eq!(named, triples(&expected));
+        let lines: Vec<u64> = (0..4).map(|index| contents.lines.line(index)).collect();
+        assert_eq!(lines, [2, 4, 5, 6]);
+        let report = &contents.report;
+        assert_eq!((report.lines, report.blank_lines, report.crlf_lines), (6, 2, 1));
+        assert_eq!(good("a.ttl", DATA).0, named, "N-Triples is a part of Turtle");
+    }
+
+    #[test]
+    fn bad_statements_of_ntriples() {
+        for bad in [
+            "<http://e.org/a> <http://e.org/r> .",
+            "<http://e.org/a> <http://e.org/r> <http://e.org/b>",
+            "\"a\" <http://e.org/r> <http://e.org/b> .",
+            "<http://e.org/a> _:r <http://e.org/b> .",
+            "<relative> <http://e.org/r> <http://e.org/b> .",
+            "<http://e.org/a> <http://e.org/r> \"open .",
+            "<http://e.org/a> <http://e.org/r> <http://e.org/b> . <http://e.org/a> <http://e.org/r> <http://e.org/c> .",
+            "<<( <http://e.org/a> <http://e.org/r> <http://e.org/b> )>> <http://e.org/r> <http://e.org/b> .",
+            "<http://e.org/a> <http://e.org/r> << <http://e.org/a> <http://e.org/r> <http://e.org/b> >> .",
+            "\\ \u{7f} }",
+        ] {
+            let text = format!("<a:a> <a:r> <a:b> .\n\n{bad}\n<a:b> <a:r> <a:c> .\n");
+            let found = problems("a.nt", &text);
+            assert_eq!(found.len(), 1, "{bad}");
+            assert_eq!(found[0].line, 3, "{bad}");
+            assert!(matches!(found[0].reason, Reason::Rdf(_)), "{bad}");
+            assert!(found[0].to_string().contains(&bad[..4]) || bad.starts_with('\\'), "{bad}");
+            let (named, contents) = read("a.nt", &text, &lenient()).unwrap();
+            assert_eq!(named, triples(&[["a:a", "a:r", "a:b"], ["a:b", "a:r", "a:c"]]), "{bad}");
+            assert_eq!(contents.lines.line(1), 4);
+        }
+        assert_eq!(problem("a.nt", b"<a:a> <a:r> \"\xff\" .\n").2, Reason::InvalidUtf8);
+        assert_eq!(problem("a.nt", b"<a:a> <a:r> \"\0\" .\n").2, Reason::NulByte);
+    }
+
+    #[test]
+    fn bare_carriage_returns_end_statements_too() {
+        let (named, contents) = good("a.nt", "<a:a> <a:r> <a:b> .\r<a:b> <a:r> <a:c> .\n<a:c> <a:r> <a:d> .\n");
+        assert_eq!(named.len(), 3);
+        assert_eq!([0, 1, 2].map(|index| contents.lines.line(index)), [1, 1, 2]);
+    }
+
+    #[test]
+    fn turtle_with_all_its_abbreviations() {
+        let text = "@prefix e: <http://e.org/> .\nPREFIX f: <http://f.org/>\n@base <http://b.org/> .\n\n\
+            e:a a f:Thing ;\n    e:r e:b ,\n        <c> ;\n    e:n 5 , true , '''long\n\ntext''' .\n# comment\n\
+            e:d e:list (e:x) .\ne:d e:r [ e:r e:y ] , _:b1 .\n";
+        let (named, contents) = good("a.ttl", text);
+        let rdf = |name: &str| format!("http://www.w3.org/1999/02/22-rdf-syntax-ns#{name}");
+        let (first, rest, nil, kind) = (rdf("first"), rdf("rest"), rdf("nil"), rdf("type"));
+        let xsd = |name: &str| format!("^^<http://www.w3.org/2001/XMLSchema#{name}>");
+        let (five, truth) = (format!("\"5\"{}", xsd("integer")), format!("\"true\"{}", xsd("boolean")));
+        let e = |name: &str| format!("http://e.org/{name}");
+        let mut expected: Vec<[String; 3]> = vec![
+            [e("a"), kind, "http://f.org/Thing".into()],
+            [e("a"), e("r"), e("b")],
+            [e("a"), e("r"), "http://b.org/c".into()],
+            [e("a"), e("n"), five],
+            [e("a"), e("n"), truth],
+            [e("a"), e("n"), "\"long\\n\\ntext\"".into()],
+            [e("d"), e("list"), "_:anon1".into()],
+            ["_:anon1".into(), first, e("x")],
+            ["_:anon1".into(), rest, nil],
+            [e("d"), e("r"), "_:anon2".into()],
+            ["_:anon2".into(), e("r"), e("y")],
+            [e("d"), e("r"), "_:b1".into()],
+        ];
+        let mut found = named.clone();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+        assert_eq!(good("a.ttl", text).0, named, "nameless nodes are named alike in every run");
+        let line_of = |tail: &str| {
+            let index = named.iter().position(|triple| triple[2] == tail).unwrap();
+            contents.lines.line(index)
+        };
+        assert_eq!([line_of("http://f.org/Thing"), line_of(&e("b")), line_of("http://b.org/c")], [5, 6, 7]);
+        assert_eq!(line_of("_:b1"), 13);
+        assert_eq!(contents.report.lines, 13);
+        assert_eq!(contents.report.blank_lines, 2, "the blank line in the literal is none");
+    }
+
+    #[test]
+    fn nameless_nodes_avoid_names_in_use() {
+        let mut names = Names::default();
+        let options = ReadOptions::default();
+        let text = "_:anon2 <a:r> [] .\n_:a <a:r> _:ff .\n";
+        let mut read = |text: &str| {
+            let contents = read_bytes(Path::new("a.ttl"), text.as_bytes(), &mut names, &options).unwrap();
+            words(&names, &contents).into_iter().map(|(_, words)| words).collect::<Vec<_>>()
+        };
+        assert_eq!(read(text), triples(&[["_:anon2", "a:r", "_:anon1"], ["_:a", "a:r", "_:ff"]]));
+        // A second file of the same data set: its nameless nodes are other nodes.
+        assert_eq!(read("<a:a> <a:r> [], [] .\n"), triples(&[["a:a", "a:r", "_:anon3"], ["a:a", "a:r", "_:anon4"]]));
+    }
+
+    #[test]
+    fn bad_turtle() {
+        let text = "@prefix e: <http://e.org/> .\ne:a e:r e:b .\n\ne:a e:r nonsense:b .\ne:b e:r e:c .\n";
+        let (line, shown, reason) = problem("a.ttl", text);
+        assert_eq!((line, shown.as_str()), (4, "e:a e:r nonsense:b ."));
+        assert!(matches!(reason, Reason::Rdf(message) if message.contains("nonsense")));
+        let (named, contents) = read("a.ttl", text, &lenient()).unwrap();
+        assert_eq!(named.len(), 2);
+        assert_eq!(contents.report.bad_lines, 1);
+        for bad in
+            ["e:a", "<< e:a e:r e:b >> e:r e:c .", "e:a e:r \"open", "e:a e:r '''open\n\n\n", "\\", "<http://e.org/a"]
+        {
+            let text = format!("@prefix e: <http://e.org/> .\n{bad}");
+            let found = problems("a.ttl", &text);
+            assert!(found.iter().all(|problem| problem.line == 2), "{bad}: {found:?}");
+            read("a.ttl", &text, &lenient()).unwrap();
+        }
+        assert_eq!(problem("a.ttl", b"<a:a> <a:r> <a:b> .\n<a:a> <a:r> \"\xff\" .").2, Reason::InvalidUtf8);
+    }
+
+    #[test]
+    fn a_long_literal_takes_no_quadratic_time() {
+        let text = format!("<a:a> <a:r> \"\"\"{}\"\"\" .\n<a:a> <a:r> <a:b> .\n", "line\n".repeat(200_000));
+        let (named, contents) = good("a.ttl", &text);
+        assert_eq!(named.len(), 2);
+        assert_eq!(contents.report.lines, 200_002);
+    }
+}
+
+mod folders {
+    use super::*;
+
+    const ENTITIES: &str = "3\nNew York\t0\nb 2\nc\t1\n";
+    const RELATIONS: &str = "1\n/r\t0\n";
+
+    fn openke(entities: &str, relations: &str, train: &str) -> tempfile::TempDir {
+        folder(&[("entity2id.txt", entities), ("relation2id.txt", relations), ("train2id.txt", train)])
+    }
+
+    fn load(folder: &tempfile::TempDir) -> Result<(Dataset, ruge_kg::LoadReport), KgError> {
+        Dataset::load(folder.path(), &ReadOptions::default())
+    }
+
+    fn only_problem(folder: &tempfile::TempDir) -> (String, u64, String, Reason) {
+        match load(folder) {
+            Err(KgError::BadLines { mut problems, .. }) => {
+                assert_eq!(problems.len(), 1, "{problems:?}");
+                let Problem { file, line, text, reason, .. } = problems.remove(0);
+                (file.file_name().unwrap().to_str().unwrap().to_string(), line, text, reason)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn openke_keeps_the_ids_of_its_files() {
+        let folder = openke(ENTITIES, RELATIONS, "2\n0 2 0\n1\t0\t0\n");
+        fs::write(folder.path().join("test2id.txt.gz"), gzip(b"1\r\n2 2 0\r\n")).unwrap();
+        let (data, report) = load(&folder).unwrap();
+        assert_eq!(report.layout, "OpenKE folder");
+        let names: Vec<&str> = data.names().entities.iter().map(|(_, name)| name).collect();
+        assert_eq!(names, ["New York", "c", "b"]);
+        assert_eq!(data.show(data.train()[0]), ["New York", "/r", "b"]);
+        assert_eq!(data.show(data.train()[1]), ["c", "/r", "New York"]);
+        assert_eq!(data.show(data.test()[0]), ["b", "/r", "b"]);
+        assert_eq!(data.valid(), []);
+        assert!(report.notes().iter().all(|note| !note.contains("holds no triple")), "{:?}", report.notes());
+    }
+
+    #[test]
+    fn openke_complaints() {
+        let train = "1\n0 1 0\n";
+        let file = |name: &str, line, text: &str, reason| (name.to_string(), line, text.to_string(), reason);
+        for (folder, expected) in [
+            (
+                openke("2\na\t0\nb\tx\n", RELATIONS, train),
+                file("entity2id.txt", 3, "b⇥x", Reason::NotAnId { field: "id" }),
+            ),
+            (
+                openke("3\na\t0\nb\t1\nc\t1\n", RELATIONS, train),
+                file("entity2id.txt", 4, "c⇥1", Reason::Repeated { what: "id" }),
+            ),
+            (
+                openke("3\na\t0\nb\t1\na\t2\n", RELATIONS, train),
+                file("entity2id.txt", 4, "a⇥2", Reason::Repeated { what: "name" }),
+            ),
+            (
+                openke("4\na\t0\nb\t1\n", RELATIONS, train),
+                file("entity2id.txt", 1, "4", Reason::Count { stated: 4, found: 2 }),
+            ),
+            (
+                openke("a\t0\nb\t1\n", RELATIONS, train),
+                file("entity2id.txt", 1, "a⇥0", Reason::NotAnId { field: "count on the first line" }),
+            ),
+            (
+                openke("2\na\t0\nb\n", RELATIONS, train),
+                file("entity2id.txt", 3, "b", Reason::Columns { found: 1, expected: 2 }),
+            ),
+            (
+                openke("2\na\t0\n \t1\n", RELATIONS, train),
+                file("entity2id.txt", 3, " ⇥1", Reason::EmptyField { field: "name" }),
+            ),
+            (
+                openke(ENTITIES, RELATIONS, "2\n0 1 0\n0 3 0\n"),
+                file("train2id.txt", 3, "0 3 0", Reason::UnknownId { field: "tail", known: 3 }),
+            ),
+            (
+                openke(ENTITIES, RELATIONS, "2\n0 1 0\n0 1 1\n"),
+                file("train2id.txt", 3, "0 1 1", Reason::UnknownId { field: "relation", known: 1 }),
+            ),
+            (
+                openke(ENTITIES, RELATIONS, "2\n-1 1 0\n0 1 0\n"),
+                file("train2id.txt", 2, "-1 1 0", Reason::NotAnId { field: "head" }),
+            ),
+            (
+                openke(ENTITIES, RELATIONS, "1\n0 1\n"),
+                file("train2id.txt", 2, "0 1", Reason::Columns { found: 2, expected: 3 }),
+            ),
+            (
+                openke(ENTITIES, RELATIONS, "7\n0 1 0\n"),
+                file("train2id.txt", 1, "7", Reason::Count { stated: 7, found: 1 }),
+            ),
+        ] {
+            assert_eq!(only_problem(&folder), expected);
+        }
+        match load(&openke("2\na\t0\nb\t2\n", RELATIONS, train)) {
+            Err(KgError::Description { message, .. }) => assert!(message.contains("id 1"), "{message}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_lenient_reader_skips_counts_and_notes() {
+        let folder = openke("9\nNew York\t0\nb\t1\nb\t2\n", RELATIONS, "7\n0 1 0\n0 9 0\nx\n");
+        let (data, report) = Dataset::load(folder.path(), &lenient()).unwrap();
+        assert_eq!((data.train().len(), data.entity_count()), (1, 2));
+        assert_eq!(report.bad_lines(), 2 + 3, "a repeated name, an unknown id, a short line, and two counts");
+        assert!(report.notes().iter().any(|note| note.contains("the first line says 9")), "{:?}", report.notes());
+    }
+
+    fn libkge(yaml: &str) -> tempfile::TempDir {
+        folder(&[
+            ("dataset.yaml", yaml),
+            ("train.del", "0\t0\t1\n1\t0\t2\n"),
+            ("valid.del", "2\t0\t0\n"),
+            ("entity_ids.del", "0\ta b\n2\tc\n1\tb\n"),
+            ("relation_ids.del", "0\tr\n"),
+        ])
+    }
+
+    #[test]
+    fn libkge_nested_dotted_and_silent() {
+        for yaml in [
+            "dataset:\n  name: toy\n  files:\n    train:\n      filename: train.del\n      type: triples\n  num_entities: 3\n",
+            "dataset:\n  files.train.filename: train.del\n  num_entities: 3\n",
+            "dataset.files.train.filename: train.del\ndataset.num_relations: 1\n",
+            "dataset:\n  name: toy\n",
+            "",
+        ] {
+            let (data, report) = load(&libkge(yaml)).unwrap_or_else(|error| panic!("{yaml}: {error}"));
+            assert_eq!(report.layout, "LibKGE folder");
+            assert_eq!(data.show(data.train()[1]), ["b", "r", "c"]);
+            assert_eq!(data.show(data.valid()[0]), ["c", "r", "a b"]);
+            assert_eq!(data.test(), []);
+        }
+    }
+
+    #[test]
+    fn libkge_without_dictionaries() {
+        let folder = folder(&[("dataset.yaml", "dataset:\n  num_entities: 9\n"), ("train.del", "7\t5\t3\n")]);
+        let (data, _) = load(&folder).unwrap();
+        assert_eq!(data.entity_count(), 9, "as many as stated");
+        assert_eq!(data.relation_count(), 1, "as many as occur");
+        assert_eq!(data.show(data.train()[0]), ["7", "5", "3"]);
+        assert_eq!(data.train()[0].head.0, 7);
+        assert_eq!(data.train()[0].relation.0, 0);
+        fs::write(folder.path().join("train.del"), "4000000000\t0\t4000000001\n").unwrap();
+        assert_eq!(only_problem(&folder).3, Reason::UnknownId { field: "head", known: 9 });
+        fs::write(folder.path().join("dataset.yaml"), "dataset:\n").unwrap();
+        assert_eq!(load(&folder).unwrap().0.entity_count(), 2);
+    }
+
+    #[test]
+    fn libkge_complaints() {
+        let message = |folder: &tempfile::TempDir| match load(folder) {
+            Err(KgError::Description { message, .. }) => message,
+            other => panic!("{other:?}"),
+        };
+        let malformed = message(&libkge("dataset:\n  name: [toy\n  files: {\n"));
+        assert!(malformed.contains("line"), "{malformed}");
+        assert!(message(&libkge("dataset:\n  num_entities: many\n")).contains("many"));
+        assert!(message(&libkge("dataset:\n  num_entities: 4\n")).contains("names 3"));
+        let nameless = folder(&[("dataset.yaml", "dataset.num_entities: 4000000000"), ("train.del", "0\t0\t0\n")]);
+        assert!(message(&nameless).contains("no file names them"));
+        let empty = folder(&[("dataset.yaml", "")]);
+        assert!(message(&empty).contains("dataset.files"));
+        let missing = libkge("dataset.files.test.filename: gone.del");
+        assert!(matches!(load(&missing), Err(KgError::Io { path, .. }) if path.ends_with("gone.del")));
+        let folder = libkge("dataset:\n");
+        fs::write(folder.path().join("entity_ids.del"), "0\ta\nb\n").unwrap();
+        assert_eq!(only_problem(&folder).3, Reason::Columns { found: 1, expected: 2 });
+    }
+
+    #[test]
+    fn deeply_nested_yaml_is_no_danger() {
+        for text in ["[".repeat(200_000), "{a: ".repeat(100_000), "- ".repeat(100_000), "a:\n ".repeat(10)] {
+            let folder = folder(&[("dataset.yaml", &text), ("train.del", "0\t0\t0\n")]);
+            let _ = load(&folder);
+        }
+        let bomb = (1..30).fold("a0: &a0 x\n".to_string(), |yaml, n| {
+            format!("{yaml}a{n}: &a{n} [*a{m}, *a{m}, *a{m}, *a{m}]\n", m = n - 1)
+        });
+        let folder = folder(&[("dataset.yaml", &bomb), ("train.del", "0\t0\t0\n")]);
+        assert_eq!(load(&folder).unwrap().0.train().len(), 1);
+    }
+
+    #[test]
+    fn folders_that_say_too_little_or_too_much() {
+        let folder = folder(&[("notes.md", "")]);
+        match Layout::find(folder.path()) {
+            Err(KgError::NoTrain { found, .. }) => assert_eq!(found, "notes.md"),
+            other => panic!("{other:?}"),
+        }
+        fs::write(folder.path().join("train.txt"), "a\tr\tb\n").unwrap();
+        assert!(matches!(Layout::find(folder.path()), Ok(Layout::Splits([Some(_), None, None]))));
+        fs::write(folder.path().join("train.tsv"), "a\tr\tb\n").unwrap();
+        match load(&folder) {
+            Err(KgError::Ambiguous { first, second }) => {
+                assert!(first.ends_with("train.tsv") && second.ends_with("train.txt"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+mod files {
+    use super::*;
+
+    #[test]
+    fn compressed_and_plain_read_alike() {
+        let text: String = (0..5000).map(|i| format!("entity {}\trelation {}\tentity {i}\n", i / 7, i % 5)).collect();
+        let plain = good("a.tsv", &text);
+        for (packed, compression) in [
+            (gzip(text.as_bytes()), ruge_kg::io::Compression::Gzip),
+            (zstd::encode_all(text.as_bytes(), 1).unwrap(), ruge_kg::io::Compression::Zstd),
+            ([gzip(&text.as_bytes()[..100]), gzip(&text.as_bytes()[100..])].concat(), ruge_kg::io::Compression::Gzip),
+        ] {
+            let (named, contents) = good("a.tsv", &packed);
+            assert_eq!(named, plain.0);
+            assert_eq!(contents.triples, plain.1.triples);
+            assert_eq!(contents.report.compression, compression);
+            assert_eq!(good("a.csv", &packed).1.report.compression, compression);
+        }
+    }
+
+    #[test]
+    fn damaged_compression_is_said_to_be_damaged() {
+        let text = "a\tr\tb\n".repeat(100_000);
+        let cut = gzip(text.as_bytes());
+        let mut damaged = zstd::encode_all(text.as_bytes(), 1).unwrap();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 0x55;
+        damaged.truncate(damaged.len() - 1);
+        for (bytes, expected) in [(&cut[..cut.len() / 2], "gzip"), (&damaged, "zstd"), (&cut[..2], "gzip")] {
+            for name in ["a.tsv", "a.csv", "a.nt", "a.ttl", "a.txt"] {
+                match read(name, bytes, &ReadOptions::default()) {
+                    Err(KgError::Compressed { format, .. }) => assert_eq!(format, expected),
+                    other => panic!("{name}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_encodings_are_named() {
+        for (start, encoding) in
+            [(&b"\xff\xfea\0"[..], "UTF-16"), (b"\xfe\xff\0a", "UTF-16"), (b"\xff\xfe\0\0", "UTF-32")]
+        {
+            match read("a.tsv", start, &ReadOptions::default()) {
+                Err(error @ KgError::Encoding { encoding: found, .. }) => {
+                    assert_eq!(found, encoding);
+                    assert!(error.to_string().contains("iconv"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn empty_and_missing_files() {
+        let folder = folder(&[("empty.tsv", ""), ("comments.nt", "# nothing\n")]);
+        for name in ["empty.tsv", "comments.nt"] {
+            let path = folder.path().join(name);
+            assert!(matches!(Dataset::load(&path, &ReadOptions::default()), Err(KgError::Empty { .. })), "{name}");
+        }
+        for name in ["missing.tsv", "missing/graph.tsv"] {
+            match Dataset::load(&folder.path().join(name), &ReadOptions::default()) {
+                Err(error @ KgError::Io { .. }) => assert!(error.to_string().contains("remedy")),
+                other => panic!("{other:?}"),
+            }
+        }
+        let directory = read_file(folder.path(), &mut Names::default(), &ReadOptions::default());
+        assert!(matches!(directory, Err(KgError::Io { action: "read triples from a folder", .. })));
+    }
+
+    #[test]
+    fn a_single_file_is_split_and_its_repetitions_are_told() {
+        let folder = folder(&[("graph.tsv", "a\tr\tb\n\na\tr\tb\nb\tr\ta\n")]);
+        let (data, report) = Dataset::load(&folder.path().join("graph.tsv"), &ReadOptions::default()).unwrap();
+        assert!(report.split_here);
+        assert_eq!(data.train().len() + data.valid().len() + data.test().len(), 2);
+        assert_eq!(report.duplicates[0].count, 1);
+        assert_eq!(report.duplicates[0].first[0].1, 3);
+    }
+
+    #[test]
+    fn every_reason_has_a_remedy_and_a_kind() {
+        let folder = folder(&[("train.tsv", "a\tr\n")]);
+        let error = Dataset::load(folder.path(), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("train.tsv:1: 2 fields instead of 3"), "{error}");
+        assert!(error.contains("remedy: ") && error.contains("--lenient"), "{error}");
+    }
+}

@@ -1,0 +1,304 @@
+//! Grounding (propositionalisation): 𝒢 and 𝒰.
+//!
+//! A *valid grounding* g_pq binds all variables of rule p so that every premise is an observed triple and the
+//! conclusion is not. Only the training graph is asked, for both. The inner variables are part of a grounding's
+//! identity; variables may coincide; the same premises (in order) and conclusion coming from two rules count once, for
+//! the first of them. The distinct conclusions are the *unlabeled triples*.
+//!
+//! Everything is kept as flat arrays with the way back: rule → groundings → conclusions and conclusion → groundings,
+//! ready for training and for explanations.
+
+use rayon::prelude::*;
+use ruge_kg::{Graph, Pair, Triple};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::join::{Plan, bind, holds};
+use crate::rule::Rule;
+
+mod stream;
+pub use stream::{StreamReport, stream};
+
+/// Why a rule was not grounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub enum NotGrounded {
+    /// It has no premise.
+    NoPremise,
+    /// A variable of the conclusion is in no premise.
+    Unsafe,
+    /// A relation is not in the training graph.
+    UnknownRelation,
+}
+
+impl NotGrounded {
+    /// In words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            NotGrounded::NoPremise => "it has no premise",
+            NotGrounded::Unsafe => "a variable of its conclusion is in no premise",
+            NotGrounded::UnknownRelation => "a relation of it is not in the training data",
+        }
+    }
+}
+
+/// All valid groundings of a list of rules.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Groundings {
+    /// Groundings of rule `p` are `rule_offsets[p]..rule_offsets[p + 1]`.
+    rule_offsets: Vec<usize>,
+    /// Premises of grounding `g` are `premise_offsets[g]..premise_offsets[g + 1]`.
+    premise_offsets: Vec<usize>,
+    premises: Vec<Triple>,
+    /// Which unlabeled triple each grounding concludes.
+    conclusions: Vec<u32>,
+    unlabeled: Vec<Triple>,
+    /// Groundings by conclusion: `by_conclusion[conclusion_offsets[u]..conclusion_offsets[u + 1]]`.
+    conclusion_offsets: Vec<usize>,
+    by_conclusion: Vec<u32>,
+    /// Rules that gave nothing because they cannot be grounded, and why.
+    not_grounded: Vec<(usize, NotGrounded)>,
+    /// Groundings that a rule before had given already.
+    repeated: usize,
+}
+
+impl Groundings {
+    /// Number of groundings.
+    pub fn len(&self) -> usize {
+        self.conclusions.len()
+    }
+
+    /// Whether no rule fires anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.conclusions.is_empty()
+    }
+
+    /// Number of rules they came from, silent ones included.
+    pub fn rule_count(&self) -> usize {
+        self.rule_offsets.len().saturating_sub(1)
+    }
+
+    /// The groundings of one rule.
+    pub fn of_rule(&self, rule: usize) -> std::ops::Range<usize> {
+        self.rule_offsets[rule]..self.rule_offsets[rule + 1]
+    }
+
+    /// The rule of one grounding.
+    pub fn rule(&self, grounding: usize) -> usize {
+        self.rule_offsets.partition_point(|&start| start <= grounding) - 1
+    }
+
+    /// The premises of one grounding, in the rule's order.
+    #[inline]
+    pub fn premises(&self, grounding: usize) -> &[Triple] {
+        &self.premises[self.premise_offsets[grounding]..self.premise_offsets[grounding + 1]]
+    }
+
+    /// The unlabeled triple a grounding concludes, as its place in [`unlabeled`](Self::unlabeled).
+    #[inline]
+    pub fn conclusion(&self, grounding: usize) -> usize {
+        self.conclusions[grounding] as usize
+    }
+
+    /// 𝒰: the distinct conclusions, in order of first appearance.
+    pub fn unlabeled(&self) -> &[Triple] {
+        &self.unlabeled
+    }
+
+    /// The groundings that conclude one unlabeled triple.
+    pub fn concluding(&self, unlabeled: usize) -> &[u32] {
+        &self.by_conclusion[self.conclusion_offsets[unlabeled]..self.conclusion_offsets[unlabeled + 1]]
+    }
+
+    /// Rules that cannot be grounded, and why.
+    pub fn not_grounded(&self) -> &[(usize, NotGrounded)] {
+        &self.not_grounded
+    }
+
+    /// Groundings dropped because an earlier rule had given them.
+    pub fn repeated(&self) -> usize {
+        self.repeated
+    }
+
+    /// How many unlabeled triples stand in `triples`.
+    pub fn overlap(&self, triples: &[Triple]) -> usize {
+        let known: FxHashSet<Triple> = triples.iter().copied().collect();
+        self.unlabeled.iter().filter(|triple| known.contains(triple)).count()
+    }
+
+    fn push(&mut self, premises: &[Triple], conclusion: Triple, ids: &mut FxHashMap<Triple, u32>) {
+        let next = self.unlabeled.len() as u32;
+        let id = *ids.entry(conclusion).or_insert(next);
+        if id == next {
+            self.unlabeled.push(conclusion);
+        }
+        self.premises.extend_from_slice(premises);
+        self.premise_offsets.push(self.premises.len());
+        self.conclusions.push(id);
+    }
+
+    /// Builds conclusion → groundings by a counting sort.
+    fn index(&mut self) {
+        let mut offsets = vec![0usize; self.unlabeled.len() + 1];
+        for &conclusion in &self.conclusions {
+            offsets[conclusion as usize + 1] += 1;
+        }
+        for place in 1..offsets.len() {
+            offsets[place] += offsets[place - 1];
+        }
+        let mut next = offsets.clone();
+        self.by_conclusion = vec![0; self.conclusions.len()];
+        for (grounding, &conclusion) in self.conclusions.iter().enumerate() {
+            self.by_conclusion[next[conclusion as usize]] = grounding as u32;
+            next[conclusion as usize] += 1;
+        }
+        self.conclusion_offsets = offsets;
+    }
+}
+
+/// A rule ready to be matched, or the reason why not.
+pub(crate) fn prepare(graph: &Graph, rule: &Rule) -> Result<Plan, NotGrounded> {
+    if rule.premise.is_empty() {
+        return Err(NotGrounded::NoPremise);
+    }
+    if !rule.is_safe() {
+        return Err(NotGrounded::Unsafe);
+    }
+    if rule.head().index() >= graph.relation_count() {
+        return Err(NotGrounded::UnknownRelation);
+    }
+    Plan::new(graph, &rule.premise, rule.variable_count(), &[]).ok_or(NotGrounded::UnknownRelation)
+}
+
+/// What one piece of one rule gave: premises side by side, and conclusions.
+#[derive(Default)]
+pub(crate) struct Piece {
+    pub(crate) premises: Vec<Triple>,
+    pub(crate) conclusions: Vec<Triple>,
+}
+
+/// Facts of the first premise matched by one task.
+const PIECE: usize = 4096;
+
+/// A share of a rule's work: the facts its first premise scans here (`None` if it does not scan).
+pub(crate) fn pieces<'g>(graph: &'g Graph, plan: &Plan) -> Vec<Option<&'g [Pair]>> {
+    match plan.scanned(graph) {
+        Some(facts) => facts.chunks(PIECE).map(Some).collect(),
+        None => vec![None],
+    }
+}
+
+/// Grounds one piece, in a fixed order. Stops early when the visitor says so.
+pub(crate) fn ground_piece(
+    graph: &Graph,
+    rule: &Rule,
+    plan: &Plan,
+    piece: Option<&[Pair]>,
+    visit: &mut impl FnMut(&[Triple], Triple) -> bool,
+) -> bool {
+    let mut bindings = plan.bindings();
+    let mut premises = vec![Triple::new(0, 0, 0); rule.premise.len()];
+    let mut check = |bindings: &Vec<_>| {
+        let conclusion = bind(rule.conclusion, bindings);
+        if holds(graph, conclusion) {
+            return true;
+        }
+        for (place, &atom) in premises.iter_mut().zip(&rule.premise) {
+            *place = bind(atom, bindings);
+        }
+        visit(&premises, conclusion)
+    };
+    match piece {
+        Some(piece) => plan.run_piece(graph, piece, &mut bindings, &mut check),
+        None => plan.run(graph, &mut bindings, &mut check),
+    }
+}
+
+/// For each rule, the other rules whose groundings could be the same text: equal relations in equal order.
+pub(crate) fn look_alikes(rules: &[Rule]) -> Vec<bool> {
+    let key = |rule: &Rule| (rule.head(), rule.premise.iter().map(|atom| atom.relation).collect::<Vec<_>>());
+    let mut seen: FxHashMap<_, usize> = FxHashMap::default();
+    for rule in rules {
+        *seen.entry(key(rule)).or_default() += 1;
+    }
+    rules.iter().map(|rule| seen[&key(rule)] > 1).collect()
+}
+
+/// All valid groundings of `rules`, in the order of the rules.
+pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
+    let plans: Vec<Result<Plan, NotGrounded>> = rules.iter().map(|rule| prepare(graph, rule)).collect();
+    let tasks: Vec<(usize, &Plan, Option<&[Pair]>)> = plans
+        .iter()
+        .enumerate()
+        .filter_map(|(rule, plan)| plan.as_ref().ok().map(|plan| (rule, plan)))
+        .flat_map(|(rule, plan)| pieces(graph, plan).into_iter().map(move |piece| (rule, plan, piece)))
+        .collect();
+    let found: Vec<Piece> = tasks
+        .par_iter()
+        .map(|&(rule, plan, piece)| {
+            let mut out = Piece::default();
+            ground_piece(graph, &rules[rule], plan, piece, &mut |premises, conclusion| {
+                out.premises.extend_from_slice(premises);
+                out.conclusions.push(conclusion);
+                true
+            });
+            out
+        })
+        .collect();
+
+    let look_alike = look_alikes(rules);
+    let mut seen: FxHashSet<(Box<[Triple]>, Triple)> = FxHashSet::default();
+    let mut ids = FxHashMap::default();
+    let mut all = Groundings { rule_offsets: vec![0], premise_offsets: vec![0], ..Groundings::default() };
+    let mut found = tasks.iter().zip(found).peekable();
+    for (rule, plan) in plans.iter().enumerate() {
+        while let Some((_, piece)) = found.next_if(|(task, _)| task.0 == rule) {
+            let width = rules[rule].premise.len();
+            for (premises, &conclusion) in piece.premises.chunks_exact(width).zip(&piece.conclusions) {
+                if look_alike[rule] && !seen.insert((premises.into(), conclusion)) {
+                    all.repeated += 1;
+                    continue;
+                }
+                all.push(premises, conclusion, &mut ids);
+            }
+        }
+        all.rule_offsets.push(all.conclusions.len());
+        if let Err(reason) = plan {
+            all.not_grounded.push((rule, *reason));
+        }
+    }
+    all.index();
+    all
+}
+
+/// The groundings of one rule that conclude one given triple, observed or not: what an explanation shows.
+pub fn ground_conclusion(graph: &Graph, rule: &Rule, conclusion: Triple, limit: usize) -> Vec<Vec<Triple>> {
+    let mut found = Vec::new();
+    let mut bound = Vec::new();
+    let mut values: Vec<(crate::Variable, ruge_kg::EntityId)> = Vec::new();
+    if rule.head() != conclusion.relation || rule.premise.is_empty() {
+        return found;
+    }
+    for (term, value) in rule.conclusion.terms().into_iter().zip([conclusion.head, conclusion.tail]) {
+        match term {
+            crate::Term::Constant(entity) if entity != value => return found,
+            crate::Term::Constant(_) => {}
+            crate::Term::Variable(variable) => match values.iter().find(|(known, _)| *known == variable) {
+                Some(&(_, known)) if known != value => return found,
+                Some(_) => {}
+                None => {
+                    values.push((variable, value));
+                    bound.push(variable);
+                }
+            },
+        }
+    }
+    let Some(plan) = Plan::new(graph, &rule.premise, rule.variable_count(), &bound) else { return found };
+    let mut bindings = plan.bindings();
+    for (variable, value) in values {
+        bindings[variable.index()] = value;
+    }
+    plan.run(graph, &mut bindings, &mut |bindings| {
+        found.push(rule.premise.iter().map(|&atom| bind(atom, bindings)).collect());
+        found.len() < limit
+    });
+    found
+}

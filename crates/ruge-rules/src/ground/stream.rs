@@ -1,0 +1,231 @@
+//! Grounding larger than memory: groundings are handed on one by one, and only what must be remembered is.
+//!
+//! Counting distinct conclusions needs all of them; when they outgrow the budget they are written to a temporary file
+//! as sorted runs and merged at the end. Groundings that could repeat across rules (equal relations in equal order)
+//! are the one other thing kept, as 128-bit digests.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use rayon::prelude::*;
+use ruge_kg::random::{Stream, draw};
+use ruge_kg::{Graph, Triple};
+use rustc_hash::FxHashSet;
+
+use super::{NotGrounded, Piece, ground_piece, look_alikes, pieces, prepare};
+use crate::rule::Rule;
+
+/// What streaming counted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StreamReport {
+    /// Groundings handed on.
+    pub groundings: u64,
+    /// Distinct conclusions.
+    pub unlabeled: u64,
+    /// How many of them stand in each of the given lists.
+    pub overlaps: Vec<u64>,
+    /// Groundings dropped because an earlier rule had given them.
+    pub repeated: u64,
+    /// Rules that cannot be grounded, and why.
+    pub not_grounded: Vec<(usize, NotGrounded)>,
+    /// Sorted runs written to disk.
+    pub spilled: usize,
+}
+
+/// Pieces grounded at a time; a batch is the unit that must fit in memory beside the budget.
+const BATCH: usize = 64;
+
+/// Grounds `rules`, handing every valid grounding to `visit` in the same order as [`ground`](super::ground).
+///
+/// `memory` bounds the bytes kept for counting distinct conclusions; beyond it sorted runs go to a temporary file in
+/// `folder`. `held_out` are sorted-free lists (valid, test) to count overlaps with.
+pub fn stream(
+    graph: &Graph,
+    rules: &[Rule],
+    memory: usize,
+    folder: &Path,
+    held_out: &[&[Triple]],
+    visit: &mut dyn FnMut(usize, &[Triple], Triple) -> io::Result<()>,
+) -> io::Result<StreamReport> {
+    let look_alike = look_alikes(rules);
+    let mut report = StreamReport { overlaps: vec![0; held_out.len()], ..StreamReport::default() };
+    let mut seen: FxHashSet<u128> = FxHashSet::default();
+    let mut distinct = Distinct::new(memory, folder);
+    for (index, rule) in rules.iter().enumerate() {
+        let plan = match prepare(graph, rule) {
+            Ok(plan) => plan,
+            Err(reason) => {
+                report.not_grounded.push((index, reason));
+                continue;
+            }
+        };
+        for batch in pieces(graph, &plan).chunks(BATCH) {
+            let found: Vec<Piece> = batch
+                .par_iter()
+                .map(|&piece| {
+                    let mut out = Piece::default();
+                    ground_piece(graph, rule, &plan, piece, &mut |premises, conclusion| {
+                        out.premises.extend_from_slice(premises);
+                        out.conclusions.push(conclusion);
+                        true
+                    });
+                    out
+                })
+                .collect();
+            for piece in found {
+                for (premises, &conclusion) in piece.premises.chunks_exact(rule.premise.len()).zip(&piece.conclusions) {
+                    if look_alike[index] && !seen.insert(digest(premises, conclusion)) {
+                        report.repeated += 1;
+                        continue;
+                    }
+                    report.groundings += 1;
+                    distinct.push(conclusion)?;
+                    visit(index, premises, conclusion)?;
+                }
+            }
+        }
+    }
+    report.spilled = distinct.runs.len();
+    let known: Vec<FxHashSet<Triple>> = held_out.iter().map(|list| list.iter().copied().collect()).collect();
+    report.unlabeled = distinct.for_each(&mut |triple| {
+        for (overlap, known) in report.overlaps.iter_mut().zip(&known) {
+            *overlap += u64::from(known.contains(&triple));
+        }
+    })?;
+    Ok(report)
+}
+
+/// 128 bits of a strong mix: for a billion groundings the chance of a false repetition is below 10⁻²⁰.
+fn digest(premises: &[Triple], conclusion: Triple) -> u128 {
+    let half = |salt: u64| {
+        premises.iter().chain([&conclusion]).fold(salt, |state, triple| {
+            let ends = u64::from(triple.head.0) << 32 | u64::from(triple.tail.0);
+            draw(state, Stream(salt), ends, u64::from(triple.relation.0))
+        })
+    };
+    u128::from(half(0x51)) << 64 | u128::from(half(0xa7f0_3d11))
+}
+
+/// Distinct triples, in memory as long as they fit.
+struct Distinct<'a> {
+    buffer: Vec<Triple>,
+    capacity: usize,
+    folder: &'a Path,
+    file: Option<File>,
+    /// Start (in triples) and length of each sorted run.
+    runs: Vec<(u64, u64)>,
+}
+
+impl<'a> Distinct<'a> {
+    fn new(memory: usize, folder: &'a Path) -> Self {
+        let capacity = (memory / size_of::<Triple>()).max(1024);
+        Self { buffer: Vec::new(), capacity, folder, file: None, runs: Vec::new() }
+    }
+
+    fn push(&mut self, triple: Triple) -> io::Result<()> {
+        if self.buffer.len() >= self.capacity {
+            self.shrink();
+            // Few repetitions: what is left would soon be full again.
+            if self.buffer.len() > self.capacity / 2 {
+                self.spill()?;
+            }
+        }
+        self.buffer.push(triple);
+        Ok(())
+    }
+
+    fn shrink(&mut self) {
+        self.buffer.par_sort_unstable();
+        self.buffer.dedup();
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile_in(self.folder)?);
+        }
+        let start = self.runs.last().map_or(0, |&(start, len)| start + len);
+        if let Some(file) = &mut self.file {
+            file.seek(SeekFrom::Start(start * RECORD as u64))?;
+            let mut out = BufWriter::new(file);
+            for triple in &self.buffer {
+                out.write_all(&encode(*triple))?;
+            }
+            out.flush()?;
+        }
+        self.runs.push((start, self.buffer.len() as u64));
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Visits every distinct triple once; returns their number.
+    fn for_each(mut self, visit: &mut dyn FnMut(Triple)) -> io::Result<u64> {
+        self.shrink();
+        let mut readers = Vec::new();
+        if let Some(file) = &self.file {
+            for &(start, len) in &self.runs {
+                readers.push(Run::open(file, start, len)?);
+            }
+        }
+        let mut memory = self.buffer.iter().copied().peekable();
+        let mut count = 0;
+        loop {
+            let on_disk = readers.iter().filter_map(|run| run.head).min();
+            let Some(next) = [on_disk, memory.peek().copied()].into_iter().flatten().min() else { return Ok(count) };
+            while memory.next_if_eq(&next).is_some() {}
+            for run in &mut readers {
+                while run.head == Some(next) {
+                    run.advance()?;
+                }
+            }
+            count += 1;
+            visit(next);
+        }
+    }
+}
+
+const RECORD: usize = 12;
+
+fn encode(triple: Triple) -> [u8; RECORD] {
+    let mut bytes = [0; RECORD];
+    for (place, id) in [triple.head.0, triple.relation.0, triple.tail.0].into_iter().enumerate() {
+        bytes[4 * place..4 * place + 4].copy_from_slice(&id.to_le_bytes());
+    }
+    bytes
+}
+
+/// One sorted run on disk, read through a handle of its own position.
+struct Run<'f> {
+    file: &'f File,
+    position: u64,
+    left: u64,
+    buffer: std::vec::IntoIter<Triple>,
+    head: Option<Triple>,
+}
+
+impl<'f> Run<'f> {
+    fn open(file: &'f File, start: u64, len: u64) -> io::Result<Self> {
+        let mut run = Self { file, position: start, left: len, buffer: Vec::new().into_iter(), head: None };
+        run.advance()?;
+        Ok(run)
+    }
+
+    fn advance(&mut self) -> io::Result<()> {
+        if self.buffer.len() == 0 && self.left > 0 {
+            let count = self.left.min(1 << 14);
+            let mut file = self.file;
+            file.seek(SeekFrom::Start(self.position * RECORD as u64))?;
+            let mut reader = BufReader::with_capacity(1 << 16, file).take(count * RECORD as u64);
+            let mut bytes = Vec::with_capacity(count as usize * RECORD);
+            reader.read_to_end(&mut bytes)?;
+            let id = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            let triples: Vec<Triple> =
+                bytes.chunks_exact(RECORD).map(|b| Triple::new(id(b), id(&b[4..]), id(&b[8..]))).collect();
+            self.position += count;
+            self.left -= count;
+            self.buffer = triples.into_iter();
+        }
+        self.head = self.buffer.next();
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! What to search for.
+
+use ruge_kg::RelationId;
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+/// A set of relations to keep to, a set to stay away from.
+#[derive(Clone, Debug, Default)]
+pub struct RelationFilter {
+    /// If given, only these.
+    pub include: Option<FxHashSet<RelationId>>,
+    /// Never these.
+    pub exclude: FxHashSet<RelationId>,
+}
+
+impl RelationFilter {
+    /// Whether the relation may be used.
+    pub fn allows(&self, relation: RelationId) -> bool {
+        self.include.as_ref().is_none_or(|set| set.contains(&relation)) && !self.exclude.contains(&relation)
+    }
+}
+
+/// Which bodies of two atoms are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shapes {
+    /// All of them.
+    #[default]
+    All,
+    /// Only directed chains (`r1(x,z), r2(z,y)` or `r2(y,z), r1(z,x)`) of two different relations, neither of them the
+    /// head's: what the rule file published with the paper holds.
+    DirectedChains,
+}
+
+/// Thresholds and options. The default is AMIE's, with the paper's confidence.
+#[derive(Clone, Debug)]
+pub struct MineConfig {
+    /// Most atoms in a body: 1, 2 or 3.
+    pub max_body: usize,
+    /// Least head coverage.
+    pub min_head_coverage: f64,
+    /// Least PCA confidence.
+    pub min_pca: f64,
+    /// Least standard confidence.
+    pub min_std: f64,
+    /// Least support, beside what the head coverage demands.
+    pub min_support: u64,
+    /// Least number of facts for a relation to be a head.
+    pub min_head_size: u64,
+    /// A body of two atoms over one pair must beat both of its one-atom parents.
+    pub skyline: bool,
+    /// Different variables take different values.
+    pub injective: bool,
+    /// Which bodies of two atoms are wanted.
+    pub shapes: Shapes,
+    /// Heads to search.
+    pub heads: RelationFilter,
+    /// Relations a body may use.
+    pub bodies: RelationFilter,
+    /// Also rules that name an entity.
+    pub constants: bool,
+    /// Least support of those.
+    pub min_constant_support: u64,
+}
+
+impl Default for MineConfig {
+    fn default() -> Self {
+        Self {
+            max_body: 2,
+            min_head_coverage: 0.01,
+            min_pca: 0.8,
+            min_std: 0.0,
+            min_support: 1,
+            min_head_size: 100,
+            skyline: true,
+            injective: false,
+            shapes: Shapes::All,
+            heads: RelationFilter::default(),
+            bodies: RelationFilter::default(),
+            constants: false,
+            min_constant_support: 5,
+        }
+    }
+}
+
+/// A configuration that makes no sense.
+#[derive(thiserror::Error, Debug, PartialEq)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl MineConfig {
+    /// AMIE's own defaults.
+    pub fn amie() -> Self {
+        Self { min_pca: 0.1, ..Self::default() }
+    }
+
+    /// The recipe that gives exactly the 454 rules published for FB15K.
+    pub fn ruge_fb15k() -> Self {
+        Self { min_head_coverage: 0.5, min_std: 0.8, skyline: false, shapes: Shapes::DirectedChains, ..Self::default() }
+    }
+
+    /// What the rule file published for YAGO37 is believed to be.
+    pub fn ruge_yago() -> Self {
+        Self::default()
+    }
+
+    /// Refuses thresholds outside their range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=3).contains(&self.max_body) {
+            return Err(ConfigError(format!("a body has 1, 2 or 3 atoms, not {}", self.max_body)));
+        }
+        for (name, value) in [
+            ("head coverage", self.min_head_coverage),
+            ("PCA confidence", self.min_pca),
+            ("standard confidence", self.min_std),
+        ] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(ConfigError(format!("the least {name} lies in [0, 1], {value} does not")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The least support under a head of `size` facts.
+    pub fn threshold(&self, size: u64) -> u64 {
+        let covered = (self.min_head_coverage * size as f64).ceil() as u64;
+        covered.max(self.min_support).max(1)
+    }
+
+    /// The largest PCA body size at which `support` still passes.
+    pub(crate) fn largest_body(&self, support: u64) -> u64 {
+        if self.min_pca <= 0.0 {
+            return u64::MAX;
+        }
+        let passes = |body: u64| support as f64 / body as f64 >= self.min_pca;
+        let mut body = (support as f64 / self.min_pca) as u64;
+        // The division may be off by one in either direction.
+        while !passes(body.max(1)) && body > 0 {
+            body -= 1;
+        }
+        while passes(body + 1) {
+            body += 1;
+        }
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_body_is_the_largest() {
+        let config = MineConfig::default();
+        for support in 1..2000u64 {
+            let body = config.largest_body(support);
+            assert!(support as f64 / body as f64 >= 0.8 && (support as f64 / (body + 1) as f64) < 0.8, "{support}");
+        }
+    }
+
+    #[test]
+    fn odd_thresholds_are_refused() {
+        assert!(MineConfig { min_pca: 1.5, ..Default::default() }.check().is_err());
+        assert!(MineConfig { min_head_coverage: f64::NAN, ..Default::default() }.check().is_err());
+        assert!(MineConfig { max_body: 4, ..Default::default() }.check().is_err());
+        assert_eq!(MineConfig::default().check(), Ok(()));
+    }
+}

@@ -1,0 +1,220 @@
+//! Body sizes: how many pairs (x, y) a premise holds for.
+//!
+//! Two questions are asked. *Does the PCA confidence pass?* is answered for thousands of candidates, so counting runs
+//! only over the values of the functional variable that the head has, and stops as soon as the body is too large.
+//! *What are the exact numbers?* is answered for the few that pass, over all pairs and for both sides at once.
+
+use ruge_kg::{EntityId, Graph, Label, Pair};
+
+use super::{Head, Scratch};
+use crate::measure::{Counts, Side};
+
+/// Marks the subjects and objects of the head in `scratch.roles`; undone by [`unmark`].
+pub(crate) fn mark(head: &Head<'_>, scratch: &mut Scratch) {
+    for pair in head.graph.facts(head.relation) {
+        scratch.roles[pair.key.index()] |= SUBJECT;
+        scratch.roles[pair.other.index()] |= OBJECT;
+    }
+}
+
+/// Forgets the head.
+pub(crate) fn unmark(head: &Head<'_>, scratch: &mut Scratch) {
+    for pair in head.graph.facts(head.relation) {
+        scratch.roles[pair.key.index()] = 0;
+        scratch.roles[pair.other.index()] = 0;
+    }
+}
+
+pub(crate) const SUBJECT: u8 = 1;
+pub(crate) const OBJECT: u8 = 2;
+
+/// The role of the functional variable, then of the other one.
+pub(crate) fn roles(side: Side) -> (u8, u8) {
+    match side {
+        Side::Subject => (SUBJECT, OBJECT),
+        Side::Object => (OBJECT, SUBJECT),
+    }
+}
+
+/// Groups of equal key among `pairs` whose key plays `role` in the head.
+pub(crate) fn groups<'g>(pairs: &'g [Pair], role: u8, scratch: &Scratch) -> Vec<&'g [Pair]> {
+    pairs.chunk_by(|a, b| a.key == b.key).filter(|group| scratch.roles[group[0].key.index()] & role != 0).collect()
+}
+
+/// Sizes of one-atom bodies, exactly.
+pub(crate) fn one(head: &Head<'_>, label: Label, support: u64, scratch: &Scratch) -> Counts {
+    let mut counts = empty(head, support);
+    for pair in head.graph.pairs(label) {
+        if head.config.injective && pair.key == pair.other {
+            continue;
+        }
+        add(&mut counts, pair.key, pair.other, scratch);
+    }
+    counts
+}
+
+/// Sizes of a body of two labels over the same pair, exactly.
+pub(crate) fn same_pair(head: &Head<'_>, a: Label, b: Label, support: u64, scratch: &Scratch) -> Counts {
+    let mut counts = empty(head, support);
+    let (mut left, mut right) = (head.graph.pairs(a), head.graph.pairs(b));
+    // Both lists are sorted by (x, y): leap over what the other lacks.
+    while let (Some(first), Some(second)) = (left.first(), right.first()) {
+        match first.cmp(second) {
+            std::cmp::Ordering::Less => left = &left[leap(left, second)..],
+            std::cmp::Ordering::Greater => right = &right[leap(right, first)..],
+            std::cmp::Ordering::Equal => {
+                if !(head.config.injective && first.key == first.other) {
+                    add(&mut counts, first.key, first.other, scratch);
+                }
+                left = &left[1..];
+                right = &right[1..];
+            }
+        }
+    }
+    counts
+}
+
+/// How many pairs at the front are smaller than `target`; doubling steps, then a binary search.
+fn leap(pairs: &[Pair], target: &Pair) -> usize {
+    let mut step = 1;
+    while step < pairs.len() && pairs[step] < *target {
+        step *= 2;
+    }
+    let from = step / 2;
+    let to = step.min(pairs.len());
+    from + pairs[from..to].partition_point(|pair| pair < target)
+}
+
+fn empty(head: &Head<'_>, support: u64) -> Counts {
+    Counts { support, body: 0, pca_subject: 0, pca_object: 0, head: head.size, side: head.side }
+}
+
+#[inline]
+fn add(counts: &mut Counts, x: EntityId, y: EntityId, scratch: &Scratch) {
+    counts.body += 1;
+    counts.pca_subject += u64::from(scratch.roles[x.index()] & SUBJECT != 0);
+    counts.pca_object += u64::from(scratch.roles[y.index()] & OBJECT != 0);
+}
+
+/// The path as walked from the functional variable.
+pub(crate) fn from_functional(side: Side, first: Label, second: Label) -> (Label, Label) {
+    match side {
+        Side::Subject => (first, second),
+        Side::Object => (second.reversed(), first.reversed()),
+    }
+}
+
+/// The values of the functional variable that have a first label, each with where it leads.
+pub(crate) struct Start<'g> {
+    groups: Vec<&'g [Pair]>,
+}
+
+impl<'g> Start<'g> {
+    /// Only values that the head has can count towards the PCA.
+    pub(crate) fn new(head: &Head<'g>, first: Label, scratch: &Scratch) -> Self {
+        Self { groups: groups(head.graph.pairs(first), roles(head.side).0, scratch) }
+    }
+
+    /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head.
+    pub(crate) fn at_most(&self, head: &Head<'_>, second: Label, limit: u64, scratch: &mut Scratch) -> bool {
+        let mut count = 0u64;
+        for group in &self.groups {
+            count += ends(head.graph, group, second, head.config.injective, scratch, &mut |_| ());
+            if count > limit {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Visits the distinct ends of one value's paths; returns how many there are.
+#[inline]
+fn ends(
+    graph: &Graph,
+    group: &[Pair],
+    second: Label,
+    injective: bool,
+    scratch: &mut Scratch,
+    visit: &mut impl FnMut(EntityId),
+) -> u64 {
+    let key = group[0].key;
+    if let [only] = group
+        && !injective
+    {
+        let ends = graph.neighbours(only.other, second);
+        ends.iter().for_each(|&end| visit(end));
+        return ends.len() as u64;
+    }
+    let stamp = scratch.next_stamp();
+    let mut count = 0;
+    for pair in group {
+        let z = pair.other;
+        if injective && z == key {
+            continue;
+        }
+        for &end in graph.neighbours(z, second) {
+            if injective && (end == key || end == z) {
+                continue;
+            }
+            let last = &mut scratch.stamps[end.index()];
+            if *last != stamp {
+                *last = stamp;
+                count += 1;
+                visit(end);
+            }
+        }
+    }
+    count
+}
+
+/// Sizes of a path body, exactly, for both sides.
+///
+/// Values with a single way out share the count of where it leads, so a hub in the middle is looked at once and not once
+/// for each of its thousands of neighbours.
+pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, scratch: &mut Scratch) -> Counts {
+    let graph = head.graph;
+    // Walk from the end whose values more often have a single way out.
+    let from_y = forks(graph, second.reversed()) < forks(graph, first);
+    let (start, onward) = if from_y { (second.reversed(), first.reversed()) } else { (first, second) };
+    let (own_role, other_role) = if from_y { (OBJECT, SUBJECT) } else { (SUBJECT, OBJECT) };
+    let injective = head.config.injective;
+    let mut totals = [0u64; 3];
+    let memo_stamp = scratch.next_stamp();
+    for group in graph.pairs(start).chunk_by(|a, b| a.key == b.key) {
+        let (count, in_other) = match group {
+            [only] if !injective => {
+                let z = only.other.index();
+                if scratch.memo[z].0 != memo_stamp {
+                    let ends = graph.neighbours(only.other, onward);
+                    let inside = ends.iter().filter(|end| scratch.roles[end.index()] & other_role != 0).count();
+                    scratch.memo[z] = (memo_stamp, ends.len() as u32, inside as u32);
+                }
+                (u64::from(scratch.memo[z].1), u64::from(scratch.memo[z].2))
+            }
+            _ => {
+                let roles = std::mem::take(&mut scratch.roles);
+                let mut inside = 0;
+                let mut look = |end: EntityId| inside += u64::from(roles[end.index()] & other_role != 0);
+                let count = ends(graph, group, onward, injective, scratch, &mut look);
+                scratch.roles = roles;
+                (count, inside)
+            }
+        };
+        totals[0] += count;
+        totals[1] += in_other;
+        if scratch.roles[group[0].key.index()] & own_role != 0 {
+            totals[2] += count;
+        }
+    }
+    let [body, in_other, in_own] = totals;
+    let (pca_subject, pca_object) = if from_y { (in_other, in_own) } else { (in_own, in_other) };
+    Counts { support, body, pca_subject, pca_object, head: head.size, side: head.side }
+}
+
+/// How many facts of the label are not the only one of their key.
+pub(crate) fn forks(graph: &Graph, label: Label) -> usize {
+    let relation = label.relation();
+    let keys = if label.is_inverse() { graph.distinct_tails(relation) } else { graph.distinct_heads(relation) };
+    graph.pairs(label).len() - keys
+}

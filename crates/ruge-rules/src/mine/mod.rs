@@ -1,0 +1,317 @@
+//! Mining: every closed rule of the wanted length whose numbers pass, exactly.
+//!
+//! For at most two body atoms only three forms of body exist: one atom, two atoms over the same pair, and a path over
+//! one inner variable. They are enumerated directly, driven by the facts of each head relation:
+//!
+//! 1. [`support`]: labels at the two ends that could still reach the threshold (*dangling* support), then, for each
+//!    head fact, the common neighbours of its two ends. Nothing is ever joined that no head fact asks for, so hubs
+//!    cost the smaller of two degrees and not their product.
+//! 2. [`denominator`]: PCA body sizes, stopped as soon as a body is known to fail; exact sizes for what passes.
+//! 3. [`prune`]: thresholds, perfect rules, the skyline, shapes.
+//!
+//! [`long`] adds paths of three atoms, [`constants`] rules that name an entity. Heads are independent, so they run in
+//! parallel, largest first, and the result is sorted by a total order: the same bytes on any number of threads.
+
+mod config;
+mod constants;
+mod denominator;
+mod long;
+mod prune;
+mod support;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use ruge_kg::{EntityId, Graph, Label, RelationId};
+
+use crate::atom::{Atom, Term, Variable};
+use crate::measure::{Counts, Side};
+use crate::rule::{Confidence, Rule, SoftRule};
+
+pub use config::{ConfigError, MineConfig, RelationFilter, Shapes};
+
+/// A premise in the miner's own words; the conclusion is h(x, y), or has one place taken by an entity.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) enum Body {
+    /// One label from x to y.
+    One(Label),
+    /// Two labels from x to y, the smaller first.
+    SamePair(Label, Label),
+    /// x –first→ z –second→ y.
+    Path(Label, Label),
+    /// x –first→ z –second→ z1 –third→ y.
+    Long(Label, Label, Label),
+    /// The head's place reached by `to` holds the entity `at`; the other variable has the label, perhaps to a given entity.
+    Constant { to: Label, at: EntityId, label: Label, of: Option<EntityId> },
+}
+
+impl Body {
+    fn atoms(self) -> usize {
+        match self {
+            Body::One(_) | Body::Constant { .. } => 1,
+            Body::SamePair(..) | Body::Path(..) => 2,
+            Body::Long(..) => 3,
+        }
+    }
+
+    /// The body as a rule for `head`.
+    fn rule(self, head: RelationId) -> Rule {
+        let (x, y, z, z1) = (Variable::X, Variable::Y, Variable::Z, Variable(3));
+        let step = |label: Label, from: Variable, to: Variable| {
+            if label.is_inverse() {
+                Atom::new(label.relation(), to, from)
+            } else {
+                Atom::new(label.relation(), from, to)
+            }
+        };
+        let conclusion = Atom::new(head, x, y);
+        match self {
+            Body::One(label) => Rule { conclusion, premise: vec![step(label, x, y)] },
+            Body::SamePair(a, b) => Rule { conclusion, premise: vec![step(a, x, y), step(b, x, y)] },
+            Body::Path(a, b) => Rule { conclusion, premise: vec![step(a, x, z), step(b, z, y)] },
+            Body::Long(a, b, c) => Rule { conclusion, premise: vec![step(a, x, z), step(b, z, z1), step(c, z1, y)] },
+            Body::Constant { to, at, label, of } => {
+                // Walking `to` from the variable leads to the entity.
+                let free = if to.is_inverse() { y } else { x };
+                let place = |label: Label, from: Variable, to: Term| {
+                    if label.is_inverse() {
+                        Atom::new(label.relation(), to, from)
+                    } else {
+                        Atom::new(label.relation(), from, to)
+                    }
+                };
+                let other = of.map_or(Term::from(z), Term::from);
+                Rule { conclusion: place(to, free, at.into()), premise: vec![place(label, free, other)] }
+            }
+        }
+    }
+}
+
+/// A rule with everything that was counted about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MinedRule {
+    /// The rule.
+    pub rule: Rule,
+    /// Its numbers, all exact.
+    pub counts: Counts,
+}
+
+impl MinedRule {
+    /// The rule with its PCA confidence.
+    pub fn soft(&self) -> SoftRule {
+        let confidence = Confidence::new(self.counts.pca()).unwrap_or(Confidence::HARD);
+        SoftRule { rule: self.rule.clone(), confidence }
+    }
+}
+
+/// What mining found.
+#[derive(Clone, Debug, Default)]
+pub struct Mined {
+    /// The rules, sorted by head, length, PCA confidence, support and body.
+    pub rules: Vec<MinedRule>,
+    /// Heads that were searched to the end.
+    pub finished: Vec<RelationId>,
+    /// Heads that were not, because the search was stopped.
+    pub unfinished: Vec<RelationId>,
+    /// Common-neighbour probes made.
+    pub probes: u64,
+    /// What an ideal search would probe: over the facts of all heads, the smaller of the two degrees.
+    pub ideal_probes: u64,
+}
+
+/// How the caller follows and stops a search.
+#[derive(Default)]
+pub struct Watch<'a> {
+    /// Set to true from outside to stop after the rules found so far.
+    pub stop: Option<&'a AtomicBool>,
+    /// Told (work done, work in all) whenever a head is finished; work is counted in facts of heads.
+    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// Stop by oneself when this moment has passed.
+    pub deadline: Option<std::time::Instant>,
+}
+
+impl Watch<'_> {
+    /// Whether to stop now.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+            || self.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline)
+    }
+}
+
+/// One head relation under search, with what all its bodies share.
+pub(crate) struct Head<'g> {
+    pub(crate) graph: &'g Graph,
+    pub(crate) config: &'g MineConfig,
+    pub(crate) relation: RelationId,
+    /// Facts that count (without reflexive ones when injective).
+    pub(crate) size: u64,
+    /// Least support.
+    pub(crate) threshold: u64,
+    pub(crate) side: Side,
+    pub(crate) watch: &'g Watch<'g>,
+}
+
+impl<'g> Head<'g> {
+    fn new(graph: &'g Graph, config: &'g MineConfig, relation: RelationId, watch: &'g Watch<'g>) -> Self {
+        let facts = graph.facts(relation);
+        let size = if config.injective {
+            facts.iter().filter(|pair| pair.key != pair.other).count() as u64
+        } else {
+            facts.len() as u64
+        };
+        let functional = graph.distinct_heads(relation) >= graph.distinct_tails(relation);
+        let side = if functional { Side::Subject } else { Side::Object };
+        Self { graph, config, relation, size, threshold: config.threshold(size), side, watch }
+    }
+
+    /// Whether a body may use the label.
+    pub(crate) fn allows(&self, label: Label) -> bool {
+        self.config.bodies.allows(label.relation())
+    }
+}
+
+/// Per-thread working memory, reused from head to head; nothing in it is ever cleared, only overwritten by a new stamp.
+pub(crate) struct Scratch {
+    /// Range of the marked entity's edges that lead to each entity; empty ranges when unmarked.
+    pub(crate) ranges: Vec<(u32, u32)>,
+    /// Last stamp seen per entity.
+    pub(crate) stamps: Vec<u32>,
+    /// The same, for searches that mark two kinds of entity at a time; allocated when first needed.
+    pub(crate) stamps2: Vec<u32>,
+    /// The stamp in use.
+    pub(crate) stamp: u32,
+    /// Whether each entity is a subject (bit 0) or an object (bit 1) of the head under search.
+    pub(crate) roles: Vec<u8>,
+    /// Per entity: stamp, number of ends, number of ends that are in the head's other column.
+    pub(crate) memo: Vec<(u32, u32, u32)>,
+}
+
+impl Scratch {
+    fn new(entities: usize) -> Self {
+        Self {
+            ranges: vec![(0, 0); entities],
+            stamps: vec![0; entities],
+            stamps2: Vec::new(),
+            stamp: 0,
+            roles: vec![0; entities],
+            memo: vec![(0, 0, 0); entities],
+        }
+    }
+
+    /// A stamp that no entity bears.
+    pub(crate) fn next_stamp(&mut self) -> u32 {
+        if self.stamp == u32::MAX {
+            self.stamps.fill(0);
+            self.stamps2.fill(0);
+            self.memo.fill((0, 0, 0));
+            self.stamp = 0;
+        }
+        self.stamp += 1;
+        self.stamp
+    }
+}
+
+/// Working memory for as many threads as ask.
+pub(crate) struct Pool {
+    entities: usize,
+    free: Mutex<Vec<Scratch>>,
+}
+
+impl Pool {
+    pub(crate) fn new(entities: usize) -> Self {
+        Self { entities, free: Mutex::new(Vec::new()) }
+    }
+
+    /// Lends a scratch for the duration of `work`.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let taken = self.free.lock().expect("no holder of this lock panics").pop();
+        let mut scratch = taken.unwrap_or_else(|| Scratch::new(self.entities));
+        let result = work(&mut scratch);
+        self.free.lock().expect("no holder of this lock panics").push(scratch);
+        result
+    }
+}
+
+/// Mines the graph. Only what the graph holds is looked at: give it the training graph.
+pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
+    let mut heads: Vec<Head<'_>> = graph
+        .relations()
+        .filter(|&relation| config.heads.allows(relation))
+        .map(|relation| Head::new(graph, config, relation, watch))
+        .filter(|head| head.size >= config.min_head_size.max(1))
+        .collect();
+    // Largest first, so that the last thread is not left alone with the largest head.
+    heads.sort_by_key(|head| (std::cmp::Reverse(head.size), head.relation));
+
+    let total: u64 = heads.iter().map(|head| head.size).sum();
+    let done = AtomicU64::new(0);
+    let probes = AtomicU64::new(0);
+    let pool = Pool::new(graph.entity_count());
+    let links = config.constants.then(|| constants::LinkRuns::new(graph));
+    let search = |head: &Head<'_>| -> Option<Vec<(Body, Counts)>> {
+        if watch.stopped() {
+            return None;
+        }
+        let found = mine_head(head, &pool, links.as_ref(), &probes)?;
+        let now = done.fetch_add(head.size, Ordering::Relaxed) + head.size;
+        if let Some(progress) = watch.progress {
+            progress(now, total);
+        }
+        Some(found)
+    };
+    let found: Vec<Option<Vec<(Body, Counts)>>> = heads.par_iter().with_max_len(1).map(search).collect();
+
+    let mut mined = Mined { probes: probes.into_inner(), ..Mined::default() };
+    let mut rules: Vec<(RelationId, Body, Counts)> = Vec::new();
+    for (head, found) in heads.iter().zip(found) {
+        match found {
+            Some(found) => {
+                mined.finished.push(head.relation);
+                rules.extend(found.into_iter().map(|(body, counts)| (head.relation, body, counts)));
+            }
+            None => mined.unfinished.push(head.relation),
+        }
+    }
+    mined.finished.sort();
+    mined.unfinished.sort();
+    mined.ideal_probes = heads
+        .par_iter()
+        .map(|head| {
+            let smaller = |pair: &ruge_kg::Pair| graph.degree(pair.key).min(graph.degree(pair.other)) as u64;
+            graph.facts(head.relation).iter().map(smaller).sum::<u64>()
+        })
+        .sum();
+    rules.par_sort_unstable_by(|a, b| order(a).cmp(&order(b)).then_with(|| descending(&a.2, &b.2)).then(a.1.cmp(&b.1)));
+    mined.rules = rules.into_iter().map(|(head, body, counts)| MinedRule { rule: body.rule(head), counts }).collect();
+    mined
+}
+
+fn order((head, body, _): &(RelationId, Body, Counts)) -> (RelationId, usize) {
+    (*head, body.atoms())
+}
+
+/// Higher PCA first (compared as exact fractions), then higher support.
+fn descending(a: &Counts, b: &Counts) -> std::cmp::Ordering {
+    let left = u128::from(a.support) * u128::from(b.pca_body());
+    let right = u128::from(b.support) * u128::from(a.pca_body());
+    right.cmp(&left).then(b.support.cmp(&a.support))
+}
+
+/// All rules of one head; `None` if the search was stopped on the way.
+fn mine_head(
+    head: &Head<'_>,
+    pool: &Pool,
+    links: Option<&constants::LinkRuns>,
+    probes: &AtomicU64,
+) -> Option<Vec<(Body, Counts)>> {
+    let supported = support::count(head, pool, probes)?;
+    let mut rules = prune::select(head, &supported, pool)?;
+    if head.config.max_body >= 3 {
+        rules.extend(long::mine(head, pool)?);
+    }
+    if let Some(links) = links {
+        rules.extend(constants::mine(head, links)?);
+    }
+    Some(rules)
+}

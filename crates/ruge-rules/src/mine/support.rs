@@ -1,0 +1,386 @@
+//! Supports of all bodies of at most two atoms, driven by the facts of the head.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use ruge_kg::{EntityId, Graph, Label, Pair};
+
+use super::{Head, Pool, Scratch};
+
+/// Bodies that reach the threshold, with their supports.
+#[derive(Default)]
+pub(crate) struct Supported {
+    /// Label from x to y.
+    pub(crate) one: Vec<(Label, u64)>,
+    /// Two labels from x to y, smaller first.
+    pub(crate) same_pair: Vec<(Label, Label, u64)>,
+    /// x –first→ z –second→ y.
+    pub(crate) paths: Vec<(Label, Label, u64)>,
+}
+
+/// No place in a renumbering.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Above this ratio of degrees the shorter list is looked up in the longer one instead of walking the longer one.
+const LOOK_UP: usize = 16;
+
+/// Facts times degree beyond which a head is worth splitting over threads.
+const SPLIT_WORK: u64 = 4_000_000;
+
+/// Counts every supported body of `head`; `None` when told to stop.
+pub(crate) fn count(head: &Head<'_>, pool: &Pool, probes: &AtomicU64) -> Option<Supported> {
+    let mut supported = Supported::default();
+    count_pairs(head, &mut supported);
+    if head.config.max_body >= 2 && !count_paths(head, pool, probes, &mut supported) {
+        return None;
+    }
+    Some(supported)
+}
+
+/// One-atom and same-pair bodies: the labels that link x and y beside the head itself.
+fn count_pairs(head: &Head<'_>, supported: &mut Supported) {
+    let graph = head.graph;
+    let own = Label::forward(head.relation);
+    let counted = |pair: &&Pair| !(head.config.injective && pair.key == pair.other);
+    let mut counts = vec![0u64; 2 * graph.relation_count()];
+    for pair in graph.facts(head.relation).iter().filter(counted) {
+        for edge in graph.links_between(pair.key, pair.other) {
+            counts[edge.label.index()] += 1;
+        }
+    }
+    counts[own.index()] = 0;
+    let labels: Vec<Label> = (0..counts.len() as u32)
+        .map(Label)
+        .filter(|&label| counts[label.index()] >= head.threshold && head.allows(label))
+        .collect();
+    supported.one = labels.iter().map(|&label| (label, counts[label.index()])).collect();
+    if head.config.max_body < 2 || labels.len() < 2 {
+        return;
+    }
+    let mut place = vec![NONE; counts.len()];
+    for (index, label) in labels.iter().enumerate() {
+        place[label.index()] = index as u32;
+    }
+    let mut table = vec![0u64; labels.len() * labels.len()];
+    let mut here: Vec<u32> = Vec::new();
+    for pair in graph.facts(head.relation).iter().filter(counted) {
+        here.clear();
+        here.extend(
+            graph
+                .links_between(pair.key, pair.other)
+                .iter()
+                .map(|edge| place[edge.label.index()])
+                .filter(|&p| p != NONE),
+        );
+        for (i, &a) in here.iter().enumerate() {
+            for &b in &here[i + 1..] {
+                table[a as usize * labels.len() + b as usize] += 1;
+            }
+        }
+    }
+    for (a, &first) in labels.iter().enumerate() {
+        for (b, &second) in labels.iter().enumerate().skip(a + 1) {
+            let support = table[a * labels.len() + b];
+            if support >= head.threshold {
+                supported.same_pair.push((first, second, support));
+            }
+        }
+    }
+}
+
+/// One end of the head with the labels that could still matter there.
+pub(crate) struct End {
+    /// Place of each label among the living, or `NONE`.
+    pub(crate) place: Vec<u32>,
+    pub(crate) labels: Vec<Label>,
+}
+
+impl End {
+    /// Labels at the key side of `pairs` that as many head facts as the threshold have.
+    pub(crate) fn new(head: &Head<'_>, label: Label) -> Self {
+        let graph = head.graph;
+        let mut counts = vec![0u64; 2 * graph.relation_count()];
+        for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
+            let key = group[0].key;
+            let weight = group.iter().filter(|pair| !(head.config.injective && pair.other == key)).count() as u64;
+            for label in graph.adjacency().labels(key) {
+                counts[label.index()] += weight;
+            }
+        }
+        let labels: Vec<Label> = (0..counts.len() as u32)
+            .map(Label)
+            .filter(|&label| counts[label.index()] >= head.threshold && head.allows(label))
+            .collect();
+        let mut place = vec![NONE; counts.len()];
+        for (index, label) in labels.iter().enumerate() {
+            place[label.index()] = index as u32;
+        }
+        Self { place, labels }
+    }
+}
+
+/// Path bodies. Returns false when stopped.
+fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut Supported) -> bool {
+    let graph = head.graph;
+    let forward = Label::forward(head.relation);
+    // One end is marked, the other walked; walk the one where degrees are smaller.
+    let walk_cost = |label: Label| graph.pairs(label).iter().map(|pair| graph.degree(pair.other) as u64).sum::<u64>();
+    let (cost_tail, cost_head) = (walk_cost(forward), walk_cost(forward.reversed()));
+    let near = if cost_tail <= cost_head { forward } else { forward.reversed() };
+    let near_end = End::new(head, near);
+    let far_end = End::new(head, near.reversed());
+    if near_end.labels.is_empty() || far_end.labels.is_empty() {
+        return true;
+    }
+    let pairs = graph.pairs(near);
+    let far_edges = FarEdges::new(graph, &far_end, near.reversed());
+    let work = cost_tail.min(cost_head);
+    let parts = if work > SPLIT_WORK { (2 * rayon::current_num_threads()).max(1) } else { 1 };
+    let size = near_end.labels.len() * far_end.labels.len();
+    let search = |part: &[Pair]| {
+        pool.with(|scratch| {
+            let mut table = Table::new(size);
+            let made = walk(head, &near_end, &far_edges, far_end.labels.len(), part, scratch, &mut table);
+            probes.fetch_add(made?, Ordering::Relaxed);
+            Some(table)
+        })
+    };
+    let table = if parts == 1 {
+        search(pairs)
+    } else {
+        cut_by_key(pairs, parts).into_par_iter().map(search).reduce(|| Some(Table::new(0)), |a, b| Some(a?.add(b?)))
+    };
+    let Some(table) = table else { return false };
+    let columns = far_end.labels.len();
+    table.for_each(&mut |index, support| {
+        if support >= head.threshold {
+            let (at_near, at_far) = (near_end.labels[index / columns], far_end.labels[index % columns]);
+            // Walked from y, the far label leads towards z; as the second step it leads away from z.
+            let (first, second) =
+                if near == forward { (at_near, at_far.reversed()) } else { (at_far, at_near.reversed()) };
+            supported.paths.push((first, second, support));
+        }
+    });
+    supported.paths.sort_unstable();
+    true
+}
+
+/// Cuts pairs into about `parts` pieces without splitting a key.
+pub(crate) fn cut_by_key(pairs: &[Pair], parts: usize) -> Vec<&[Pair]> {
+    let mut pieces = Vec::with_capacity(parts);
+    let mut rest = pairs;
+    let target = pairs.len().div_ceil(parts).max(1);
+    while rest.len() > target {
+        let key = rest[target - 1].key;
+        let end = rest.partition_point(|pair| pair.key <= key);
+        let (piece, tail) = rest.split_at(end);
+        pieces.push(piece);
+        rest = tail;
+    }
+    if !rest.is_empty() {
+        pieces.push(rest);
+    }
+    pieces
+}
+
+/// For every entity on the walked side: its edges whose labels are alive, with the labels' places.
+struct FarEdges {
+    /// Sorted entities.
+    entities: Vec<EntityId>,
+    offsets: Vec<u32>,
+    edges: Vec<(EntityId, u32)>,
+    /// Place of each entity in `entities`, or `NONE`.
+    dense: Vec<u32>,
+}
+
+impl FarEdges {
+    fn new(graph: &Graph, end: &End, label: Label) -> Self {
+        let mut entities = Vec::with_capacity(graph.distinct_heads(label.relation()));
+        let mut offsets = vec![0u32];
+        let mut edges = Vec::new();
+        for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
+            let entity = group[0].key;
+            entities.push(entity);
+            edges.extend(graph.links(entity).iter().filter_map(|edge| {
+                let place = end.place[edge.label.index()];
+                (place != NONE).then_some((edge.neighbour, place))
+            }));
+            offsets.push(edges.len() as u32);
+        }
+        let mut dense = vec![NONE; graph.entity_count()];
+        for (index, entity) in entities.iter().enumerate() {
+            dense[entity.index()] = index as u32;
+        }
+        Self { entities, offsets, edges, dense }
+    }
+
+    #[inline]
+    fn of(&self, entity: EntityId) -> &[(EntityId, u32)] {
+        let index = self.dense[entity.index()] as usize;
+        debug_assert_eq!(self.entities[index], entity);
+        &self.edges[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+    }
+}
+
+/// Visits the common neighbours of every pair; returns the probes made, `None` when stopped.
+fn walk(
+    head: &Head<'_>,
+    near: &End,
+    far_edges: &FarEdges,
+    columns: usize,
+    pairs: &[Pair],
+    scratch: &mut Scratch,
+    table: &mut Table,
+) -> Option<u64> {
+    let graph = head.graph;
+    let injective = head.config.injective;
+    let mut probes = 0u64;
+    let mut places: Vec<u32> = Vec::new();
+    let mut marked: Vec<EntityId> = Vec::new();
+    let mut since_check = 0usize;
+    for group in pairs.chunk_by(|a, b| a.key == b.key) {
+        since_check += group.len();
+        if since_check > 4096 {
+            since_check = 0;
+            if head.watch.stopped() {
+                return None;
+            }
+        }
+        let key = group[0].key;
+        places.clear();
+        marked.clear();
+        for edge in graph.links(key) {
+            let place = near.place[edge.label.index()];
+            if place == NONE || (injective && edge.neighbour == key) {
+                continue;
+            }
+            if marked.last() != Some(&edge.neighbour) {
+                marked.push(edge.neighbour);
+                scratch.ranges[edge.neighbour.index()] = (places.len() as u32, places.len() as u32);
+            }
+            places.push(place * columns as u32);
+            scratch.ranges[edge.neighbour.index()].1 += 1;
+        }
+        for pair in group {
+            let other = pair.other;
+            if injective && other == key {
+                continue;
+            }
+            table.next_pair();
+            let far = far_edges.of(other);
+            if far.len() > LOOK_UP * marked.len() {
+                probes += marked.len() as u64;
+                for &z in marked.iter().filter(|&&z| !(injective && z == other)) {
+                    let start = far.partition_point(|&(neighbour, _)| neighbour < z);
+                    let (from, to) = scratch.ranges[z.index()];
+                    for &(_, column) in far[start..].iter().take_while(|&&(neighbour, _)| neighbour == z) {
+                        table.hit_all(&places[from as usize..to as usize], column);
+                    }
+                }
+            } else {
+                probes += far.len() as u64;
+                for &(z, column) in far {
+                    let (from, to) = scratch.ranges[z.index()];
+                    if from != to && !(injective && z == other) {
+                        table.hit_all(&places[from as usize..to as usize], column);
+                    }
+                }
+            }
+        }
+        for z in &marked {
+            scratch.ranges[z.index()] = (0, 0);
+        }
+    }
+    Some(probes)
+}
+
+/// How often each (near label, far label) met, each pair (x, y) counted once.
+///
+/// A cell holds the number of the last pair that hit it and the count, side by side in one word, so that a repeated
+/// hit costs one load. Tables beyond a few million cells are kept as a hash map.
+enum Table {
+    Dense { cells: Vec<u64>, pair: u32 },
+    Sparse { cells: rustc_hash::FxHashMap<u32, u64>, pair: u32 },
+}
+
+/// Cells beyond which a dense table would cost more than hashing: 8 MB.
+const MAX_DENSE: usize = 1 << 20;
+
+impl Table {
+    fn new(size: usize) -> Self {
+        if size <= MAX_DENSE {
+            Table::Dense { cells: vec![0; size], pair: 0 }
+        } else {
+            Table::Sparse { cells: Default::default(), pair: 0 }
+        }
+    }
+
+    #[inline]
+    fn next_pair(&mut self) {
+        match self {
+            Table::Dense { pair, .. } | Table::Sparse { pair, .. } => *pair += 1,
+        }
+    }
+
+    /// Counts `place + column` for every place, unless this pair has been there.
+    #[inline]
+    fn hit_all(&mut self, places: &[u32], column: u32) {
+        match self {
+            Table::Dense { cells, pair } => {
+                for &place in places {
+                    hit(&mut cells[(place + column) as usize], *pair);
+                }
+            }
+            Table::Sparse { cells, pair } => {
+                for &place in places {
+                    hit(cells.entry(place + column).or_insert(0), *pair);
+                }
+            }
+        }
+    }
+
+    /// The sum of two tables; stamps are forgotten.
+    fn add(self, other: Self) -> Self {
+        match (self, other) {
+            (Table::Dense { mut cells, pair }, Table::Dense { cells: others, .. }) if !cells.is_empty() => {
+                for (cell, other) in cells.iter_mut().zip(&others) {
+                    *cell += other & COUNT;
+                }
+                Table::Dense { cells, pair }
+            }
+            (Table::Sparse { mut cells, pair }, Table::Sparse { cells: others, .. }) => {
+                for (index, other) in others {
+                    *cells.entry(index).or_insert(0) += other & COUNT;
+                }
+                Table::Sparse { cells, pair }
+            }
+            // The neutral element of the reduction is an empty dense table.
+            (Table::Dense { .. }, other) => other,
+            (table, _) => table,
+        }
+    }
+
+    fn for_each(&self, visit: &mut impl FnMut(usize, u64)) {
+        match self {
+            Table::Dense { cells, .. } => {
+                for (index, &cell) in cells.iter().enumerate().filter(|&(_, &cell)| cell != 0) {
+                    visit(index, cell & COUNT);
+                }
+            }
+            Table::Sparse { cells, .. } => {
+                for (&index, &cell) in cells {
+                    visit(index as usize, cell & COUNT);
+                }
+            }
+        }
+    }
+}
+
+const COUNT: u64 = u32::MAX as u64;
+
+#[inline]
+fn hit(cell: &mut u64, pair: u32) {
+    if (*cell >> 32) as u32 != pair {
+        *cell = u64::from(pair) << 32 | ((*cell & COUNT) + 1);
+    }
+}

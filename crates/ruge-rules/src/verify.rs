@@ -1,0 +1,226 @@
+//! Does a rule file say what the data say?
+//!
+//! Every rule is counted anew and its confidence compared with the four numbers that tools call by that name. Where a
+//! whole file agrees on one of them, that is what the file holds; the ranges and shapes then tell which filters made it.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use ruge_kg::Graph;
+use serde::Serialize;
+
+use crate::count::Counter;
+use crate::io::{RuleFile, RuleFormat, RuleRecord};
+use crate::measure::{Counts, Side};
+use crate::rule::Shape;
+
+/// A number that some tool calls confidence.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// PCA confidence with the subject kept.
+    PcaSubject,
+    /// PCA confidence with the object kept.
+    PcaObject,
+    /// Standard confidence.
+    Standard,
+    /// support / (body size + 5).
+    Smoothed,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::PcaSubject, Kind::PcaObject, Kind::Standard, Kind::Smoothed];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::PcaSubject => "PCA, subject side",
+            Kind::PcaObject => "PCA, object side",
+            Kind::Standard => "standard",
+            Kind::Smoothed => "smoothed",
+        }
+    }
+
+    /// Its value.
+    pub fn of(self, counts: &Counts) -> f64 {
+        match self {
+            Kind::PcaSubject => counts.pca_on(Side::Subject),
+            Kind::PcaObject => counts.pca_on(Side::Object),
+            Kind::Standard => counts.standard(),
+            Kind::Smoothed => counts.smoothed(),
+        }
+    }
+}
+
+/// One rule, counted anew.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Verified {
+    /// Its place in the file's list of rules.
+    pub rule: usize,
+    /// What the data say; `None` for a rule that cannot be counted (no premise, unsafe).
+    pub counts: Option<Counts>,
+    /// The confidences that the file's figure equals, to the digits a file of its format has.
+    pub equals: Vec<Kind>,
+    /// What else the file states wrongly: name, stated, counted.
+    pub wrong: Vec<(&'static str, f64, f64)>,
+}
+
+impl Verified {
+    /// Whether the figure is the PCA confidence on the side that AMIE would take.
+    pub fn is_pca(&self) -> bool {
+        let kind = |counts: Counts| match counts.side {
+            Side::Subject => Kind::PcaSubject,
+            Side::Object => Kind::PcaObject,
+        };
+        self.counts.is_some_and(|counts| self.equals.contains(&kind(counts)))
+    }
+
+    /// Whether the figure is none of the four, or a stated count is wrong.
+    pub fn is_mismatch(&self) -> bool {
+        self.counts.is_some() && (self.equals.is_empty() || !self.wrong.is_empty())
+    }
+}
+
+/// Lowest and highest of a number over a file.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Range {
+    /// Lowest.
+    pub lowest: f64,
+    /// Highest.
+    pub highest: f64,
+}
+
+impl Range {
+    fn over(values: impl Iterator<Item = f64>) -> Option<Self> {
+        values.fold(None, |range: Option<Range>, value| {
+            Some(range.map_or(Range { lowest: value, highest: value }, |r| Range {
+                lowest: r.lowest.min(value),
+                highest: r.highest.max(value),
+            }))
+        })
+    }
+}
+
+/// A whole file, counted anew.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// Rule by rule.
+    pub rules: Vec<Verified>,
+    /// Rules of each shape.
+    pub shapes: BTreeMap<Shape, usize>,
+    /// How many figures equal each confidence.
+    pub equal: BTreeMap<Kind, usize>,
+    /// Ranges of the counted numbers, by name.
+    pub ranges: Vec<(&'static str, Range)>,
+}
+
+impl Verification {
+    /// Figures that are the PCA confidence of the functional side.
+    pub fn matching_pca(&self) -> usize {
+        self.rules.iter().filter(|rule| rule.is_pca()).count()
+    }
+
+    /// Figures that are the standard confidence.
+    pub fn matching_std(&self) -> usize {
+        self.equal.get(&Kind::Standard).copied().unwrap_or(0)
+    }
+
+    /// Rules whose figures are not what the data say.
+    pub fn mismatched(&self) -> usize {
+        self.rules.iter().filter(|rule| rule.is_mismatch()).count()
+    }
+
+    /// The one sentence about the file.
+    pub fn verdict(&self) -> String {
+        let counted = self.rules.iter().filter(|rule| rule.counts.is_some()).count();
+        if counted == 0 {
+            return "The file holds no rule that can be counted.".into();
+        }
+        if self.matching_pca() == counted {
+            return "Every figure is the PCA confidence on the functional side: AMIE's PCA confidence.".into();
+        }
+        for kind in Kind::ALL {
+            if self.equal.get(&kind) == Some(&counted) {
+                return format!("Every figure is the {} confidence.", kind.name());
+            }
+        }
+        let best = self.equal.iter().max_by_key(|(_, count)| **count);
+        match (best, self.matching_pca()) {
+            (_, pca) if pca * 2 > counted => {
+                format!("{pca} of {counted} figures are the PCA confidence on the functional side; the others are not.")
+            }
+            (Some((kind, &count)), _) if count * 2 > counted => {
+                format!("{count} of {counted} figures are the {} confidence; the others are not.", kind.name())
+            }
+            _ => "The figures follow none of the known confidences: perhaps they come from other data.".into(),
+        }
+    }
+}
+
+/// How far a stated ratio may be off because of how its format rounds.
+fn tolerance(format: RuleFormat) -> f64 {
+    // AMIE 3 prints six decimals, everything else we know nine or all.
+    if format == RuleFormat::Amie { 6e-7 } else { 6e-10 }
+}
+
+/// Counts every rule of the file in `graph`, which must be the training graph the file was mined from.
+pub fn verify(graph: &Graph, file: &RuleFile) -> Verification {
+    let tolerance = tolerance(file.format);
+    let count = |(index, record): (usize, &RuleRecord), counter: &mut Counter| {
+        let counts = counter.count(graph, &record.rule);
+        compare(index, record, counts, tolerance)
+    };
+    let rules: Vec<Verified> = file
+        .rules
+        .par_iter()
+        .enumerate()
+        .map_init(|| Counter::new(graph.entity_count()), |counter, item| count(item, counter))
+        .collect();
+    let mut equal = BTreeMap::new();
+    for kind in rules.iter().flat_map(|rule| &rule.equals) {
+        *equal.entry(*kind).or_default() += 1;
+    }
+    let mut shapes = BTreeMap::new();
+    for record in &file.rules {
+        *shapes.entry(record.rule.shape()).or_default() += 1;
+    }
+    type Number = fn(&Counts) -> f64;
+    let numbers: [(&'static str, Number); 5] = [
+        ("support", |c| c.support as f64),
+        ("head coverage", Counts::head_coverage),
+        ("PCA confidence", Counts::pca),
+        ("standard confidence", Counts::standard),
+        ("head size", |c| c.head as f64),
+    ];
+    let counted = || rules.iter().filter_map(|rule| rule.counts.as_ref());
+    let ranges = numbers
+        .iter()
+        .filter_map(|(name, number)| Range::over(counted().map(number)).map(|range| (*name, range)))
+        .collect();
+    Verification { rules, shapes, equal, ranges }
+}
+
+fn compare(index: usize, record: &RuleRecord, counts: Option<Counts>, tolerance: f64) -> Verified {
+    let mut verified = Verified { rule: index, counts, equals: Vec::new(), wrong: Vec::new() };
+    let Some(counts) = counts else { return verified };
+    let close = |a: f64, b: f64| (a - b).abs() <= tolerance;
+    verified.equals = Kind::ALL.into_iter().filter(|kind| close(kind.of(&counts), record.confidence.get())).collect();
+    let stated = &record.stated;
+    let whole = |value: Option<u64>| value.map(|value| value as f64);
+    for (name, said, is) in [
+        ("support", whole(stated.support), counts.support as f64),
+        ("body size", whole(stated.body_size), counts.body as f64),
+        ("PCA body size", whole(stated.pca_body), counts.pca_body() as f64),
+        ("head coverage", stated.head_coverage, counts.head_coverage()),
+        ("PCA confidence", stated.pca, counts.pca()),
+        ("standard confidence", stated.std, counts.standard()),
+    ] {
+        if let Some(said) = said
+            && !close(said, is)
+        {
+            verified.wrong.push((name, said, is));
+        }
+    }
+    verified
+}
