@@ -13,6 +13,7 @@ pub mod measure;
 pub mod mine;
 pub mod rule;
 pub mod verify;
+pub mod words;
 
 pub use atom::{Atom, Term, Variable};
 pub use error::RuleError;

@@ -4,7 +4,7 @@
 //! absent each test says so and passes.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ruge_kg::Names;
 use ruge_rules::io::{RuleFile, RuleReadOptions, Take, parse_rules, read_rules};
@@ -23,7 +23,7 @@ fn data(path: &str) -> Option<PathBuf> {
     Some(file)
 }
 
-fn read(path: &PathBuf, names: &mut Names) -> RuleFile {
+fn read(path: &Path, names: &mut Names) -> RuleFile {
     let file = read_rules(path, &RuleReadOptions::default(), names).expect("a readable file");
     assert_eq!(file.bad, [], "bad lines");
     assert_eq!(file.duplicates, [], "duplicates");
@@ -74,8 +74,9 @@ fn the_published_rules_of_fb15k() {
     let published = std::fs::read_to_string(&path).expect("text");
     let letters = |text: &str| text.replace("?f", "?e").replace("?g", "?e").replace("?h", "?e");
     assert_eq!(letters(&String::from_utf8(out).expect("UTF-8")), letters(&published), "the bytes, but for ?e and ?f");
-    round_trip(&file, RuleFormat::Native, &mut names);
-    round_trip(&file, RuleFormat::Amie, &mut names);
+    for format in [RuleFormat::Native, RuleFormat::Amie, RuleFormat::Text, RuleFormat::Prolog, RuleFormat::Json] {
+        round_trip(&file, format, &mut names);
+    }
 }
 
 #[test]
@@ -125,4 +126,19 @@ fn the_published_log_of_amie_plus() {
     assert_eq!(file.rules[0].confidence.get(), 0.846153846);
     let again = round_trip(&file, RuleFormat::Amie, &mut names);
     assert!(file.rules.iter().zip(&again.rules).all(|(a, b)| a.stated == b.stated));
+}
+
+#[test]
+fn the_rules_of_wn18() {
+    let Some(path) = data("wn18/rules-kale.txt") else { return };
+    let mut names = Names::default();
+    let file = read(&path, &mut names);
+    assert_eq!((file.format, file.rules.len()), (RuleFormat::Kale, 14));
+    assert!(file.rules.iter().all(|r| r.rule.shape() == Shape::Inverse && r.confidence.get() == 1.0));
+    let mut out = Vec::new();
+    write_rules(&mut out, RuleFormat::Kale, &file.rules, &names, &RuleWriteOptions::default()).expect("sayable");
+    let published = std::fs::read_to_string(&path).expect("text").replace('\r', "");
+    assert_eq!(String::from_utf8(out).expect("UTF-8"), published, "the bytes, but for the line ends");
+    round_trip(&file, RuleFormat::Text, &mut names);
+    round_trip(&file, RuleFormat::NneAer, &mut names);
 }

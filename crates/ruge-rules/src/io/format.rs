@@ -18,12 +18,42 @@ pub enum RuleFormat {
     Ruge,
     /// The output of AMIE+ and AMIE 3.
     Amie,
+    /// AnyBURL's output, which PyClause and SAFRAN read.
+    #[serde(rename = "anyburl")]
+    AnyBurl,
+    /// AMIE 3.5's `-ofmt anyburl`: the same columns with PCA counts.
+    #[serde(rename = "amie-anyburl")]
+    AmieAnyBurl,
+    /// RNNLogic, RulE and NCRL: `head b1 b2 …` as ids.
+    #[serde(rename = "rnnlogic")]
+    RnnLogic,
+    /// RPJE: `b1 [b2] head` as ids.
+    Rpje,
+    /// ComplEx-NNE_AER: `[-]body,head`.
+    NneAer,
+    /// KALE: `r1(x,y)&r2(y,z)==>h(x,z)`, hard rules.
+    Kale,
+    /// Prolog clauses.
+    Prolog,
+    /// The text form for people: `born_in(x,y) => nationality(x,y)  0.9`.
+    Text,
+    /// One JSON object with a list of rules.
+    Json,
 }
 
 const TABLE: &[(RuleFormat, &str, &[&str])] = &[
     (RuleFormat::Native, "native", &["tsv"]),
     (RuleFormat::Ruge, "ruge", &[]),
     (RuleFormat::Amie, "amie", &["amie+", "amieplus", "amie3"]),
+    (RuleFormat::AnyBurl, "anyburl", &["pyclause", "safran"]),
+    (RuleFormat::AmieAnyBurl, "amie-anyburl", &[]),
+    (RuleFormat::RnnLogic, "rnnlogic", &["rule", "ncrl"]),
+    (RuleFormat::Rpje, "rpje", &[]),
+    (RuleFormat::NneAer, "nne-aer", &["complex-nne-aer", "aer"]),
+    (RuleFormat::Kale, "kale", &["fb122"]),
+    (RuleFormat::Prolog, "prolog", &["inferbeddings"]),
+    (RuleFormat::Text, "text", &[]),
+    (RuleFormat::Json, "json", &[]),
 ];
 
 impl RuleFormat {

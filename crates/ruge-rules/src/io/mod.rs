@@ -20,11 +20,17 @@
 //! ```
 
 mod amie;
+mod anyburl;
+mod atoms;
+mod chains;
 mod format;
+mod json;
+mod prolog;
 mod raw;
 mod ruge;
 mod sniff;
 mod table;
+mod text;
 mod unknown;
 mod write;
 
@@ -39,11 +45,16 @@ use serde::{Deserialize, Serialize};
 use crate::error::RuleError;
 use crate::measure::{Counts, Side};
 use crate::rule::{Confidence, Rule, SoftRule};
+use anyburl::Measure;
+use chains::Dictionary;
 use raw::{Fault, Line, RawRecord};
 use table::Column;
 
+pub use chains::read_relation_dictionary;
 pub use format::RuleFormat;
 pub use raw::decimal;
+pub(crate) use raw::natural;
+pub(crate) use text::{letter, show as show_text};
 pub use unknown::{UnknownRelation, unknown_relations};
 pub use write::{RuleWriteOptions, write_rules};
 
@@ -226,7 +237,7 @@ pub fn read_rules(path: &Path, options: &RuleReadOptions, names: &mut Names) -> 
         bytes = text;
     }
     let name = path.to_string_lossy().to_ascii_lowercase();
-    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json").then_some(RuleFormat::Native);
+    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json").then_some(RuleFormat::Json);
     let options = RuleReadOptions { format: options.format.or(named), ..options.clone() };
     parse_bytes(&bytes, &options, names, path)
 }
@@ -248,6 +259,19 @@ fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path:
     };
     let mut file = RuleFile::new(format);
     let mut seen = FxHashMap::default();
+    if format == RuleFormat::Json {
+        let (comments, elements) = json::elements(bytes, path)?;
+        file.comments = comments;
+        for (at, element) in elements.into_iter().enumerate() {
+            let (number, text) = (at as u64 + 1, element.to_string());
+            let admitted =
+                json::element(element).and_then(|raw| file.admit(number, &raw, options.take, names, &mut seen));
+            if let Err(Fault { kind, reason }) = admitted {
+                file.bad.push(BadLine { line: number, text: shown(text.as_bytes()), kind, reason });
+            }
+        }
+        return Ok(file);
+    }
     let mut reader = LineReader::new(format, options.relations.as_deref());
     for (at, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         let number = at as u64 + 1;
@@ -322,29 +346,42 @@ fn confidence(raw: &RawRecord<'_>, take: Take) -> Result<Confidence, Fault> {
         .ok_or_else(|| Fault::new("outside [0, 1]", format!("the confidence {value} lies outside [0, 1]")))
 }
 
+/// Bytes of a line beyond which it is refused: no rule is so long, and taking it apart costs more than linear time.
+const MAX_LINE: usize = 1 << 16;
+
 /// Understands lines of one format; remembers the header, where the format has one.
-struct LineReader<'o> {
+struct LineReader {
     format: RuleFormat,
     columns: Vec<Column>,
-    #[allow(dead_code)]
-    relations: Option<&'o [String]>,
+    dictionary: Dictionary,
 }
 
-impl<'o> LineReader<'o> {
-    fn new(format: RuleFormat, relations: Option<&'o [String]>) -> Self {
+impl LineReader {
+    fn new(format: RuleFormat, relations: Option<&[String]>) -> Self {
         let columns = match format {
             RuleFormat::Native => ruge::native_columns(),
             RuleFormat::Amie => amie::columns(),
             _ => Vec::new(),
         };
-        Self { format, columns, relations }
+        Self { format, columns, dictionary: Dictionary::new(relations) }
     }
 
     fn line<'a>(&mut self, text: &'a str) -> Result<Line<'a>, Fault> {
+        if text.len() > MAX_LINE {
+            return Err(Fault::new("line too long", format!("{} bytes; at most {MAX_LINE} are read", text.len())));
+        }
         match self.format {
             RuleFormat::Native => ruge::parse_native(text, &mut self.columns),
             RuleFormat::Ruge => ruge::parse(text),
             RuleFormat::Amie => amie::parse(text, &mut self.columns),
+            RuleFormat::AnyBurl => anyburl::parse(text, Measure::Std),
+            RuleFormat::AmieAnyBurl => anyburl::parse(text, Measure::Pca),
+            RuleFormat::RnnLogic | RuleFormat::Rpje => chains::parse_ids(text, self.format, &self.dictionary),
+            RuleFormat::NneAer => chains::parse_nne_aer(text),
+            RuleFormat::Kale => text::parse_kale(text),
+            RuleFormat::Prolog => prolog::parse(text),
+            RuleFormat::Text => text::parse(text),
+            RuleFormat::Json => Err(Fault::plain("JSON has no lines")),
         }
     }
 }

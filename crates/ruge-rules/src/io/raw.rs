@@ -118,11 +118,9 @@ impl RawRule<'_> {
 }
 
 /// A step of a chain: the relation, and whether it is walked against its direction.
-#[allow(dead_code)]
 pub(crate) type Step = (RelationId, bool);
 
 /// The premise as a walk x → z1 → … → y that meets every inner variable once, if it is one.
-#[allow(dead_code)]
 pub(crate) fn chain(rule: &Rule) -> Option<Vec<Step>> {
     let order = chain_order(rule)?;
     let mut at = rule.conclusion.subject;
@@ -175,6 +173,22 @@ pub(crate) fn in_chain_order(rule: &Rule) -> Rule {
         }
         None => rule.renumbered(),
     }
+}
+
+/// The rule as one would read it aloud, and its variables in the order in which they are met: a walk is taken
+/// from the end at which its relations point forward; other premises stay as they are.
+pub(crate) fn natural(rule: &Rule) -> (Rule, Vec<Variable>) {
+    let mut rule = in_chain_order(rule);
+    if chain(&rule).is_some_and(|steps| steps[0].1 && steps[steps.len() - 1].1) {
+        rule.premise.reverse();
+    }
+    let mut order = Vec::new();
+    for variable in rule.premise.iter().chain([&rule.conclusion]).flat_map(|atom| atom.variables()) {
+        if !order.contains(&variable) {
+            order.push(variable);
+        }
+    }
+    (rule, order)
 }
 
 /// A key that two rules share exactly when they are the same rule. Walks have one order, so the costly search of

@@ -4,8 +4,9 @@ use std::io::Write;
 
 use ruge_kg::Names;
 
+use super::anyburl::{self, Measure};
 use super::raw::{Line, key};
-use super::{LineReader, RuleFormat, RuleRecord, amie, confidence, ruge};
+use super::{LineReader, RuleFormat, RuleRecord, amie, chains, confidence, json, prolog, ruge, text};
 use crate::error::RuleError;
 
 /// How to write a rule file.
@@ -25,29 +26,41 @@ pub fn write_rules(
     names: &Names,
     options: &RuleWriteOptions,
 ) -> Result<(), RuleError> {
-    let mut text = head(format, &options.comments);
+    let renumbered = |record: &RuleRecord| RuleRecord { rule: record.rule.renumbered(), ..record.clone() };
+    if format == RuleFormat::Json {
+        let rules: Vec<RuleRecord> = rules.iter().map(renumbered).collect();
+        out.write_all(json::write(&rules, names, &options.comments).map_err(std::io::Error::from)?.as_bytes())?;
+        return Ok(());
+    }
+    let mut reader = LineReader::new(format, options.relations.as_deref());
+    let mut written = head(format, &options.comments);
     for record in rules {
-        let record = RuleRecord { rule: record.rule.renumbered(), ..record.clone() };
-        let line = line(format, &record, names, options)
-            .and_then(|line| read_back(format, &record, names, options, &line).map(|()| line))
+        let record = renumbered(record);
+        let line = line(&reader, &record, names)
+            .and_then(|line| read_back(&mut reader, &record, names, &line).map(|()| line))
             .map_err(|reason| RuleError::Unsayable {
                 format,
-                rule: ruge::show(&record.rule, names, &ruge::native_name),
+                rule: text::show(&record.rule, names, " & ", " => "),
                 reason,
             })?;
-        text.push_str(&line);
-        text.push('\n');
+        written.push_str(&line);
+        written.push('\n');
     }
-    out.write_all(text.as_bytes())?;
+    out.write_all(written.as_bytes())?;
     Ok(())
 }
 
 /// Comments and header.
 fn head(format: RuleFormat, comments: &[String]) -> String {
     let mut text = String::new();
-    if matches!(format, RuleFormat::Native) {
+    let sign = match format {
+        RuleFormat::Native | RuleFormat::Text => Some('#'),
+        RuleFormat::Prolog => Some('%'),
+        _ => None,
+    };
+    if let Some(sign) = sign {
         for line in comments.iter().flat_map(|comment| comment.lines()) {
-            text.push_str(format!("# {line}").trim_end());
+            text.push_str(format!("{sign} {line}").trim_end());
             text.push('\n');
         }
     }
@@ -60,28 +73,34 @@ fn head(format: RuleFormat, comments: &[String]) -> String {
     text
 }
 
-fn line(format: RuleFormat, record: &RuleRecord, names: &Names, _options: &RuleWriteOptions) -> Result<String, String> {
-    match format {
+fn line(reader: &LineReader, record: &RuleRecord, names: &Names) -> Result<String, String> {
+    match reader.format {
         RuleFormat::Native => Ok(ruge::write_native(record, names)),
         RuleFormat::Ruge => ruge::write(record, names),
         RuleFormat::Amie => Ok(amie::write(record, names)),
+        RuleFormat::AnyBurl => anyburl::write(record, names, Measure::Std),
+        RuleFormat::AmieAnyBurl => anyburl::write(record, names, Measure::Pca),
+        format @ (RuleFormat::RnnLogic | RuleFormat::Rpje | RuleFormat::NneAer) => {
+            chains::write(record, names, format, &reader.dictionary)
+        }
+        RuleFormat::Kale => text::write_kale(record, names),
+        RuleFormat::Prolog => prolog::write(record, names),
+        RuleFormat::Text => text::write(record, names),
+        RuleFormat::Json => Err("JSON is written whole".into()),
     }
 }
 
 /// Whether a reader makes the same rule of the line. Names with blanks, commas or brackets fail here in the formats
 /// that cannot quote them, whatever the ways in which they mislead a reader.
-fn read_back(
-    format: RuleFormat,
-    record: &RuleRecord,
-    names: &Names,
-    options: &RuleWriteOptions,
-    line: &str,
-) -> Result<(), String> {
+fn read_back(reader: &mut LineReader, record: &RuleRecord, names: &Names, line: &str) -> Result<(), String> {
     let misread = |how: &str| Err(format!("the line `{line}` would be {how}; a name in it breaks the notation"));
     if line.contains(['\n', '\r']) {
         return Err("a name holds a line break".into());
     }
-    let raw = match LineReader::new(format, options.relations.as_deref()).line(line) {
+    if line.starts_with('\u{feff}') {
+        return Err("a name begins with a byte order mark, which a reader drops at the start of a file".into());
+    }
+    let raw = match reader.line(line) {
         Ok(Line::Rule(raw)) => raw,
         Ok(_) => return misread("skipped"),
         Err(fault) => return misread(&format!("refused ({})", fault.reason)),
@@ -94,7 +113,7 @@ fn read_back(
         Err(fault) => return Err(fault.reason),
     }
     // Formats with counts have a measure of their own in their confidence column.
-    let own_measure = matches!(format, RuleFormat::Amie);
+    let own_measure = matches!(reader.format, RuleFormat::Amie | RuleFormat::AnyBurl | RuleFormat::AmieAnyBurl);
     match confidence(&raw, Default::default()) {
         Ok(read) if own_measure || (read.get() - record.confidence.get()).abs() < 1e-9 => Ok(()),
         Ok(read) => Err(format!(

@@ -1,0 +1,122 @@
+//! Rules as people write them: `born_in(x,y) & part_of(y,z) => nationality(x,z)  0.9`; KALE's files are a plain case.
+//!
+//! Variables are a letter with digits behind it, or `?name`; every other name, and every name in double quotes, is an
+//! entity. A rule without a number is hard.
+
+use ruge_kg::Names;
+
+use super::RuleRecord;
+use super::atoms::{Notation, Spelling, parse as parse_atoms};
+use super::raw::{Fault, Line, RawRecord, chain_order, decimal, natural, number};
+use super::ruge::quote;
+use crate::atom::Variable;
+use crate::rule::Rule;
+
+const TEXT: Notation = Notation {
+    arrows: &[("==>", false), ("=>", false), ("⇒", false), (":-", true)],
+    separators: &["&&", "&", ",", "∧"],
+    quotes: &['"'],
+    comment: Some(b'#'),
+    is_variable,
+    loose_names: false,
+    logic: true,
+};
+
+const KALE: Notation = Notation {
+    arrows: &[("==>", false)],
+    separators: &["&"],
+    quotes: &[],
+    comment: None,
+    is_variable,
+    loose_names: false,
+    logic: false,
+};
+
+/// A letter with digits behind it, or `?name`.
+pub(crate) fn is_variable(name: &str) -> bool {
+    match name.as_bytes() {
+        [b'?', ..] => true,
+        [b'a'..=b'z' | b'A'..=b'Z', digits @ ..] => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+/// A line of the text form.
+pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
+    let line = line.trim();
+    if let Some(comment) = line.strip_prefix('#') {
+        return Ok(Line::Comment(comment.trim()));
+    }
+    let (rule, tail) = parse_atoms(line, &TEXT)?;
+    if rule.premise.is_empty() {
+        return Err(Fault::plain("a rule needs a premise"));
+    }
+    Ok(Line::Rule(Box::new(RawRecord::simple(rule, Some(weight(tail)?)))))
+}
+
+/// A line of a KALE file. A number is accepted after the rule, though KALE itself writes none.
+pub(crate) fn parse_kale(line: &str) -> Result<Line<'_>, Fault> {
+    let (rule, tail) = parse_atoms(line, &KALE)?;
+    if rule.premise.is_empty() {
+        return Err(Fault::plain("a rule needs a premise"));
+    }
+    Ok(Line::Rule(Box::new(RawRecord::simple(rule, Some(weight(tail)?)))))
+}
+
+/// The number behind a rule, `0.9` or `[0.9]`; 1 where there is none.
+pub(crate) fn weight(tail: &str) -> Result<f64, Fault> {
+    let tail = tail.trim();
+    if tail.is_empty() {
+        return Ok(1.0);
+    }
+    let inner = tail.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(tail);
+    number(inner, "confidence after the rule")
+}
+
+/// A name as the text form spells it.
+fn name(name: &str) -> String {
+    let plain = !name.is_empty()
+        && !name.starts_with(['#', '!', '?', '='])
+        && !name.contains("=>")
+        && !name.contains(":-")
+        && !name.contains(|c: char| c.is_whitespace() || c.is_control() || "\"(),&|∧∨¬⇒[]\u{feff}".contains(c));
+    if plain { name.to_string() } else { quote(name, '"') }
+}
+
+fn entity(text: &str) -> String {
+    if is_variable(text) { quote(text, '"') } else { name(text) }
+}
+
+/// x, y, z, u, v, w, then z1, z2, …
+pub(crate) fn letter(at: usize) -> String {
+    ["x", "y", "z", "u", "v", "w"].get(at).map_or_else(|| format!("z{}", at - 5), |letter| letter.to_string())
+}
+
+/// The rule in the text form with these signs; variables are named in the order in which they are read.
+pub(crate) fn show(rule: &Rule, names: &Names, and: &str, arrow: &str) -> String {
+    let (rule, order) = natural(rule);
+    let variable = |variable: Variable| letter(order.iter().position(|&v| v == variable).unwrap_or(0));
+    let spelling = Spelling { variable: &variable, relation: &name, entity: &entity, comma: "," };
+    let text = format!("{}{arrow}{}", spelling.premise(&rule, names, and), spelling.atom(&rule.conclusion, names));
+    text.trim_start().to_string()
+}
+
+/// A line of the text form.
+pub(crate) fn write(record: &RuleRecord, names: &Names) -> Result<String, String> {
+    if record.rule.premise.is_empty() {
+        return Err("it has no premise".into());
+    }
+    Ok(format!("{}  {}", show(&record.rule, names, " & ", " => "), decimal(record.confidence.get())))
+}
+
+/// A line of a KALE file.
+pub(crate) fn write_kale(record: &RuleRecord, names: &Names) -> Result<String, String> {
+    if chain_order(&record.rule).is_none() || record.rule.premise.len() > 2 {
+        return Err("KALE knows one premise or a walk of two, without entities".into());
+    }
+    let (rule, order) = natural(&record.rule);
+    let variable = |variable: Variable| letter(order.iter().position(|&v| v == variable).unwrap_or(0));
+    let plain = |name: &str| name.to_string();
+    let spelling = Spelling { variable: &variable, relation: &plain, entity: &plain, comma: "," };
+    Ok(format!("{}==>{}", spelling.premise(&rule, names, "&"), spelling.atom(&rule.conclusion, names)))
+}

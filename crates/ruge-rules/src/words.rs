@@ -1,0 +1,60 @@
+//! Rules in words, for people.
+
+use ruge_kg::Names;
+
+use crate::atom::{Atom, Term};
+use crate::io::{letter, natural, show_text};
+use crate::rule::Rule;
+
+/// `born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)`. The text form's reader understands it.
+pub fn formula(rule: &Rule, names: &Names) -> String {
+    show_text(rule, names, " ∧ ", " ⇒ ")
+}
+
+/// `if x born_in y and y part_of z then x nationality z`
+pub fn sentence(rule: &Rule, names: &Names) -> String {
+    let (rule, order) = natural(rule);
+    let term = |term: Term| match term {
+        Term::Variable(variable) => letter(order.iter().position(|&v| v == variable).unwrap_or(0)),
+        Term::Constant(entity) => names.entities.name(entity).to_string(),
+    };
+    let clause =
+        |atom: &Atom| format!("{} {} {}", term(atom.subject), names.relations.name(atom.relation), term(atom.object));
+    let premise: Vec<String> = rule.premise.iter().map(clause).collect();
+    let conclusion = clause(&rule.conclusion);
+    if premise.is_empty() {
+        return format!("always {conclusion}");
+    }
+    format!("if {} then {conclusion}", premise.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{RuleReadOptions, parse_rules};
+
+    #[test]
+    fn rules_read_aloud() {
+        let mut names = Names::default();
+        let text = "has_capital(a,b) => capital_of(b,a)\n\
+                    part_of(q,r) & born_in(p,q) => nationality(p,r)\n\
+                    parent(z,x) & parent(z,y) => sibling(x,y)\n\
+                    spouse(y,x) => spouse(x,y)\n\
+                    lives_in(x,Rome) => \"is a\"(x,Roman)\n";
+        let file = parse_rules(text, &RuleReadOptions::default(), &mut names).expect("rules");
+        assert_eq!(file.bad, []);
+        let said: Vec<String> = file.rules.iter().map(|r| sentence(&r.rule, &names)).collect();
+        assert_eq!(
+            said,
+            [
+                "if x has_capital y then y capital_of x",
+                "if x born_in y and y part_of z then x nationality z",
+                "if x parent y and x parent z then y sibling z",
+                "if x spouse y then y spouse x",
+                "if x lives_in Rome then x is a Roman",
+            ]
+        );
+        assert_eq!(formula(&file.rules[1].rule, &names), "born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)");
+        assert_eq!(formula(&file.rules[4].rule, &names), "lives_in(x,Rome) ⇒ \"is a\"(x,Roman)");
+    }
+}
