@@ -143,7 +143,7 @@ struct Facts {
 
 impl Facts {
     /// Groups and sorts triples by (relation, head, tail), dropping repetitions.
-    fn by_head<'t>(relations: usize, parts: &[&'t [Triple]]) -> Self {
+    fn by_head(relations: usize, parts: &[&[Triple]]) -> Self {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         assert!(total < u32::MAX as usize / 2, "a graph holds at most 2^31 triples");
         let triples = || parts.iter().flat_map(|part| part.iter());
