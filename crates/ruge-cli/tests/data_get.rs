@@ -17,11 +17,7 @@ use tempfile::TempDir;
 
 /// The files of the small world: `tiny` is published as single files, `boxed` as an archive of the same splits.
 const FILES: [(&str, &str, &str); 4] = [
-    (
-        "train",
-        "train.txt",
-        "rome\tcapital_of\titaly\nparis\tcapital_of\tfrance\nnice\tin\tfrance\n",
-    ),
+    ("train", "train.txt", "rome\tcapital_of\titaly\nparis\tcapital_of\tfrance\nnice\tin\tfrance\n"),
     ("valid", "valid.txt", "milan\tin\titaly\n"),
     ("test", "test.txt", "lyon\tin\tfrance\n"),
     ("rules", "rules.tsv", "?a capital_of ?b => ?a in ?b\t0.9\n"),
@@ -34,9 +30,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let world = Self {
-            folder: tempfile::tempdir().unwrap(),
-        };
+        let world = Self { folder: tempfile::tempdir().unwrap() };
         let single: Vec<Value> = FILES
             .iter()
             .map(|(role, _, content)| {
@@ -69,10 +63,7 @@ impl World {
 
     /// Runs `ruge data COMMAND…` in the folder.
     fn ruge(&self, arguments: &[&str]) -> Output {
-        ruge(
-            self.folder.path(),
-            &[arguments, &["--catalog", "catalog.json"]].concat(),
-        )
+        ruge(self.folder.path(), &[arguments, &["--catalog", "catalog.json"]].concat())
     }
 
     /// Runs `ruge data get NAME` against a server.
@@ -84,49 +75,23 @@ impl World {
     fn assert_complete(&self, folder: &str, files: usize) {
         for (_, name, content) in &FILES[..files] {
             let path = self.path(folder).join(name);
-            assert_eq!(
-                &fs::read_to_string(&path).unwrap(),
-                content,
-                "{}",
-                path.display()
-            );
+            assert_eq!(&fs::read_to_string(&path).unwrap(), content, "{}", path.display());
         }
-        assert_eq!(
-            listing(&self.path(folder)).len(),
-            files,
-            "{:?}",
-            listing(&self.path(folder))
-        );
+        assert_eq!(listing(&self.path(folder)).len(), files, "{:?}", listing(&self.path(folder)));
     }
 }
 
 fn ruge(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::cargo_bin("ruge").unwrap();
-    for proxy in [
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-    ] {
+    for proxy in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         command.env_remove(proxy);
     }
-    command
-        .current_dir(folder)
-        .arg("data")
-        .args(arguments)
-        .output()
-        .unwrap()
+    command.current_dir(folder).arg("data").args(arguments).output().unwrap()
 }
 
 /// The publisher's name of a file of `tiny`.
 fn published(role: &str) -> String {
-    if role == "rules" {
-        "tiny_rule".to_owned()
-    } else {
-        format!("tiny_triples.{role}")
-    }
+    if role == "rules" { "tiny_rule".to_owned() } else { format!("tiny_triples.{role}") }
 }
 
 /// What the publisher has at `path`.
@@ -134,14 +99,8 @@ fn content(path: &str) -> Vec<u8> {
     if path == "/boxed.tar.gz" {
         return archive();
     }
-    let found = FILES
-        .iter()
-        .find(|(role, ..)| path == format!("/tiny/{}", published(role)));
-    found
-        .unwrap_or_else(|| panic!("{path} is not published"))
-        .2
-        .as_bytes()
-        .to_vec()
+    let found = FILES.iter().find(|(role, ..)| path == format!("/tiny/{}", published(role)));
+    found.unwrap_or_else(|| panic!("{path} is not published")).2.as_bytes().to_vec()
 }
 
 /// A server without faults.
@@ -152,19 +111,9 @@ fn honest(request: &Request, _: usize) -> Reply {
 /// The splits in a folder, with a hidden file, a decoy, and a member that would like to be elsewhere.
 fn archive() -> Vec<u8> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    let evil = [
-        ("../../evil.txt", "evil"),
-        ("../train.txt", "evil"),
-        ("boxed/._train.txt", "junk"),
-    ];
-    let decoys = [
-        ("boxed/readme.md", "hello"),
-        ("boxed/train_small.txt", "decoy"),
-    ];
-    let files: Vec<_> = FILES[..3]
-        .iter()
-        .map(|(_, name, text)| (format!("boxed/{name}"), *text))
-        .collect();
+    let evil = [("../../evil.txt", "evil"), ("../train.txt", "evil"), ("boxed/._train.txt", "junk")];
+    let decoys = [("boxed/readme.md", "hello"), ("boxed/train_small.txt", "decoy")];
+    let files: Vec<_> = FILES[..3].iter().map(|(_, name, text)| (format!("boxed/{name}"), *text)).collect();
     let files = files.iter().map(|(name, text)| (name.as_str(), *text));
     for (name, text) in evil.into_iter().chain(decoys).chain(files) {
         let mut header = tar::Header::new_gnu();
@@ -179,10 +128,7 @@ fn archive() -> Vec<u8> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
@@ -190,9 +136,7 @@ fn listing(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -221,12 +165,7 @@ fn a_good_download_makes_a_complete_folder() {
     let output = succeeds(&world.get("tiny", &server, &[]));
     assert!(output.contains("next: ruge check data/tiny"), "{output}");
     world.assert_complete("data/tiny", 4);
-    assert!(
-        server
-            .requests()
-            .iter()
-            .all(|request| request.range.is_none())
-    );
+    assert!(server.requests().iter().all(|request| request.range.is_none()));
 
     let output = world.get("TINY", &server, &["--out", "else where", "--json"]);
     let object: Value = serde_json::from_str(&succeeds(&output)).unwrap();
@@ -254,11 +193,7 @@ fn a_cut_download_is_resumed_in_the_same_run() {
     let world = World::new();
     let server = Server::start(|request, before| {
         let reply = honest(request, before);
-        if before == 0 {
-            reply.cut_after(10)
-        } else {
-            reply
-        }
+        if before == 0 { reply.cut_after(10) } else { reply }
     });
     succeeds(&world.get("tiny", &server, &[]));
     assert_eq!(server.requests()[1].range, Some(10));
@@ -270,27 +205,12 @@ fn a_cut_download_is_kept_and_resumed_by_the_next_run() {
     let world = World::new();
     let server = Server::start(|request, before| {
         let reply = honest(request, before);
-        if before == 0 {
-            reply.cut_after(10)
-        } else {
-            reply
-        }
+        if before == 0 { reply.cut_after(10) } else { reply }
     });
     let output = world.get("tiny", &server, &["--retries", "0"]);
     let url = format!("{}/tiny/tiny_triples.train", server.url());
     let total = format!("10 of {} bytes", FILES[0].2.len());
-    fails(
-        &output,
-        1,
-        &[
-            "was cut after",
-            &total,
-            &url,
-            "train.txt.part",
-            "resume",
-            "--from",
-        ],
-    );
+    fails(&output, 1, &["was cut after", &total, &url, "train.txt.part", "resume", "--from"]);
     assert_eq!(listing(&world.path("data/tiny")), ["train.txt.part"]);
 
     succeeds(&world.get("tiny", &server, &["--retries", "0"]));
@@ -303,11 +223,7 @@ fn a_server_without_ranges_sends_everything_again() {
     let world = World::new();
     let server = Server::start(|request, before| {
         let reply = Reply::whole(&content(&request.path));
-        if before == 0 {
-            reply.cut_after(10)
-        } else {
-            reply
-        }
+        if before == 0 { reply.cut_after(10) } else { reply }
     });
     succeeds(&world.get("tiny", &server, &[]));
     assert_eq!(server.requests()[1].range, Some(10));
@@ -319,11 +235,7 @@ fn parts_that_do_not_fit_are_thrown_away() {
     let length = FILES[0].2.len();
     let complete = FILES[0].2.to_owned();
     // Too long (answered by 416), of another file (found out by the digest), and complete but not renamed.
-    for (part, requests) in [
-        ("x".repeat(length + 5), 2),
-        ("x".repeat(5), 2),
-        (complete, 1),
-    ] {
+    for (part, requests) in [("x".repeat(length + 5), 2), ("x".repeat(5), 2), (complete, 1)] {
         let (world, server) = (World::new(), Server::start(honest));
         fs::create_dir_all(world.path("data/tiny")).unwrap();
         fs::write(world.path("data/tiny/train.txt.part"), &part).unwrap();
@@ -361,18 +273,7 @@ fn a_corrupted_download_is_removed_and_explained() {
     wrong[3] ^= 1;
     let output = world.get("tiny", &server, &[]);
     let url = format!("{}/tiny/tiny_triples.train", server.url());
-    fails(
-        &output,
-        1,
-        &[
-            "corrupted",
-            &url,
-            "train.txt.part",
-            &right,
-            &sha256(&wrong),
-            "removed",
-        ],
-    );
+    fails(&output, 1, &["corrupted", &url, "train.txt.part", &right, &sha256(&wrong), "removed"]);
     assert!(listing(&world.path("data/tiny")).is_empty());
 
     succeeds(&world.get("tiny", &server, &[]));
@@ -384,11 +285,7 @@ fn a_corrupted_download_is_removed_and_explained() {
 fn refusals_are_final_and_hiccups_are_not() {
     let world = World::new();
     let gone = Server::start(|_, _| Reply::new("404 Not Found", b"404: Not Found"));
-    fails(
-        &world.get("tiny", &gone, &[]),
-        1,
-        &["404", "/tiny/tiny_triples.train", "--from DIR"],
-    );
+    fails(&world.get("tiny", &gone, &[]), 1, &["404", "/tiny/tiny_triples.train", "--from DIR"]);
     assert_eq!(gone.requests().len(), 1);
     assert!(!world.path("data").exists());
 
@@ -416,11 +313,7 @@ fn another_file_of_known_length_is_not_even_stored() {
     catalog["sets"][0]["files"][0]["bytes"] = json!(FILES[0].2.len());
     fs::write(world.path("catalog.json"), catalog.to_string()).unwrap();
     let portal = Server::start(|_, _| Reply::whole(b"<html>please log in</html>"));
-    fails(
-        &world.get("tiny", &portal, &[]),
-        1,
-        &["another file", "26 bytes instead of"],
-    );
+    fails(&world.get("tiny", &portal, &[]), 1, &["another file", "26 bytes instead of"]);
     assert!(!world.path("data/tiny").exists());
 
     // Nor does it cost what an earlier run had.
@@ -437,11 +330,7 @@ fn without_a_network_the_way_out_is_named() {
     // A port that was free a moment ago and has nobody behind it now.
     let url = Server::start(honest).url();
     let output = world.ruge(&["get", "tiny", "--base-url", &url]);
-    fails(
-        &output,
-        1,
-        &["cannot reach 127.0.0.1", "ruge data get tiny --from DIR"],
-    );
+    fails(&output, 1, &["cannot reach 127.0.0.1", "ruge data get tiny --from DIR"]);
     assert!(!world.path("data/tiny").exists());
 }
 
@@ -460,15 +349,8 @@ fn what_is_there_is_left_alone_unless_forced() {
 
     // One file changed: perhaps on purpose.
     fs::write(world.path("data/tiny/train.txt"), "mine").unwrap();
-    fails(
-        &world.get("tiny", &server, &[]),
-        1,
-        &["train.txt", "not the published", "--force"],
-    );
-    assert_eq!(
-        fs::read_to_string(world.path("data/tiny/train.txt")).unwrap(),
-        "mine"
-    );
+    fails(&world.get("tiny", &server, &[]), 1, &["train.txt", "not the published", "--force"]);
+    assert_eq!(fs::read_to_string(world.path("data/tiny/train.txt")).unwrap(), "mine");
 
     let asked = server.requests().len();
     succeeds(&world.get("tiny", &server, &["--force"]));
@@ -479,11 +361,7 @@ fn what_is_there_is_left_alone_unless_forced() {
 #[test]
 fn mistyped_commands_exit_with_2() {
     let world = World::new();
-    fails(
-        &world.ruge(&["get", "tinny"]),
-        2,
-        &["'tinny'", "did you mean 'tiny'", "boxed"],
-    );
+    fails(&world.ruge(&["get", "tinny"]), 2, &["'tinny'", "did you mean 'tiny'", "boxed"]);
     fails(&world.ruge(&["get"]), 2, &["<NAME>"]);
     fails(&world.ruge(&["get", "tiny", "--fast"]), 2, &["--fast"]);
 }
@@ -496,8 +374,7 @@ fn sets_are_taken_from_folders_and_archives() {
         for (role, file, content) in FILES {
             let path = world.path(folder).join(name(role, file));
             if gzip {
-                let mut encoder =
-                    GzEncoder::new(fs::File::create(path).unwrap(), Compression::fast());
+                let mut encoder = GzEncoder::new(fs::File::create(path).unwrap(), Compression::fast());
                 encoder.write_all(content.as_bytes()).unwrap();
                 encoder.finish().unwrap();
             } else {
@@ -518,11 +395,7 @@ fn sets_are_taken_from_folders_and_archives() {
 
     fs::create_dir(world.path("archives")).unwrap();
     fs::write(world.path("archives/boxed.tar.gz"), archive()).unwrap();
-    for (from, out) in [
-        ("archives", "x"),
-        ("archives/boxed.tar.gz", "y"),
-        ("plain", "z"),
-    ] {
+    for (from, out) in [("archives", "x"), ("archives/boxed.tar.gz", "y"), ("plain", "z")] {
         succeeds(&world.ruge(&["get", "boxed", "--from", from, "--out", out]));
         world.assert_complete(out, 3);
     }
@@ -539,37 +412,21 @@ fn wrong_folders_are_told_from_right_ones() {
     let world = World::new();
     fs::create_dir(world.path("wrong")).unwrap();
     let get = |name: &str| world.ruge(&["get", name, "--from", "wrong"]);
-    fails(
-        &get("tiny"),
-        1,
-        &["neither in", "train.txt.gz", "tiny_triples.train"],
-    );
+    fails(&get("tiny"), 1, &["neither in", "train.txt.gz", "tiny_triples.train"]);
     fails(&get("boxed"), 1, &["the archive boxed.tar.gz"]);
     fs::write(world.path("wrong/train.txt"), "a\tb\tc\n").unwrap();
     fails(&get("tiny"), 1, &["no valid file", "valid.txt.gz"]);
     fs::write(world.path("wrong/valid.txt"), FILES[1].2).unwrap();
     fs::write(world.path("wrong/test.txt"), FILES[2].2).unwrap();
-    fails(
-        &get("tiny"),
-        1,
-        &["train.txt is not the published", &sha256(b"a\tb\tc\n")],
-    );
+    fails(&get("tiny"), 1, &["train.txt is not the published", &sha256(b"a\tb\tc\n")]);
     fails(&get("undigested"), 1, &["1 triples instead of 3"]);
     fs::write(world.path("wrong/train.txt.gz"), "not gzip").unwrap();
     fs::remove_file(world.path("wrong/train.txt")).unwrap();
     fails(&get("tiny"), 1, &["cannot read", "train.txt.gz"]);
     fs::write(world.path("wrong/boxed.tar.gz"), "damaged").unwrap();
     let output = world.ruge(&["get", "boxed", "--from", "wrong/boxed.tar.gz"]);
-    fails(
-        &output,
-        1,
-        &["not the published archive", &sha256(b"damaged")],
-    );
-    fails(
-        &world.ruge(&["get", "tiny", "--from", "nowhere"]),
-        1,
-        &["nowhere", "no such folder"],
-    );
+    fails(&output, 1, &["not the published archive", &sha256(b"damaged")]);
+    fails(&world.ruge(&["get", "tiny", "--from", "nowhere"]), 1, &["nowhere", "no such folder"]);
     assert!(!world.path("data/tiny").exists() && !world.path("data/boxed").exists());
 }
 
@@ -577,11 +434,7 @@ fn wrong_folders_are_told_from_right_ones() {
 fn unwritable_places_are_named() {
     let (world, server) = (World::new(), Server::start(honest));
     fs::write(world.path("file"), "").unwrap();
-    fails(
-        &world.get("tiny", &server, &["--out", "file/set"]),
-        1,
-        &["cannot write file/set", "--out DIR"],
-    );
+    fails(&world.get("tiny", &server, &["--out", "file/set"]), 1, &["cannot write file/set", "--out DIR"]);
     assert!(server.requests().is_empty());
 
     // Somebody else is at it.
@@ -591,11 +444,7 @@ fn unwritable_places_are_named() {
         let part = fs::File::create(world.path("locked/train.txt.part")).unwrap();
         part.lock().unwrap();
         let output = world.get("tiny", &server, &["--out", "locked"]);
-        fails(
-            &output,
-            1,
-            &["locked/train.txt.part", "another `ruge data get`"],
-        );
+        fails(&output, 1, &["locked/train.txt.part", "another `ruge data get`"]);
     }
 
     // A disk without space, as far as anybody writing there can tell.
@@ -615,24 +464,11 @@ fn the_list_shows_what_there_is() {
     succeeds(&world.get("tiny", &server, &[]));
     let object: Value = serde_json::from_str(&succeeds(&world.ruge(&["list", "--json"]))).unwrap();
     let sets = object["sets"].as_array().unwrap();
-    assert_eq!(
-        (&sets[0]["name"], &sets[0]["present"]),
-        (&json!("tiny"), &json!(true))
-    );
-    assert_eq!(
-        (&sets[1]["name"], &sets[1]["present"]),
-        (&json!("boxed"), &json!(false))
-    );
+    assert_eq!((&sets[0]["name"], &sets[0]["present"]), (&json!("tiny"), &json!(true)));
+    assert_eq!((&sets[1]["name"], &sets[1]["present"]), (&json!("boxed"), &json!(false)));
 
     let table = succeeds(&ruge(world.folder.path(), &["list"]));
-    for word in [
-        "fb15k-237",
-        "14,951",
-        "46.2 MB",
-        "codex-m",
-        "CC-BY",
-        "github.com/TimDettmers/ConvE",
-    ] {
+    for word in ["fb15k-237", "14,951", "46.2 MB", "codex-m", "CC-BY", "github.com/TimDettmers/ConvE"] {
         assert!(table.contains(word), "no '{word}' in:\n{table}");
     }
 }
@@ -643,34 +479,16 @@ fn real_sets_are_verified() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let data = std::env::var_os("RUGE_DATA").map_or(beside, PathBuf::from);
     let folder = tempfile::tempdir().unwrap();
-    for name in [
-        "fb15k",
-        "fb15k-237",
-        "wn18",
-        "wn18rr",
-        "kinships",
-        "umls",
-        "codex-s",
-    ] {
+    for name in ["fb15k", "fb15k-237", "wn18", "wn18rr", "kinships", "umls", "codex-s"] {
         if !data.join(name).is_dir() {
-            let notice = format!(
-                "SKIPPED: {name} is not in {}; set RUGE_DATA\n",
-                data.display()
-            );
+            let notice = format!("SKIPPED: {name} is not in {}; set RUGE_DATA\n", data.display());
             std::io::stderr().write_all(notice.as_bytes()).unwrap();
             continue;
         }
         let from = data.to_str().unwrap();
         let output = succeeds(&ruge(folder.path(), &["get", name, "--from", from]));
-        assert!(
-            output.contains(&format!("next: ruge check data/{name}")),
-            "{output}"
-        );
+        assert!(output.contains(&format!("next: ruge check data/{name}")), "{output}");
         let files = listing(&folder.path().join("data").join(name));
-        assert_eq!(
-            files.len(),
-            if name == "fb15k" { 4 } else { 3 },
-            "{files:?}"
-        );
+        assert_eq!(files.len(), if name == "fb15k" { 4 } else { 3 }, "{files:?}");
     }
 }

@@ -132,10 +132,9 @@ impl Catalog {
         match file {
             None => Self::parse(BUILT_IN).context("the built-in catalog is broken"),
             Some(path) => {
-                let text = fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the catalog {}", path.display()))?;
-                Self::parse(&text)
-                    .with_context(|| format!("cannot use the catalog {}", path.display()))
+                let text =
+                    fs::read_to_string(path).with_context(|| format!("cannot read the catalog {}", path.display()))?;
+                Self::parse(&text).with_context(|| format!("cannot use the catalog {}", path.display()))
             }
         }
     }
@@ -152,9 +151,7 @@ impl Catalog {
             .map(|candidate| (strsim::jaro_winkler(&wanted, candidate), *candidate))
             .max_by(|left, right| left.0.total_cmp(&right.0))
             .filter(|(similarity, _)| *similarity > 0.7);
-        let hint = nearest.map_or(String::new(), |(_, best)| {
-            format!("; did you mean '{best}'?")
-        });
+        let hint = nearest.map_or(String::new(), |(_, best)| format!("; did you mean '{best}'?"));
         Err(UsageError(format!(
             "there is no set called '{name}'{hint}\n  known sets: {}\n  `ruge data list` describes them",
             names.join(", ")
@@ -168,9 +165,7 @@ impl Catalog {
         for (index, set) in catalog.sets.iter().enumerate() {
             set.check().with_context(|| format!("set '{}'", set.name))?;
             ensure!(
-                catalog.sets[..index]
-                    .iter()
-                    .all(|other| other.name != set.name),
+                catalog.sets[..index].iter().all(|other| other.name != set.name),
                 "set '{}' occurs twice",
                 set.name
             );
@@ -245,21 +240,14 @@ impl Remote {
     /// The last part of the address, without anything that could lead out of a folder.
     pub fn file_name(&self) -> String {
         let path = self.url.split(['?', '#']).next().unwrap_or_default();
-        path.rsplit(['/', '\\'])
-            .next()
-            .unwrap_or_default()
-            .to_owned()
+        path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
     }
 }
 
 impl SetFile {
     /// The file as a download of its own.
     pub fn remote(&self) -> Option<Remote> {
-        Some(Remote {
-            url: self.url.clone()?,
-            digest: self.digest.clone()?,
-            bytes: self.bytes,
-        })
+        Some(Remote { url: self.url.clone()?, digest: self.digest.clone()?, bytes: self.bytes })
     }
 }
 
@@ -273,18 +261,7 @@ mod tests {
         let names: Vec<_> = catalog.sets.iter().map(|set| set.name.as_str()).collect();
         assert_eq!(
             names,
-            [
-                "fb15k",
-                "yago37",
-                "fb15k-237",
-                "wn18",
-                "wn18rr",
-                "kinships",
-                "umls",
-                "nations",
-                "codex-s",
-                "codex-m"
-            ]
+            ["fb15k", "yago37", "fb15k-237", "wn18", "wn18rr", "kinships", "umls", "nations", "codex-s", "codex-m"]
         );
         for set in &catalog.sets {
             let urls = set.files.iter().filter_map(|file| file.url.as_ref());
@@ -292,10 +269,7 @@ mod tests {
                 assert!(url.starts_with("https://"), "{url}");
             }
         }
-        assert_eq!(
-            catalog.find("FB15k").unwrap().download_bytes(),
-            Some(46_180_910)
-        );
+        assert_eq!(catalog.find("FB15k").unwrap().download_bytes(), Some(46_180_910));
         assert_eq!(catalog.find("yago37").unwrap().download_bytes(), None);
     }
 
@@ -304,15 +278,9 @@ mod tests {
         let catalog = Catalog::load(None).unwrap();
         let error = catalog.find("kinship").unwrap_err();
         assert!(error.is::<UsageError>());
-        assert!(
-            error.to_string().contains("did you mean 'kinships'"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("did you mean 'kinships'"), "{error}");
         let error = catalog.find("zzz").unwrap_err().to_string();
-        assert!(
-            !error.contains("did you mean") && error.contains("codex-m"),
-            "{error}"
-        );
+        assert!(!error.contains("did you mean") && error.contains("codex-m"), "{error}");
     }
 
     #[test]

@@ -67,10 +67,7 @@ impl Digest {
                 to_hex(&hasher.finalize())
             }
         };
-        Ok(Self {
-            algorithm: self.algorithm,
-            hex,
-        })
+        Ok(Self { algorithm: self.algorithm, hex })
     }
 }
 
@@ -88,19 +85,11 @@ impl FromStr for Digest {
         let algorithm = [Algorithm::Sha256, Algorithm::GitBlob]
             .into_iter()
             .find(|algorithm| algorithm.name() == name)
-            .ok_or_else(|| {
-                format!("digest '{text}' begins with neither 'sha256:' nor 'git-blob:'")
-            })?;
+            .ok_or_else(|| format!("digest '{text}' begins with neither 'sha256:' nor 'git-blob:'"))?;
         if hex.len() != algorithm.digits() || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(format!(
-                "digest '{text}' needs {} hexadecimal digits",
-                algorithm.digits()
-            ));
+            return Err(format!("digest '{text}' needs {} hexadecimal digits", algorithm.digits()));
         }
-        Ok(Self {
-            algorithm,
-            hex: hex.to_ascii_lowercase(),
-        })
+        Ok(Self { algorithm, hex: hex.to_ascii_lowercase() })
     }
 }
 
@@ -150,15 +139,9 @@ mod tests {
 
     #[test]
     fn known_digests() {
-        check(
-            "abc",
-            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-        );
+        check("abc", "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         // `printf 'hello\n' | git hash-object --stdin`
-        check(
-            "hello\n",
-            "git-blob:ce013625030ba8dba906f756967f9e9ca394464a",
-        );
+        check("hello\n", "git-blob:ce013625030ba8dba906f756967f9e9ca394464a");
         check("", "git-blob:e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
     }
 

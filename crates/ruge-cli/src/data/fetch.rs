@@ -5,20 +5,21 @@
 //! another file by now; all of these start the part anew. Only when the whole file has the published digest does it
 //! get its name. A part with a wrong digest is removed: nothing good can be built on it.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::{Agent, Body};
 
-use super::Console;
 use super::catalog::Remote;
 use super::part::Part;
 use super::staged::MAX_FILE_BYTES;
+use crate::console::Console;
+use crate::progress;
 
 /// How long to wait for a connection before calling it none.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -64,13 +65,7 @@ impl<'a> Fetcher<'a> {
             .timeout_per_write(Some(SILENCE_TIMEOUT))
             .user_agent(concat!("ruge/", env!("CARGO_PKG_VERSION")))
             .build();
-        Self {
-            agent: config.new_agent(),
-            base_url,
-            retries,
-            console,
-            advice,
-        }
+        Self { agent: config.new_agent(), base_url, retries, console, advice }
     }
 
     /// Downloads `remote` to `target`. On success the file is whole, verified and on the disk.
@@ -108,10 +103,7 @@ impl<'a> Fetcher<'a> {
                     self.advice,
                 );
             }
-            self.console.note(&format!(
-                "{} does not fit the published file, starting anew",
-                part.path().display()
-            ));
+            self.console.note(&format!("{} does not fit the published file, starting anew", part.path().display()));
             inherited = false;
         }
     }
@@ -146,10 +138,7 @@ impl<'a> Fetcher<'a> {
                     }
                     retries += 1;
                     let wait = asked.unwrap_or(pause).min(LONGEST_PAUSE);
-                    self.console.note(&format!(
-                        "{error:#}; trying again in {:.1} s",
-                        wait.as_secs_f32()
-                    ));
+                    self.console.note(&format!("{error:#}; trying again in {:.1} s", wait.as_secs_f32()));
                     thread::sleep(wait);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -170,10 +159,7 @@ impl<'a> Fetcher<'a> {
             }
         }
         // Ranges count the bytes of the file only when nothing is compressed on the way.
-        let mut request = self
-            .agent
-            .get(url)
-            .header(header::ACCEPT_ENCODING, "identity");
+        let mut request = self.agent.get(url).header(header::ACCEPT_ENCODING, "identity");
         if have > 0 {
             request = request.header(header::RANGE, format!("bytes={have}-"));
         }
@@ -187,9 +173,7 @@ impl<'a> Fetcher<'a> {
                     return Err(Failure::StartAnew);
                 }
                 _ => {
-                    let problem = anyhow!(
-                        "the server sent a part of the file that was not asked for\n  from {url}"
-                    );
+                    let problem = anyhow!("the server sent a part of the file that was not asked for\n  from {url}");
                     return Err(Failure::Fatal(problem));
                 }
             },
@@ -219,12 +203,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// Appends the body to the part, until that has `total` bytes.
-    fn receive(
-        &self,
-        response: &mut Response<Body>,
-        part: &mut Part,
-        total: Option<u64>,
-    ) -> Result<(), Failure> {
+    fn receive(&self, response: &mut Response<Body>, part: &mut Part, total: Option<u64>) -> Result<(), Failure> {
         part.seek_end()?;
         let mut have = part.len()?;
         let bar = self.progress_bar(part.path(), have, total);
@@ -243,9 +222,7 @@ impl<'a> Fetcher<'a> {
             }
             if have > MAX_FILE_BYTES {
                 part.empty()?;
-                let problem = anyhow!(
-                    "the server sends more than {MAX_FILE_BYTES} bytes; no known set is that large"
-                );
+                let problem = anyhow!("the server sends more than {MAX_FILE_BYTES} bytes; no known set is that large");
                 return Err(Failure::Fatal(problem));
             }
         };
@@ -256,10 +233,7 @@ impl<'a> Fetcher<'a> {
         }
         let size = total.map_or(String::new(), |total| format!(" of {total}"));
         let reason = cut.map_or(String::new(), |error| format!(" ({error})"));
-        Err(Failure::Transient(
-            anyhow!("the connection was cut after {have}{size} bytes{reason}"),
-            None,
-        ))
+        Err(Failure::Transient(anyhow!("the connection was cut after {have}{size} bytes{reason}"), None))
     }
 
     /// What a status that brings no file means for us.
@@ -276,10 +250,7 @@ impl<'a> Fetcher<'a> {
             401 | 403 | 407 | 451 => "access was refused",
             _ => "this is not an answer to a download",
         };
-        Failure::Fatal(anyhow!(
-            "the server answered {status}: {meaning}\n  from {url}\n  {}",
-            self.advice
-        ))
+        Failure::Fatal(anyhow!("the server answered {status}: {meaning}\n  from {url}\n  {}", self.advice))
     }
 
     /// Tells a missing network and a wrong address, which will not heal in seconds, from a hiccup, which may.
@@ -292,10 +263,8 @@ impl<'a> Fetcher<'a> {
             }
             // The resolver reports its failures as uncategorised errors, and only the resolver does.
             ureq::Error::Io(cause) => {
-                matches!(
-                    cause.kind(),
-                    ConnectionRefused | HostUnreachable | NetworkDown | NetworkUnreachable
-                ) || cause.to_string().contains("lookup address")
+                matches!(cause.kind(), ConnectionRefused | HostUnreachable | NetworkDown | NetworkUnreachable)
+                    || cause.to_string().contains("lookup address")
             }
             _ => false,
         };
@@ -310,10 +279,7 @@ impl<'a> Fetcher<'a> {
             ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => {
                 Failure::Transient(anyhow!(error).context("the connection failed"), None)
             }
-            _ => Failure::Fatal(anyhow!(
-                "cannot download: {error}\n  from {url}\n  {}",
-                self.advice
-            )),
+            _ => Failure::Fatal(anyhow!("cannot download: {error}\n  from {url}\n  {}", self.advice)),
         }
     }
 
@@ -322,36 +288,15 @@ impl<'a> Fetcher<'a> {
         let Some(base) = self.base_url else {
             return Ok(url.to_owned());
         };
-        let path = url
-            .split_once("://")
-            .and_then(|(_, rest)| rest.split_once('/'));
+        let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
         let (_, path) = path.ok_or_else(|| anyhow!("the catalog's address {url} has no path"))?;
         Ok(format!("{}/{path}", base.trim_end_matches('/')))
     }
 
     /// A bar on a terminal, nothing elsewhere.
     fn progress_bar(&self, part: &Path, have: u64, total: Option<u64>) -> ProgressBar {
-        if self.console.quiet || !io::stderr().is_terminal() {
-            return ProgressBar::hidden();
-        }
-        let (bar, template) = match total {
-            Some(total) => (
-                ProgressBar::new(total),
-                "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
-            ),
-            None => (
-                ProgressBar::new_spinner(),
-                "{msg} {spinner} {bytes} {bytes_per_sec}",
-            ),
-        };
-        let style = ProgressStyle::with_template(template);
-        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let name = part
-            .file_stem()
-            .map(|name| name.to_string_lossy().into_owned());
-        let bar = bar
-            .with_message(name.unwrap_or_default())
-            .with_position(have);
+        let name = part.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let bar = progress::bytes(self.console, &name, total).with_position(have);
         // Speed and time left speak of this connection, not of what an earlier one brought.
         bar.reset_eta();
         bar
@@ -369,9 +314,7 @@ impl From<Error> for Failure {
 fn content_range(headers: &HeaderMap) -> Option<(Option<u64>, Option<u64>)> {
     let value = headers.get(header::CONTENT_RANGE)?.to_str().ok()?;
     let (range, total) = value.trim().strip_prefix("bytes")?.trim().split_once('/')?;
-    let start = range
-        .split_once('-')
-        .and_then(|(start, _)| start.trim().parse().ok());
+    let start = range.split_once('-').and_then(|(start, _)| start.trim().parse().ok());
     Some((start, total.trim().parse().ok()))
 }
 
@@ -395,16 +338,10 @@ mod tests {
 
     #[test]
     fn mirrors_replace_scheme_and_host() {
-        let console = Console { quiet: true };
+        let console = Console { quiet: true, json: false };
         let fetcher = Fetcher::new(Some("http://127.0.0.1:8000/"), 0, console, String::new());
-        assert_eq!(
-            fetcher.address("https://a.org/b/c.txt").unwrap(),
-            "http://127.0.0.1:8000/b/c.txt"
-        );
+        assert_eq!(fetcher.address("https://a.org/b/c.txt").unwrap(), "http://127.0.0.1:8000/b/c.txt");
         let plain = Fetcher::new(None, 0, console, String::new());
-        assert_eq!(
-            plain.address("https://a.org/b/c.txt").unwrap(),
-            "https://a.org/b/c.txt"
-        );
+        assert_eq!(plain.address("https://a.org/b/c.txt").unwrap(), "https://a.org/b/c.txt");
     }
 }

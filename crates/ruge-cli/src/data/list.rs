@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::catalog::{BenchmarkSet, Catalog};
 use super::default_folder;
+use crate::text::grouped;
 
 /// How much of a set is already in its default folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,11 +20,7 @@ impl Presence {
     /// Looks, but does not read: hashing every set would make a list take seconds. `ruge data get` verifies.
     fn of(set: &BenchmarkSet) -> Self {
         let folder = default_folder(set);
-        let there = set
-            .files
-            .iter()
-            .filter(|file| set.path_in(&folder, file.role).is_file())
-            .count();
+        let there = set.files.iter().filter(|file| set.path_in(&folder, file.role).is_file()).count();
         match there {
             0 => Self::Absent,
             count if count == set.files.len() => Self::Complete,
@@ -43,19 +40,8 @@ impl Presence {
 
 /// The catalog as an aligned table.
 pub fn table(catalog: &Catalog) -> String {
-    const HEADER: [&str; 11] = [
-        "name",
-        "entities",
-        "relations",
-        "train",
-        "valid",
-        "test",
-        "rules",
-        "download",
-        "here",
-        "licence",
-        "source",
-    ];
+    const HEADER: [&str; 11] =
+        ["name", "entities", "relations", "train", "valid", "test", "rules", "download", "here", "licence", "source"];
     // Numbers, columns 1 to 5 and 7, are read from their last digit.
     let right = |column: usize| matches!(column, 1..=5 | 7);
     let rows: Vec<[String; 11]> = catalog.sets.iter().map(row).collect();
@@ -71,11 +57,8 @@ pub fn table(catalog: &Catalog) -> String {
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
             let gap = if column == 0 { "" } else { "  " };
             // Writing to a string cannot fail.
-            let _ = if right(column) {
-                write!(line, "{gap}{cell:>width$}")
-            } else {
-                write!(line, "{gap}{cell:<width$}")
-            };
+            let _ =
+                if right(column) { write!(line, "{gap}{cell:>width$}") } else { write!(line, "{gap}{cell:<width$}") };
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -122,26 +105,9 @@ pub fn json(catalog: &Catalog) -> String {
     format!("{}\n", json!({ "sets": sets }))
 }
 
-/// 1234567 as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A size in megabytes, or in kilobytes where that would be nought.
 fn size(bytes: u64) -> String {
-    if bytes >= 1_000_000 {
-        format!("{:.1} MB", bytes as f64 / 1e6)
-    } else {
-        format!("{:.1} kB", bytes as f64 / 1e3)
-    }
+    if bytes >= 1_000_000 { format!("{:.1} MB", bytes as f64 / 1e6) } else { format!("{:.1} kB", bytes as f64 / 1e3) }
 }
 
 #[cfg(test)]
@@ -149,11 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1000), "1,000");
-        assert_eq!(grouped(1_234_567), "1,234,567");
+    fn sizes_are_told_in_their_unit() {
         assert_eq!(size(46_180_910), "46.2 MB");
         assert_eq!(size(684_003), "684.0 kB");
     }

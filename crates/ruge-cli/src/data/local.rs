@@ -35,17 +35,10 @@ pub fn locate(set: &BenchmarkSet, from: &Path) -> Result<Found> {
         );
         return Ok(Found::Archive(from.to_owned()));
     }
-    ensure!(
-        from.is_dir(),
-        "--from {}: there is no such folder",
-        from.display()
-    );
+    ensure!(from.is_dir(), "--from {}: there is no such folder", from.display());
     for folder in [from.join(&set.name), from.to_owned()] {
-        let found: Vec<_> = set
-            .files
-            .iter()
-            .filter_map(|file| Some((file.role, existing(&folder, &set.name, file.role)?)))
-            .collect();
+        let found: Vec<_> =
+            set.files.iter().filter_map(|file| Some((file.role, existing(&folder, &set.name, file.role)?))).collect();
         let lacks = |role| found.iter().all(|(other, _)| *other != role);
         if !lacks(Role::Train) {
             for role in [Role::Valid, Role::Test] {
@@ -58,18 +51,12 @@ pub fn locate(set: &BenchmarkSet, from: &Path) -> Result<Found> {
             }
             return Ok(Found::Files(found));
         }
-        let archive = set
-            .archive
-            .as_ref()
-            .map(|archive| folder.join(archive.file_name()));
+        let archive = set.archive.as_ref().map(|archive| folder.join(archive.file_name()));
         if let Some(archive) = archive.filter(|archive| archive.is_file()) {
             return Ok(Found::Archive(archive));
         }
     }
-    let archive = set
-        .archive
-        .as_ref()
-        .map(|archive| format!(", or the archive {}", archive.file_name()));
+    let archive = set.archive.as_ref().map(|archive| format!(", or the archive {}", archive.file_name()));
     bail!(
         "'{}' is neither in {} nor in {}\n  looked for {}{}",
         set.name,
@@ -84,26 +71,14 @@ pub fn locate(set: &BenchmarkSet, from: &Path) -> Result<Found> {
 pub fn stage(path: &Path, role: Role, folder: &Path) -> Result<Staged> {
     let file: File = open(path)?;
     let gzipped = path.extension().is_some_and(|extension| extension == "gz");
-    let reader: Box<dyn Read> = if gzipped {
-        Box::new(MultiGzDecoder::new(file))
-    } else {
-        Box::new(file)
-    };
+    let reader: Box<dyn Read> = if gzipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
     let origin = path.display().to_string();
-    Staged::write(
-        &folder.join(role.file_name()),
-        reader,
-        MAX_FILE_BYTES,
-        &origin,
-    )
+    Staged::write(&folder.join(role.file_name()), reader, MAX_FILE_BYTES, &origin)
 }
 
 /// The file of `role` in `folder`, under the first of its names that exists.
 fn existing(folder: &Path, set: &str, role: Role) -> Option<PathBuf> {
-    names(set, role)
-        .iter()
-        .map(|name| folder.join(name))
-        .find(|path| path.is_file())
+    names(set, role).iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
 /// The names a file may have, best first.
@@ -113,10 +88,5 @@ fn names(set: &str, role: Role) -> Vec<String> {
         _ => format!("{set}_triples.{role}"),
     };
     let plain = role.file_name();
-    vec![
-        plain.to_owned(),
-        format!("{plain}.gz"),
-        format!("{published}.gz"),
-        published,
-    ]
+    vec![plain.to_owned(), format!("{plain}.gz"), format!("{published}.gz"), published]
 }

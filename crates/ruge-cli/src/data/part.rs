@@ -37,11 +37,7 @@ impl Part {
                 path.display()
             );
         }
-        Ok(Self {
-            file,
-            path,
-            target: target.to_owned(),
-        })
+        Ok(Self { file, path, target: target.to_owned() })
     }
 
     /// Where it is.
@@ -51,43 +47,31 @@ impl Part {
 
     /// How many bytes there are already.
     pub fn len(&self) -> Result<u64> {
-        Ok(self
-            .file
-            .metadata()
-            .with_context(|| cannot_read(&self.path))?
-            .len())
+        Ok(self.file.metadata().with_context(|| cannot_read(&self.path))?.len())
     }
 
     /// Moves to the end, where the next bytes belong.
     pub fn seek_end(&mut self) -> Result<()> {
-        self.file
-            .seek(SeekFrom::End(0))
-            .with_context(|| cannot_write(&self.path))?;
+        self.file.seek(SeekFrom::End(0)).with_context(|| cannot_write(&self.path))?;
         Ok(())
     }
 
     /// Writes where the last write ended.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file
-            .write_all(bytes)
-            .with_context(|| cannot_write(&self.path))
+        self.file.write_all(bytes).with_context(|| cannot_write(&self.path))
     }
 
     /// Throws away what there is.
     pub fn empty(&mut self) -> Result<()> {
         if self.len()? > 0 {
-            self.file
-                .set_len(0)
-                .with_context(|| cannot_write(&self.path))?;
+            self.file.set_len(0).with_context(|| cannot_write(&self.path))?;
         }
         Ok(())
     }
 
     /// Brings everything to the disk and hashes what is there, in the same way as `like`.
     pub fn digest(&self, like: &Digest) -> Result<Digest> {
-        self.file
-            .sync_all()
-            .with_context(|| cannot_write(&self.path))?;
+        self.file.sync_all().with_context(|| cannot_write(&self.path))?;
         digest_of(&self.path, like)
     }
 

@@ -24,12 +24,8 @@ pub struct Staged {
 impl Staged {
     /// Copies `reader` to a temporary file beside `target`, down to the disk. `origin` names the source in errors.
     pub fn write(target: &Path, reader: impl Read, limit: u64, origin: &str) -> Result<Self> {
-        let staged = Self {
-            temporary: with_suffix(target, ".tmp"),
-            target: target.to_owned(),
-        };
-        let mut file =
-            File::create(&staged.temporary).with_context(|| cannot_write(&staged.temporary))?;
+        let staged = Self { temporary: with_suffix(target, ".tmp"), target: target.to_owned() };
+        let mut file = File::create(&staged.temporary).with_context(|| cannot_write(&staged.temporary))?;
         let mut reader = reader.take(limit + 1);
         let mut buffer = vec![0; 1 << 16];
         let mut written = 0;
@@ -46,11 +42,9 @@ impl Staged {
                 written <= limit,
                 "{origin} unpacks to more than {limit} bytes; no known set is that large, so it was refused"
             );
-            file.write_all(&buffer[..count])
-                .with_context(|| cannot_write(&staged.temporary))?;
+            file.write_all(&buffer[..count]).with_context(|| cannot_write(&staged.temporary))?;
         }
-        file.sync_all()
-            .with_context(|| cannot_write(&staged.temporary))?;
+        file.sync_all().with_context(|| cannot_write(&staged.temporary))?;
         Ok(staged)
     }
 
@@ -71,11 +65,7 @@ impl Staged {
     pub fn check_lines(&self, expected: u64, origin: &str) -> Result<()> {
         let mut reader = BufReader::new(open(&self.temporary)?);
         let (mut lines, mut line) = (0, Vec::new());
-        while reader
-            .read_until(b'\n', &mut line)
-            .with_context(|| cannot_read(&self.temporary))?
-            > 0
-        {
+        while reader.read_until(b'\n', &mut line).with_context(|| cannot_read(&self.temporary))? > 0 {
             lines += u64::from(!line.trim_ascii().is_empty());
             line.clear();
         }
@@ -103,8 +93,7 @@ impl Drop for Staged {
 
 /// Renames and makes the new name durable.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to)
-        .with_context(|| format!("cannot rename {} to {}", from.display(), to.display()))?;
+    fs::rename(from, to).with_context(|| format!("cannot rename {} to {}", from.display(), to.display()))?;
     // Only a folder that can be opened as a file can be synced; where it cannot (Windows), the rename stands anyway.
     if let Some(Ok(folder)) = to.parent().map(File::open) {
         let _ = folder.sync_all();
@@ -144,8 +133,7 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// The last part of a path, for messages.
 fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -163,10 +151,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&target).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 
-        Staged::write(&target, &b"new"[..], 10, "test")
-            .unwrap()
-            .commit()
-            .unwrap();
+        Staged::write(&target, &b"new"[..], 10, "test").unwrap().commit().unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
     }
 
@@ -176,12 +161,7 @@ mod tests {
         let target = folder.path().join("train.txt");
         assert!(Staged::write(&target, &b"12345"[..], 5, "test").is_ok());
         let error = Staged::write(&target, io::repeat(b'x'), 1000, "bomb.gz").unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("bomb.gz unpacks to more than 1000 bytes"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("bomb.gz unpacks to more than 1000 bytes"), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

@@ -42,8 +42,7 @@ impl ArchiveKind {
 /// Takes the files of the given roles out of `archive` and stages them in `folder`, in the order of `roles`.
 pub fn extract(archive: &Path, roles: &[Role], folder: &Path) -> Result<Vec<(Role, Staged)>> {
     let name = archive.display().to_string();
-    let kind = ArchiveKind::of(&name)
-        .ok_or_else(|| anyhow!("{name} is neither a .tar.gz nor a .zip archive"))?;
+    let kind = ArchiveKind::of(&name).ok_or_else(|| anyhow!("{name} is neither a .tar.gz nor a .zip archive"))?;
     // A tape archive can only be read forwards, so one pass looks and a second one takes.
     let mut members = Vec::new();
     walk(kind, archive, |path, _| {
@@ -62,10 +61,7 @@ pub fn extract(archive: &Path, roles: &[Role], folder: &Path) -> Result<Vec<(Rol
         for (role, _) in chosen.iter().filter(|(_, choice)| *choice == index) {
             let origin = format!("{path} in {name}");
             let target = folder.join(role.file_name());
-            staged.push((
-                *role,
-                Staged::write(&target, &mut *reader, MAX_FILE_BYTES, &origin)?,
-            ));
+            staged.push((*role, Staged::write(&target, &mut *reader, MAX_FILE_BYTES, &origin)?));
         }
         index += 1;
         Ok(())
@@ -75,11 +71,7 @@ pub fn extract(archive: &Path, roles: &[Role], folder: &Path) -> Result<Vec<(Rol
 }
 
 /// Calls `visit` with the path and content of every regular file, in the archive's order.
-fn walk(
-    kind: ArchiveKind,
-    archive: &Path,
-    mut visit: impl FnMut(&str, &mut dyn Read) -> Result<()>,
-) -> Result<()> {
+fn walk(kind: ArchiveKind, archive: &Path, mut visit: impl FnMut(&str, &mut dyn Read) -> Result<()>) -> Result<()> {
     let file: File = open(archive)?;
     match kind {
         ArchiveKind::TarGz => {
@@ -87,10 +79,7 @@ fn walk(
             let unpacked = MultiGzDecoder::new(file).take(4 * MAX_FILE_BYTES);
             for entry in tar::Archive::new(unpacked).entries()? {
                 let mut entry = entry?;
-                if matches!(
-                    entry.header().entry_type(),
-                    EntryType::Regular | EntryType::Continuous
-                ) {
+                if matches!(entry.header().entry_type(), EntryType::Regular | EntryType::Continuous) {
                     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
                     visit(&path, &mut entry)?;
                 }
@@ -112,21 +101,13 @@ fn walk(
 
 /// The index of the member that is the split file of `role`.
 fn choose(members: &[String], role: Role) -> Result<usize> {
-    let mut ranked: Vec<_> = members
-        .iter()
-        .enumerate()
-        .filter_map(|(index, path)| Some((likeness(path, role)?, index)))
-        .collect();
+    let mut ranked: Vec<_> =
+        members.iter().enumerate().filter_map(|(index, path)| Some((likeness(path, role)?, index))).collect();
     ranked.sort_unstable();
     match ranked[..] {
         [] => bail!(
             "the archive holds no {role} file; its files are: {}",
-            members
-                .iter()
-                .take(20)
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(", ")
+            members.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ")
         ),
         [(best, first), (second, other), ..] if best == second => bail!(
             "the archive holds two {role} files, {} and {}; unpack it by hand and use `--from DIR`",
@@ -143,15 +124,9 @@ fn likeness(path: &str, role: Role) -> Option<(u8, usize)> {
     if path.starts_with('/') || path.contains(':') || path.split('/').any(|part| part == "..") {
         return None;
     }
-    let parts: Vec<&str> = path
-        .split('/')
-        .filter(|part| !matches!(*part, "" | "."))
-        .collect();
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     // Hidden members are what some systems leave behind, `._train.txt` and `__MACOSX` above all.
-    if parts
-        .iter()
-        .any(|part| part.starts_with('.') || part.starts_with("__"))
-    {
+    if parts.iter().any(|part| part.starts_with('.') || part.starts_with("__")) {
         return None;
     }
     let (name, word) = (*parts.last()?, role.name());
@@ -163,10 +138,7 @@ fn likeness(path: &str, role: Role) -> Option<(u8, usize)> {
     };
     let rank = if stem == word {
         0
-    } else if stem
-        .strip_suffix(word)
-        .is_some_and(|front| front.ends_with(['-', '_', '.']))
-    {
+    } else if stem.strip_suffix(word).is_some_and(|front| front.ends_with(['-', '_', '.'])) {
         1
     } else if stem.contains(word) {
         2
@@ -191,58 +163,22 @@ mod tests {
 
     #[test]
     fn split_files_are_found_under_their_many_names() {
-        check(
-            &["test.txt", "train.txt", "valid.txt"],
-            Role::Train,
-            Ok("train.txt"),
-        );
-        check(
-            &["./wn18/test.txt", "./wn18/train.txt"],
-            Role::Train,
-            Ok("./wn18/train.txt"),
-        );
-        check(
-            &["wordnet-mlj12-valid.txt"],
-            Role::Valid,
-            Ok("wordnet-mlj12-valid.txt"),
-        );
-        check(
-            &["x_triples.train", "x_triples.test"],
-            Role::Test,
-            Ok("x_triples.test"),
-        );
+        check(&["test.txt", "train.txt", "valid.txt"], Role::Train, Ok("train.txt"));
+        check(&["./wn18/test.txt", "./wn18/train.txt"], Role::Train, Ok("./wn18/train.txt"));
+        check(&["wordnet-mlj12-valid.txt"], Role::Valid, Ok("wordnet-mlj12-valid.txt"));
+        check(&["x_triples.train", "x_triples.test"], Role::Test, Ok("x_triples.test"));
         check(&["latest.txt", "x-test.txt"], Role::Test, Ok("x-test.txt"));
         check(&["Train.TXT"], Role::Train, Ok("Train.TXT"));
-        check(
-            &["e1rel_train.json", "a/train.txt", "train_small.txt"],
-            Role::Train,
-            Ok("a/train.txt"),
-        );
-        check(
-            &["._train.txt", "__MACOSX/train.txt", "train.txt"],
-            Role::Train,
-            Ok("train.txt"),
-        );
-        check(
-            &["deep/er/train.txt", "top/train.txt"],
-            Role::Train,
-            Ok("top/train.txt"),
-        );
+        check(&["e1rel_train.json", "a/train.txt", "train_small.txt"], Role::Train, Ok("a/train.txt"));
+        check(&["._train.txt", "__MACOSX/train.txt", "train.txt"], Role::Train, Ok("train.txt"));
+        check(&["deep/er/train.txt", "top/train.txt"], Role::Train, Ok("top/train.txt"));
     }
 
     #[test]
     fn guesses_and_escapes_are_refused() {
-        check(
-            &["a/train.txt", "b/train.txt"],
-            Role::Train,
-            Err("two train files"),
-        );
+        check(&["a/train.txt", "b/train.txt"], Role::Train, Err("two train files"));
         check(&["readme.md"], Role::Train, Err("no train file"));
-        check(
-            &["../train.txt", "/etc/train.txt", "c:/train.txt"],
-            Role::Train,
-            Err("no train file"),
-        );
+        check(&["../train.txt", "/etc/train.txt", "c:/train.txt"], Role::Train, Err("no train file"));
         check(&["a\\..\\..\\train.txt"], Role::Train, Err("no train file"));
     }
 
@@ -267,14 +203,9 @@ mod tests {
         let staged = extract(&archive, &[Role::Train, Role::Test], folder.path()).unwrap();
         let roles: Vec<_> = staged.iter().map(|(role, _)| *role).collect();
         assert_eq!(roles, [Role::Train, Role::Test]);
-        staged
-            .into_iter()
-            .for_each(|(_, file)| file.commit().unwrap());
+        staged.into_iter().for_each(|(_, file)| file.commit().unwrap());
         let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
-        assert_eq!(
-            (read("train.txt"), read("test.txt")),
-            ("a\tr\tb\n".into(), "t".into())
-        );
+        assert_eq!((read("train.txt"), read("test.txt")), ("a\tr\tb\n".into(), "t".into()));
         assert!(!folder.path().join("valid.txt").exists());
     }
 

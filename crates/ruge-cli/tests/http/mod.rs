@@ -30,12 +30,7 @@ pub struct Reply {
 impl Reply {
     /// An answer with any status.
     pub fn new(status: &'static str, body: &[u8]) -> Self {
-        Self {
-            status,
-            headers: String::new(),
-            body: body.to_vec(),
-            sent: body.len(),
-        }
+        Self { status, headers: String::new(), body: body.to_vec(), sent: body.len() }
     }
 
     /// The whole file, whatever was asked.
@@ -47,14 +42,14 @@ impl Reply {
     pub fn ranged(request: &Request, body: &[u8]) -> Self {
         match request.range {
             None => Self::whole(body),
-            Some(start) if start < body.len() => Self::new("206 Partial Content", &body[start..])
-                .header(&format!(
-                    "Content-Range: bytes {start}-{}/{}",
-                    body.len() - 1,
-                    body.len()
-                )),
-            Some(_) => Self::new("416 Range Not Satisfiable", b"")
-                .header(&format!("Content-Range: bytes */{}", body.len())),
+            Some(start) if start < body.len() => Self::new("206 Partial Content", &body[start..]).header(&format!(
+                "Content-Range: bytes {start}-{}/{}",
+                body.len() - 1,
+                body.len()
+            )),
+            Some(_) => {
+                Self::new("416 Range Not Satisfiable", b"").header(&format!("Content-Range: bytes */{}", body.len()))
+            }
         }
     }
 
@@ -105,12 +100,7 @@ impl Server {
                 let _ = write_reply(&stream, &answer(&request, before));
             }
         });
-        Self {
-            address,
-            requests,
-            stop,
-            thread: Some(thread),
-        }
+        Self { address, requests, stop, thread: Some(thread) }
     }
 
     pub fn url(&self) -> String {
@@ -135,9 +125,7 @@ impl Drop for Server {
 }
 
 fn read_request(stream: &TcpStream) -> Option<Request> {
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     let mut lines = BufReader::new(stream).lines();
     let path = lines.next()?.ok()?.split(' ').nth(1)?.to_owned();
     let mut range = None;
