@@ -1,38 +1,72 @@
-//! The binary `ruge`.
+//! The binary `ruge`: one file per command, and this table of contents.
+//!
+//! Libraries return values and errors; this crate is where they become text. Results go to stdout, everything else to
+//! stderr. To add a command: write its file with an `Args` struct and a `run(&args, console)`, and give it a line in
+//! `mod`, in [`Command`] and in [`run`].
 
+mod check;
+mod completions;
+mod console;
 mod data;
+mod data_args;
+mod globals;
+mod memory;
+mod progress;
+mod text;
 mod usage;
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-/// Knowledge graph embedding with iterative guidance from soft rules.
-#[derive(Parser)]
-#[command(name = "ruge", version)]
+use console::Console;
+use globals::GlobalArgs;
+
+/// Knowledge graph embedding with iterative guidance from soft rules
+#[derive(Debug, Parser)]
+#[command(name = "ruge", version = env!("RUGE_VERSION"), after_help = EXAMPLES, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    globals: GlobalArgs,
 }
 
-/// What `ruge` can do.
-#[derive(Subcommand)]
+const EXAMPLES: &str = "Examples:
+  ruge check demo                 what is in the embedded graph
+  ruge check my-triples.tsv       the same for your own
+  ruge data get fb15k-237         a public benchmark set, verified
+
+DATA is `demo`, a folder with train, valid and test, or one file of triples. `ruge COMMAND --help` says more.";
+
+/// What `ruge` can do, in the order a newcomer needs it.
+#[derive(Debug, Subcommand)]
 enum Command {
-    /// Lists and downloads public benchmark sets, checksummed.
-    #[command(subcommand)]
+    Check(check::CheckArgs),
+    /// Lists and downloads public benchmark sets, checksummed
+    #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
     Data(data::DataCommand),
+    Completions(completions::CompletionsArgs),
+}
+
+fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
+    globals::start(&cli.globals)?;
+    match cli.command {
+        Command::Check(args) => check::run(&args, console),
+        Command::Data(command) => data::run(command, console),
+        Command::Completions(args) => completions::run(&args, Cli::command(), console),
+    }
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Data(command) => data::run(command),
-    };
-    match result {
+    let cli = Cli::parse();
+    let console = Console::new(&cli.globals);
+    let outcome = run(cli, console);
+    globals::finish();
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to do when stderr itself is gone.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            console.error(&error);
             ExitCode::from(usage::exit_code(&error))
         }
     }

@@ -19,6 +19,7 @@ pub mod error;
 pub mod graph;
 pub mod io;
 pub mod random;
+pub mod stats;
 pub mod triple;
 pub mod vocabulary;
 
@@ -26,5 +27,6 @@ pub use dataset::{Dataset, LoadReport};
 pub use error::{KgError, Problem, Reason};
 pub use graph::{Adjacency, Edge, Filter, Graph, Pair};
 pub use io::{Columns, Format, Header, ReadOptions};
+pub use stats::{Stats, describe};
 pub use triple::{EntityId, Id, Label, RelationId, Triple};
 pub use vocabulary::{Names, Vocabulary};

@@ -5,20 +5,21 @@
 //! another file by now; all of these start the part anew. Only when the whole file has the published digest does it
 //! get its name. A part with a wrong digest is removed: nothing good can be built on it.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::{Agent, Body};
 
-use super::Console;
 use super::catalog::Remote;
 use super::part::Part;
 use super::staged::MAX_FILE_BYTES;
+use crate::console::Console;
+use crate::progress;
 
 /// How long to wait for a connection before calling it none.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -294,17 +295,8 @@ impl<'a> Fetcher<'a> {
 
     /// A bar on a terminal, nothing elsewhere.
     fn progress_bar(&self, part: &Path, have: u64, total: Option<u64>) -> ProgressBar {
-        if self.console.quiet || !io::stderr().is_terminal() {
-            return ProgressBar::hidden();
-        }
-        let (bar, template) = match total {
-            Some(total) => (ProgressBar::new(total), "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}"),
-            None => (ProgressBar::new_spinner(), "{msg} {spinner} {bytes} {bytes_per_sec}"),
-        };
-        let style = ProgressStyle::with_template(template);
-        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let name = part.file_stem().map(|name| name.to_string_lossy().into_owned());
-        let bar = bar.with_message(name.unwrap_or_default()).with_position(have);
+        let name = part.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let bar = progress::bytes(self.console, &name, total).with_position(have);
         // Speed and time left speak of this connection, not of what an earlier one brought.
         bar.reset_eta();
         bar
@@ -346,7 +338,7 @@ mod tests {
 
     #[test]
     fn mirrors_replace_scheme_and_host() {
-        let console = Console { quiet: true };
+        let console = Console { quiet: true, json: false };
         let fetcher = Fetcher::new(Some("http://127.0.0.1:8000/"), 0, console, String::new());
         assert_eq!(fetcher.address("https://a.org/b/c.txt").unwrap(), "http://127.0.0.1:8000/b/c.txt");
         let plain = Fetcher::new(None, 0, console, String::new());

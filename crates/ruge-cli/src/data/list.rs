@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::catalog::{BenchmarkSet, Catalog};
 use super::default_folder;
+use crate::text::grouped;
 
 /// How much of a set is already in its default folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,19 +105,6 @@ pub fn json(catalog: &Catalog) -> String {
     format!("{}\n", json!({ "sets": sets }))
 }
 
-/// 1234567 as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A size in megabytes, or in kilobytes where that would be nought.
 fn size(bytes: u64) -> String {
     if bytes >= 1_000_000 { format!("{:.1} MB", bytes as f64 / 1e6) } else { format!("{:.1} kB", bytes as f64 / 1e3) }
@@ -127,11 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1000), "1,000");
-        assert_eq!(grouped(1_234_567), "1,234,567");
+    fn sizes_are_told_in_their_unit() {
         assert_eq!(size(46_180_910), "46.2 MB");
         assert_eq!(size(684_003), "684.0 kB");
     }

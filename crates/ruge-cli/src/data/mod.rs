@@ -15,7 +15,6 @@ mod staged;
 mod unpack;
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -26,6 +25,8 @@ use catalog::{BenchmarkSet, Catalog, Role, SetFile};
 use fetch::Fetcher;
 use local::Found;
 use staged::{Staged, cannot_write, digest_of};
+
+use crate::console::Console;
 
 /// What `ruge data` can do.
 #[derive(Debug, Subcommand)]
@@ -45,9 +46,6 @@ pub enum DataCommand {
 /// Options of `ruge data list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Prints one JSON object
-    #[arg(long)]
-    json: bool,
     /// For mirrors and tests: a file of the shape of the built-in catalog, to be used instead of it.
     #[arg(long, value_name = "FILE", hide = true)]
     catalog: Option<PathBuf>,
@@ -71,12 +69,6 @@ pub struct GetArgs {
     /// How often to try again when a connection is cut or a server is busy
     #[arg(long, value_name = "N", default_value_t = 3)]
     retries: u32,
-    /// Prints one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Shows no progress and no notes
-    #[arg(long, short)]
-    quiet: bool,
     /// For mirrors and tests: replaces scheme and host of every address, and allows plain HTTP.
     #[arg(long, value_name = "URL", hide = true)]
     base_url: Option<String>,
@@ -86,29 +78,13 @@ pub struct GetArgs {
 }
 
 /// Runs `ruge data …`. A [`crate::usage::UsageError`] in the chain asks for exit code 2.
-pub fn run(command: DataCommand) -> Result<()> {
+pub fn run(command: DataCommand, console: Console) -> Result<()> {
     match command {
         DataCommand::List(args) => {
             let catalog = Catalog::load(args.catalog.as_deref())?;
-            print(&if args.json { list::json(&catalog) } else { list::table(&catalog) })
+            console.result(&if console.json { list::json(&catalog) } else { list::table(&catalog) })
         }
-        DataCommand::Get(args) => get(&args),
-    }
-}
-
-/// Where notes go: to stderr, unless they are not wanted.
-#[derive(Clone, Copy, Debug)]
-struct Console {
-    quiet: bool,
-}
-
-impl Console {
-    /// Says something that is not the result.
-    fn note(self, text: &str) {
-        if !self.quiet {
-            // A closed stderr is no reason to stop working.
-            let _ = writeln!(io::stderr(), "{text}");
-        }
+        DataCommand::Get(args) => get(&args, console),
     }
 }
 
@@ -121,11 +97,10 @@ enum Origin {
 }
 
 /// `ruge data get`.
-fn get(args: &GetArgs) -> Result<()> {
+fn get(args: &GetArgs, console: Console) -> Result<()> {
     let catalog = Catalog::load(args.catalog.as_deref())?;
     let set = catalog.find(&args.name)?;
     let folder = args.out.clone().unwrap_or_else(|| default_folder(set));
-    let console = Console { quiet: args.quiet };
 
     let wanted = wanted(set, &folder, args.force)?;
     let origin = if wanted.is_empty() {
@@ -147,7 +122,7 @@ fn get(args: &GetArgs) -> Result<()> {
         }
         outcome.with_context(|| format!("cannot get '{}'", set.name))?
     };
-    report(set, &folder, origin, args)
+    report(set, &folder, origin, console)
 }
 
 /// The files that must be brought: all of them by force, otherwise those that are missing. A file that is there but
@@ -249,9 +224,9 @@ fn unpack(archive: &Path, wanted: &[&SetFile], folder: &Path) -> Result<()> {
 }
 
 /// Says what there is now, and what to type next.
-fn report(set: &BenchmarkSet, folder: &Path, origin: Origin, args: &GetArgs) -> Result<()> {
+fn report(set: &BenchmarkSet, folder: &Path, origin: Origin, console: Console) -> Result<()> {
     let next = format!("ruge check {}", quoted(folder));
-    if args.json {
+    if console.json {
         let mut files = Vec::new();
         for file in &set.files {
             let path = set.path_in(folder, file.role);
@@ -265,9 +240,9 @@ fn report(set: &BenchmarkSet, folder: &Path, origin: Origin, args: &GetArgs) -> 
             Origin::Network => "network",
         };
         let object = json!({ "name": set.name, "path": folder, "origin": origin, "files": files, "next": next });
-        return print(&format!("{object}\n"));
+        return console.json_result(&object);
     }
-    if args.quiet {
+    if console.quiet {
         return Ok(());
     }
     let place = folder.display();
@@ -277,7 +252,7 @@ fn report(set: &BenchmarkSet, folder: &Path, origin: Origin, args: &GetArgs) -> 
         }
         Origin::Local | Origin::Network => format!("{} is in {place}", set.name),
     };
-    print(&format!("{what}\nnext: {next}\n"))
+    console.result(&format!("{what}\nnext: {next}\n"))
 }
 
 /// Where a set lives unless the user says otherwise.
@@ -290,13 +265,4 @@ fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+:~\\".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-/// Writes a result to stdout. A reader that has seen enough (`| head`) is not an error.
-fn print(text: &str) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
-        _ => Ok(()),
-    }
 }

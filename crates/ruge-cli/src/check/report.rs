@@ -1,0 +1,312 @@
+//! The report for people: a few sections, each a table that lines up, strongest first.
+
+use std::path::Path;
+
+use ruge_kg::stats::{Leakage, MIN_FACTS, Pattern, STRONG, Spread};
+use ruge_kg::{Format, RelationId, Stats};
+
+use crate::console::Console;
+use crate::data_args::Loaded;
+use crate::text::{Column, Table, cut, grouped, percent, wrapped};
+
+use Column::{Left, Name, Right};
+
+/// Rows of a list; `--json` has them all.
+const ROWS: usize = 8;
+
+/// The whole report.
+pub fn text(path: &Path, loaded: &Loaded, stats: &Stats, console: Console) -> String {
+    let report = Report { loaded, stats, width: console.width() };
+    let sections: [(&str, String); 7] = [
+        ("What was read", report.read(path)),
+        ("Counts", report.counts()),
+        ("Held-out parts", report.held_out()),
+        ("Degrees (edges per entity in train)", report.degrees()),
+        ("Relations (facts in train)", report.relations()),
+        ("Patterns (all splits together)", report.patterns()),
+        ("Leakage", report.leakage()),
+    ];
+    let sections: Vec<String> =
+        sections.iter().map(|(heading, body)| format!("{}\n{body}", console.heading(heading))).collect();
+    sections.join("\n")
+}
+
+struct Report<'a> {
+    loaded: &'a Loaded,
+    stats: &'a Stats,
+    width: usize,
+}
+
+impl Report<'_> {
+    fn render(&self, table: &Table) -> String {
+        table.render(self.width)
+    }
+
+    fn say(&self, sentence: &str) -> String {
+        wrapped(sentence, self.width)
+    }
+
+    fn relation(&self, id: RelationId) -> &str {
+        self.loaded.data.names().relations.name(id)
+    }
+
+    fn read(&self, path: &Path) -> String {
+        let report = &self.loaded.report;
+        let mut table = Table::new(&[Name, Left, Right, Left]);
+        for file in &report.files {
+            // The name alone: the folder stands above it once.
+            let name = file.path.file_name().unwrap_or(file.path.as_os_str()).to_string_lossy();
+            let packed = match file.compression {
+                ruge_kg::io::Compression::None => "",
+                ruge_kg::io::Compression::Gzip => ", gzip",
+                ruge_kg::io::Compression::Zstd => ", zstd",
+            };
+            let format = format!("{}{packed}", format_name(file.format));
+            let bad = match file.bad_lines {
+                0 => "triples".to_string(),
+                bad => format!("triples, {} bad lines skipped", grouped(bad)),
+            };
+            table.row([name.to_string(), format, grouped(file.triples), bad]);
+        }
+        let mut text = self.say(&format!("{} ({})", path.display(), report.layout));
+        text += &self.render(&table);
+        for note in report.notes() {
+            // A note may hold a line of the file below it; that line is shown as it is.
+            for (index, line) in note.lines().enumerate() {
+                match index {
+                    0 => text += &self.say(&format!("note: {}", cut(line, 1000))),
+                    _ => text += &format!("  {}\n", cut(line, self.width.saturating_sub(2))),
+                }
+            }
+        }
+        text
+    }
+
+    fn counts(&self) -> String {
+        let (stats, report) = (self.stats, &self.loaded.report);
+        let mut table = Table::new(&[Left, Right, Right, Right]);
+        table.row(["", "triples", "repeated", "reflexive"]);
+        for (index, name) in ["train", "valid", "test"].into_iter().enumerate() {
+            let split = &stats.splits[index];
+            let repeated = report.duplicates[index].count;
+            table.row([name.to_string(), grouped(split.triples), grouped(repeated), grouped(split.reflexive)]);
+        }
+        let mut text = self.render(&table);
+        let unused = |count: usize| match count {
+            0 => String::new(),
+            n => format!(" ({} without any triple)", grouped(n)),
+        };
+        text += &self.say(&format!(
+            "{} entities{}, {} relations{}",
+            grouped(stats.entities),
+            unused(stats.unused_entities),
+            grouped(stats.relations),
+            unused(stats.unused_relations)
+        ));
+        text
+    }
+
+    fn held_out(&self) -> String {
+        let stats = self.stats;
+        let [_, valid, test] = &stats.splits;
+        if valid.triples + test.triples == 0 {
+            return self.say("There are none: nothing can be validated or tested on this data.");
+        }
+        let mut table = Table::new(&[Left, Right, Right]);
+        table.row(["", "valid", "test"]);
+        for (what, valid, test) in [
+            ("triples that also stand in train", stats.overlap.train_valid, stats.overlap.train_test),
+            ("triples with an entity train lacks", valid.with_unseen_entity, test.with_unseen_entity),
+            ("triples with a relation train lacks", valid.with_unseen_relation, test.with_unseen_relation),
+        ] {
+            table.row([what.to_string(), grouped(valid), grouped(test)]);
+        }
+        let mut text = self.render(&table);
+        if stats.overlap.valid_test > 0 {
+            text += &self.say(&format!("{} triples stand in both valid and test", grouped(stats.overlap.valid_test)));
+        }
+        let names = self.loaded.data.names();
+        let unseen = &stats.unseen;
+        let entities = unseen.first_entities.iter().map(|&id| names.entities.name(id));
+        text += &self.unseen(["entity occurs", "entities occur"], unseen.entities, entities);
+        let relations = unseen.first_relations.iter().map(|&id| names.relations.name(id));
+        text += &self.unseen(["relation occurs", "relations occur"], unseen.relations, relations);
+        text
+    }
+
+    fn unseen<'n>(&self, words: [&str; 2], count: usize, names: impl Iterator<Item = &'n str>) -> String {
+        if count == 0 {
+            return String::new();
+        }
+        let mut shown: Vec<String> = names.take(5).map(|name| cut(name, 40)).collect();
+        if count > shown.len() {
+            shown.push("…".to_string());
+        }
+        let words = words[usize::from(count != 1)];
+        self.say(&format!("{} {words} only here: {}", grouped(count), shown.join(", ")))
+    }
+
+    fn degrees(&self) -> String {
+        let mut text = self.render(&spread(&self.stats.degrees.spread));
+        let mut table = Table::new(&[Name, Right]);
+        for &(entity, degree) in self.stats.degrees.top.iter().take(ROWS) {
+            table.row([self.loaded.data.names().entities.name(entity).to_string(), grouped(degree)]);
+        }
+        text += &self.titled("most edges", &table);
+        text
+    }
+
+    fn relations(&self) -> String {
+        let sizes = &self.stats.relation_sizes;
+        let mut text = self.render(&spread(&sizes.spread));
+        text += &self.say(&format!(
+            "{} relations have fewer than 10 facts, {} fewer than 100",
+            grouped(sizes.below_10),
+            grouped(sizes.below_100)
+        ));
+        let mut table = Table::new(&[Name, Right, Left, Right, Right]);
+        table.row(["", "facts", "class", "tails per head", "heads per tail"]);
+        for &(relation, facts) in sizes.largest.iter().take(ROWS) {
+            let row = &self.stats.per_relation[relation.index()];
+            table.row([
+                self.relation(relation).to_string(),
+                grouped(facts),
+                row.cardinality.map_or("", |class| class.name()).to_string(),
+                format!("{:.1}", row.tails_per_head),
+                format!("{:.1}", row.heads_per_tail),
+            ]);
+        }
+        text += &self.titled("largest", &table);
+        let total = self.stats.splits[0].triples.max(1) as f64;
+        let mut table = Table::new(&[Left, Right, Right, Right]);
+        table.row(["", "relations", "facts", "share of facts"]);
+        for cardinality in &self.stats.cardinalities {
+            table.row([
+                cardinality.class.name().to_string(),
+                grouped(cardinality.relations),
+                grouped(cardinality.triples),
+                percent(cardinality.triples as f64 / total),
+            ]);
+        }
+        text += &self.titled("cardinality (many: 1.5 or more on average)", &table);
+        text
+    }
+
+    fn patterns(&self) -> String {
+        let patterns = &self.stats.patterns;
+        let mut text = self.say(&format!(
+            "Relations with at least {MIN_FACTS} facts, {:.0} % or more of which take part.",
+            STRONG * 100.0
+        ));
+        let mut table = Table::new(&[Name, Right, Right]);
+        table.row(["r", "share", "support"]);
+        for pattern in patterns.symmetric.iter().take(ROWS) {
+            let name = self.relation(pattern.first).to_string();
+            table.row([name, percent(pattern.share_of_first), grouped(pattern.support)]);
+        }
+        text += &self.list("symmetric: r(x,y) and r(y,x)", patterns.symmetric.len(), &table);
+        for (title, list) in
+            [("inverse: r(x,y) and s(y,x)", &patterns.inverse), ("duplicate: r(x,y) and s(x,y)", &patterns.duplicate)]
+        {
+            text += &self.list(title, list.len(), &self.pairs(list));
+        }
+        text
+    }
+
+    fn pairs(&self, list: &[Pattern]) -> Table {
+        let mut table = Table::new(&[Name, Name, Right, Right, Right]);
+        table.row(["r", "s", "of r", "of s", "support"]);
+        for pattern in list.iter().take(ROWS) {
+            table.row([
+                self.relation(pattern.first).to_string(),
+                self.relation(pattern.second).to_string(),
+                percent(pattern.share_of_first),
+                percent(pattern.share_of_second),
+                grouped(pattern.support),
+            ]);
+        }
+        table
+    }
+
+    /// A list under its title, with its full length and what is not shown.
+    fn list(&self, title: &str, count: usize, table: &Table) -> String {
+        if count == 0 {
+            return format!("\n  {title}: none\n");
+        }
+        let mut text = format!("\n  {title}: {}\n{}", grouped(count), self.render(table));
+        if count > ROWS {
+            text += &self.say(&format!("… and {} more; --json lists all", grouped(count - ROWS)));
+        }
+        text
+    }
+
+    fn titled(&self, title: &str, table: &Table) -> String {
+        format!("\n  {title}\n{}", self.render(table))
+    }
+
+    fn leakage(&self) -> String {
+        let (valid, test) = (&self.stats.valid_leakage, &self.stats.test_leakage);
+        if valid.triples + test.triples == 0 {
+            return self.say("Nothing is held out, so nothing can leak.");
+        }
+        let mut table = Table::new(&[Left, Right, Right]);
+        table.row(["r(x,y) is asked for, and train holds", "of valid", "of test"]);
+        let mut row = |what: &str, count: fn(&Leakage) -> usize| {
+            let share = |part: &Leakage| match part.triples {
+                0 => "-".to_string(),
+                n => percent(count(part) as f64 / n as f64),
+            };
+            table.row([what.to_string(), share(valid), share(test)]);
+        };
+        row("r(y,x)", |part| part.counts.reverse_same);
+        row("s(y,x), s mostly inverse to r", |part| part.counts.reverse_inverse);
+        row("s(y,x), s any relation", |part| part.counts.reverse_any);
+        row("s(x,y), s mostly within r", |part| part.counts.duplicate_strong);
+        row("s(x,y), s any other relation", |part| part.counts.duplicate_any);
+        row("one of the strong patterns: copyable", |part| part.counts.copyable);
+        row("any of them: linked", |part| part.counts.linked);
+        self.render(&table) + &self.say(&verdict(if test.triples > 0 { ("test", test) } else { ("valid", valid) }))
+    }
+}
+
+/// A format as `--format` names it.
+fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Tsv => "tsv",
+        Format::Whitespace => "blanks",
+        Format::Csv(_) => "csv",
+        Format::NTriples => "nt",
+        Format::Turtle => "ttl",
+    }
+}
+
+/// What leakage means for evaluation, in one sentence or two.
+fn verdict((name, part): (&str, &Leakage)) -> String {
+    let share = percent(part.share_copyable);
+    let meaning = match part.share_copyable {
+        share if share >= 0.5 => {
+            "A model that only copies reversed or duplicate facts scores high here, so a high score shows little else; \
+             compare on a set without such pairs too."
+        }
+        share if share >= 0.1 => {
+            "Part of any score here is earned by copying reversed or duplicate facts; report it beside a set without \
+             such pairs."
+        }
+        share if share > 0.0 => "Copying reversed or duplicate facts earns little here.",
+        _ => "Copying reversed or duplicate facts earns nothing here.",
+    };
+    format!("{share} of {name} can be read off train by a one-atom rule. {meaning}")
+}
+
+fn spread(spread: &Spread) -> Table {
+    let mut table = Table::new(&[Right; 6]);
+    table.row(["min", "median", "mean", "p90", "p99", "max"]).row([
+        grouped(spread.min),
+        grouped(spread.median),
+        format!("{:.1}", spread.mean),
+        grouped(spread.p90),
+        grouped(spread.p99),
+        grouped(spread.max),
+    ]);
+    table
+}

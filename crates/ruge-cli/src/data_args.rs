@@ -1,0 +1,160 @@
+//! DATA and the flags that say how to read it: shared by every command that reads a graph.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use ruge_kg::{Columns, Dataset, Format, Header, LoadReport, ReadOptions};
+
+use crate::console::Console;
+use crate::progress;
+
+/// Where the graph is, and how it is written down.
+#[derive(Debug, Clone, Args)]
+pub struct DataArgs {
+    /// `demo` (the embedded graph), a folder with train, valid and test, or one file of triples, which is split
+    #[arg(value_name = "DATA")]
+    pub data: PathBuf,
+    /// Order of the columns: h head, r relation, t tail, - a column to skip
+    #[arg(long, value_name = "ORDER", default_value_t = Columns::default(), help_heading = READING)]
+    pub columns: Columns,
+    /// Whether the first line of a file names its columns
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = HeaderArg::Auto, help_heading = READING)]
+    pub header: HeaderArg,
+    /// The format, where neither the file's name nor its content should decide
+    #[arg(long, value_name = "FORMAT", value_enum, help_heading = READING)]
+    pub format: Option<FormatArg>,
+    /// Skips and counts lines that are no triples, instead of stopping
+    #[arg(long, help_heading = READING)]
+    pub lenient: bool,
+    /// Seed of every random choice; for a single file, of its split
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Shares of valid and test when a single file is split
+    #[arg(long, value_name = "VALID,TEST", default_value = "0.1,0.1", value_parser = shares, help_heading = READING)]
+    pub held_out: Shares,
+}
+
+const READING: &str = "Reading DATA";
+
+/// When a first line is a header.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum HeaderArg {
+    /// If it reads like `head relation tail`
+    Auto,
+    /// Always
+    Yes,
+    /// Never
+    No,
+}
+
+/// How triples are written down, as the user names it.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum FormatArg {
+    /// Separated by tabs
+    Tsv,
+    /// Separated by blanks
+    Blanks,
+    /// Separated by commas, quoted where needed
+    Csv,
+    /// The same with semicolons
+    CsvSemicolon,
+    /// The same with bars
+    CsvBar,
+    /// N-Triples
+    Nt,
+    /// Turtle
+    Ttl,
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Tsv => Format::Tsv,
+            FormatArg::Blanks => Format::Whitespace,
+            FormatArg::Csv => Format::Csv(b','),
+            FormatArg::CsvSemicolon => Format::Csv(b';'),
+            FormatArg::CsvBar => Format::Csv(b'|'),
+            FormatArg::Nt => Format::NTriples,
+            FormatArg::Ttl => Format::Turtle,
+        }
+    }
+}
+
+/// The shares of valid and test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shares(pub [f64; 2]);
+
+/// `0.1,0.1`; together less than everything, or nothing would be left to learn from.
+fn shares(text: &str) -> Result<Shares, String> {
+    let remedy = "give the shares of valid and test as in 0.1,0.1; together below 1";
+    let numbers: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    match numbers.as_deref() {
+        Ok(&[valid, test]) if valid >= 0.0 && test >= 0.0 && valid + test < 1.0 => Ok(Shares([valid, test])),
+        _ => Err(remedy.to_string()),
+    }
+}
+
+/// A graph as it was read, with what was met on the way.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The graph.
+    pub data: Dataset,
+    /// What was met.
+    pub report: LoadReport,
+}
+
+impl Loaded {
+    /// Tells the user what was met, on stderr.
+    pub fn announce(&self, console: Console) {
+        for note in self.report.notes() {
+            console.note(&format!("note: {note}"));
+        }
+    }
+}
+
+impl DataArgs {
+    /// As the library wants it. `demo` is no file, so nothing said about files touches it.
+    pub fn options(&self) -> ReadOptions {
+        if self.data == Path::new("demo") {
+            return ReadOptions { seed: self.seed, ..ReadOptions::default() };
+        }
+        ReadOptions {
+            columns: self.columns,
+            format: self.format.map(Format::from),
+            header: match self.header {
+                HeaderArg::Auto => Header::Auto,
+                HeaderArg::Yes => Header::Yes,
+                HeaderArg::No => Header::No,
+            },
+            lenient: self.lenient,
+            seed: self.seed,
+            held_out: self.held_out.0,
+        }
+    }
+
+    /// Reads the graph. Notes are left to the caller: most [`announce`](Loaded::announce) them.
+    pub fn load(&self, console: Console) -> Result<Loaded> {
+        let started = Instant::now();
+        let _spinner = progress::spinner(console, &format!("reading {}", self.data.display()));
+        let (data, report) = Dataset::load(&self.data, &self.options())?;
+        let triples: usize = report.read.iter().sum();
+        tracing::info!(triples, "read {} in {:.3} s", self.data.display(), started.elapsed().as_secs_f64());
+        Ok(Loaded { data, report })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_two_and_leave_something() {
+        assert_eq!(shares("0.1, 0.05"), Ok(Shares([0.1, 0.05])));
+        assert_eq!(shares("0,0"), Ok(Shares([0.0, 0.0])));
+        for wrong in ["0.1", "0.5,0.5", "-0.1,0.1", "a,b", "0.1,0.1,0.1", "NaN,0.1", ""] {
+            assert!(shares(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The flags every command understands, and what they set in motion before it runs.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::{Context, Result};
+use clap::{ArgAction, Args};
+use tracing_subscriber::EnvFilter;
+
+use crate::console::colours;
+use crate::memory;
+
+/// Flags of every command; they may stand before or after its name.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// Worker threads [default: one per core]; never changes a result
+    #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Prints the result as one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// No notes and no progress; errors are still told
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Tells on stderr what is being done; twice for more. RUGE_LOG=debug does the same
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Sets up logs and threads.
+pub fn start(globals: &GlobalArgs) -> Result<()> {
+    let level = match (globals.quiet, globals.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "info",
+        (false, 2) => "debug",
+        (false, _) => "trace",
+    };
+    // Only our own crates grow talkative with -v; RUGE_LOG takes the full syntax of tracing's filters.
+    let default = format!("warn,ruge={level},ruge_kg={level},ruge_rules={level}");
+    let filter = EnvFilter::try_from_env("RUGE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal() && colours())
+        .init();
+    if let Some(threads) = globals.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(usize::from(threads))
+            .build_global()
+            .with_context(|| format!("cannot start {threads} threads; give a smaller --threads"))?;
+    }
+    tracing::debug!(threads = rayon::current_num_threads(), version = env!("RUGE_VERSION"), "starting");
+    Ok(())
+}
+
+/// The last word of a run, for those who asked with -v.
+pub fn finish() {
+    if let Some(megabytes) = memory::peak_mb() {
+        tracing::info!("peak memory {megabytes:.1} MB");
+    }
+}

@@ -1,0 +1,177 @@
+//! Text for people: grouped numbers, shares, names cut to fit, and tables that line up.
+
+/// 1234567 as `1,234,567`.
+pub fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// 0.8147 as `81.5 %`. Rounding never turns some into none or most into all.
+pub fn percent(share: f64) -> String {
+    let rounded = (share * 1000.0).round() / 10.0;
+    match rounded {
+        0.0 if share > 0.0 => "< 0.1 %".to_string(),
+        100.0 if share < 1.0 => "> 99.9 %".to_string(),
+        _ => format!("{rounded:.1} %"),
+    }
+}
+
+/// `name` in at most `width` characters, its middle given up for `…`: paths and IRIs differ at their ends. Control
+/// characters, which would tear a table or drive a terminal, are shown as a replacement mark.
+pub fn cut(name: &str, width: usize) -> String {
+    let characters: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if characters.len() <= width {
+        return characters.into_iter().collect();
+    }
+    let kept = width.saturating_sub(1);
+    let end = kept * 2 / 3;
+    let start = kept - end;
+    let (first, last) = (&characters[..start], &characters[characters.len() - end..]);
+    first.iter().chain(&['…']).chain(last).collect()
+}
+
+/// How a column stands, and whether it may give way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Column {
+    /// Numbers: read from their last digit.
+    Right,
+    /// Words that must be whole.
+    Left,
+    /// Names of the user's, cut where the table would be too wide.
+    Name,
+}
+
+/// Rows of cells under common columns.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+}
+
+/// Between columns.
+const GAP: usize = 2;
+/// No name is cut to less.
+const SHORTEST_NAME: usize = 8;
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: &[Column]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row; missing cells at its end stay blank.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The lines of the table, indented by two, within `width` as far as names can give way.
+    pub fn render(&self, width: usize) -> String {
+        let widths = self.widths(width);
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = " ".repeat(GAP);
+            for (index, (column, &width)) in self.columns.iter().zip(&widths).enumerate() {
+                let cell = row.get(index).map_or("", String::as_str);
+                let cell = if *column == Column::Name { cut(cell, width) } else { cell.to_string() };
+                let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
+                if index > 0 {
+                    line.push_str(&" ".repeat(GAP));
+                }
+                match column {
+                    Column::Right => line.extend([blanks, cell]),
+                    Column::Left | Column::Name => line.extend([cell, blanks]),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let natural = |index: usize| {
+            self.rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..self.columns.len()).map(natural).collect();
+        let total = widths.iter().sum::<usize>() + GAP * self.columns.len();
+        let mut excess = total.saturating_sub(width);
+        // The widest name gives way first, one character at a time, so that none is cut more than it must be.
+        while excess > 0 {
+            let names = (0..widths.len()).filter(|&index| self.columns[index] == Column::Name);
+            match names.max_by_key(|&index| widths[index]) {
+                Some(widest) if widths[widest] > SHORTEST_NAME => widths[widest] -= 1,
+                _ => break,
+            }
+            excess -= 1;
+        }
+        widths
+    }
+}
+
+/// A sentence broken at blanks so that no line is longer than `width`, each indented by two.
+pub fn wrapped(sentence: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut line = String::new();
+    for word in sentence.split_whitespace() {
+        if !line.is_empty() && GAP + line.chars().count() + 1 + word.chars().count() > width {
+            text.push_str(&format!("  {line}\n"));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0u64, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"].map(str::to_string));
+    }
+
+    #[test]
+    fn shares_do_not_lie_at_the_ends() {
+        let shown = [0.0, 0.0001, 0.8147, 0.99999, 1.0].map(percent);
+        assert_eq!(shown, ["0.0 %", "< 0.1 %", "81.5 %", "> 99.9 %", "100.0 %"].map(str::to_string));
+    }
+
+    #[test]
+    fn names_lose_their_middle() {
+        assert_eq!(cut("short", 10), "short");
+        assert_eq!(cut("/people/person/nationality", 13), "/peo…ionality");
+        assert_eq!(cut("tab\there\x1b[31m", 20), "tab\u{fffd}here\u{fffd}[31m");
+    }
+
+    #[test]
+    fn tables_fit_their_width() {
+        let mut table = Table::new(&[Column::Name, Column::Right, Column::Left]);
+        table.row(["a name that is far too long for this table", "1", "x"]).row(["b", "1,000", "yes"]);
+        for line in table.render(40).lines() {
+            assert!(line.chars().count() <= 40, "{line:?}");
+        }
+        assert_eq!(table.render(32), "  a name… this table      1  x\n  b                   1,000  yes\n");
+        assert!(table.render(200).contains("far too long for this table"));
+    }
+
+    #[test]
+    fn sentences_wrap() {
+        assert_eq!(wrapped("one two three", 9), "  one two\n  three\n");
+        assert_eq!(wrapped("", 9), "");
+    }
+}

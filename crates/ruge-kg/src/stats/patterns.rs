@@ -1,0 +1,146 @@
+//! Relations that repeat each other: symmetric ones, inverse pairs, duplicate pairs.
+//!
+//! A pattern is a rule of one atom, `r₁(x,y) ⇒ r₂(x,y)` or `⇒ r₂(y,x)`, and its share is that rule's standard
+//! confidence. Only facts between two different entities are counted: a reflexive fact is its own reverse and would
+//! make any relation look symmetric.
+//!
+//! Each relation is counted on its own, over the links between the two ends of each of its facts, into one array with
+//! two places per relation; nothing is ever kept for all pairs of relations.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use crate::graph::Graph;
+use crate::triple::{Label, RelationId};
+
+/// The share from which a pattern is reported.
+pub const STRONG: f64 = 0.8;
+
+/// Relations with fewer facts make no pattern: chance would.
+pub const MIN_FACTS: usize = 10;
+
+/// The strong patterns of a graph, each list strongest first.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Patterns {
+    /// `r(x,y)` with `r(y,x)`; both relations of the pattern are the same.
+    pub symmetric: Vec<Pattern>,
+    /// `r₁(x,y)` with `r₂(y,x)`.
+    pub inverse: Vec<Pattern>,
+    /// `r₁(x,y)` with `r₂(x,y)`: equal, or one within the other.
+    pub duplicate: Vec<Pattern>,
+}
+
+/// Two relations that hold of the same pairs, each pair of relations once.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Pattern {
+    /// The relation more of whose facts take part.
+    pub first: RelationId,
+    /// The other.
+    pub second: RelationId,
+    /// Facts of `first` that have their partner in `second`.
+    pub support: usize,
+    /// `support` over the facts of `first` between two different entities.
+    pub share_of_first: f64,
+    /// `support` over those of `second`.
+    pub share_of_second: f64,
+}
+
+/// Which labels leak which relation, for [`leakage`](super::leakage).
+pub(super) type StrongPairs = FxHashSet<(RelationId, Label)>;
+
+impl Patterns {
+    /// For each relation the labels that foretell it: where such a label leads from x to y, the relation most likely
+    /// does too. A relation within a larger one foretells the larger one, not the other way round.
+    pub(super) fn strong_pairs(&self) -> StrongPairs {
+        let mut pairs = StrongPairs::default();
+        for (list, label) in [
+            (&self.symmetric, Label::inverse as fn(RelationId) -> Label),
+            (&self.inverse, Label::inverse),
+            (&self.duplicate, Label::forward),
+        ] {
+            for pattern in list {
+                pairs.insert((pattern.second, label(pattern.first)));
+                if pattern.share_of_second >= STRONG {
+                    pairs.insert((pattern.first, label(pattern.second)));
+                }
+            }
+        }
+        pairs
+    }
+}
+
+/// The strong patterns, and for every relation the share of its facts that hold both ways.
+pub(super) fn find(graph: &Graph) -> (Patterns, Vec<f64>) {
+    let relations: Vec<RelationId> = graph.relations().collect();
+    let proper: Vec<usize> = relations
+        .par_iter()
+        .map(|&relation| graph.facts(relation).iter().filter(|pair| pair.key != pair.other).count())
+        .collect();
+    let counted: Vec<Vec<(Label, usize)>> = relations
+        .par_iter()
+        .map_init(|| vec![0usize; 2 * relations.len()], |counts, &relation| partners(graph, relation, counts))
+        .collect();
+
+    let share = |support: usize, relation: RelationId| support as f64 / proper[relation.index()].max(1) as f64;
+    let is_strong =
+        |support, relation: RelationId| proper[relation.index()] >= MIN_FACTS && share(support, relation) >= STRONG;
+    let mut patterns = Patterns::default();
+    let mut symmetric_shares = vec![0.0; relations.len()];
+    for (&first, partners) in relations.iter().zip(&counted) {
+        for &(label, support) in partners {
+            let second = label.relation();
+            let pattern = Pattern {
+                first,
+                second,
+                support,
+                share_of_first: share(support, first),
+                share_of_second: share(support, second),
+            };
+            if second == first {
+                // The forward label is the fact itself.
+                if label.is_inverse() {
+                    symmetric_shares[first.index()] = pattern.share_of_first;
+                    if is_strong(support, first) {
+                        patterns.symmetric.push(pattern);
+                    }
+                }
+                continue;
+            }
+            // A pair is met from both its relations; it is told from the one it says more about.
+            let better = pattern.share_of_first > pattern.share_of_second
+                || (pattern.share_of_first == pattern.share_of_second && first < second);
+            if is_strong(support, first) && (better || !is_strong(support, second)) {
+                let list = if label.is_inverse() { &mut patterns.inverse } else { &mut patterns.duplicate };
+                list.push(pattern);
+            }
+        }
+    }
+    for list in [&mut patterns.symmetric, &mut patterns.inverse, &mut patterns.duplicate] {
+        list.sort_by(|a, b| {
+            b.share_of_first
+                .total_cmp(&a.share_of_first)
+                .then(b.share_of_second.total_cmp(&a.share_of_second))
+                .then(b.support.cmp(&a.support))
+                .then((a.first, a.second).cmp(&(b.first, b.second)))
+        });
+    }
+    (patterns, symmetric_shares)
+}
+
+/// How many facts of `relation` between two different entities are also walked by each label, in label order.
+/// `counts` has two places per relation, all nought before and after.
+fn partners(graph: &Graph, relation: RelationId, counts: &mut [usize]) -> Vec<(Label, usize)> {
+    let mut met: Vec<Label> = Vec::new();
+    for pair in graph.facts(relation).iter().filter(|pair| pair.key != pair.other) {
+        for edge in graph.links_between(pair.key, pair.other) {
+            let count = &mut counts[edge.label.index()];
+            if *count == 0 {
+                met.push(edge.label);
+            }
+            *count += 1;
+        }
+    }
+    met.sort_unstable();
+    met.into_iter().map(|label| (label, std::mem::take(&mut counts[label.index()]))).collect()
+}
