@@ -115,6 +115,19 @@ impl Loaded {
 }
 
 impl DataArgs {
+    /// DATA alone, read with every flag at its default.
+    pub fn plain(data: &Path) -> Self {
+        Self {
+            data: data.to_path_buf(),
+            columns: Columns::default(),
+            header: HeaderArg::Auto,
+            format: None,
+            lenient: false,
+            seed: 0,
+            held_out: Shares([0.1, 0.1]),
+        }
+    }
+
     /// As the library wants it. `demo` is no file, so nothing said about files touches it.
     pub fn options(&self) -> ReadOptions {
         if self.data == Path::new("demo") {
@@ -131,14 +144,24 @@ impl DataArgs {
             lenient: self.lenient,
             seed: self.seed,
             held_out: self.held_out.0,
+            ..ReadOptions::default()
         }
     }
 
     /// Reads the graph. Notes are left to the caller: most [`announce`](Loaded::announce) them.
     pub fn load(&self, console: Console) -> Result<Loaded> {
+        self.load_with(&self.options(), console)
+    }
+
+    /// Reads only what is learnt from, for commands that look at nothing else.
+    pub fn load_train(&self, console: Console) -> Result<Loaded> {
+        self.load_with(&ReadOptions { train_only: true, ..self.options() }, console)
+    }
+
+    fn load_with(&self, options: &ReadOptions, console: Console) -> Result<Loaded> {
         let started = Instant::now();
         let _spinner = progress::spinner(console, &format!("reading {}", self.data.display()));
-        let (data, report) = Dataset::load(&self.data, &self.options())?;
+        let (data, report) = Dataset::load(&self.data, options)?;
         let triples: usize = report.read.iter().sum();
         tracing::info!(triples, "read {} in {:.3} s", self.data.display(), started.elapsed().as_secs_f64());
         Ok(Loaded { data, report })

@@ -10,8 +10,14 @@ mod console;
 mod data;
 mod data_args;
 mod globals;
+mod ground;
 mod memory;
+mod mine;
+mod nearest;
+mod output;
 mod progress;
+mod rule_args;
+mod rules;
 mod text;
 mod usage;
 
@@ -35,6 +41,7 @@ struct Cli {
 const EXAMPLES: &str = "Examples:
   ruge check demo                 what is in the embedded graph
   ruge check my-triples.tsv       the same for your own
+  ruge mine demo                  the rules that hold in it, best first
   ruge data get fb15k-237         a public benchmark set, verified
 
 DATA is `demo`, a folder with train, valid and test, or one file of triples. `ruge COMMAND --help` says more.";
@@ -43,6 +50,14 @@ DATA is `demo`, a folder with train, valid and test, or one file of triples. `ru
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::CheckArgs),
+    Mine(mine::MineArgs),
+    /// Verifies rule files against data, and translates them
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  ruge rules verify data/fb15k --rules data/fb15k/rules.tsv\n  ruge rules convert rules.tsv --to json"
+    )]
+    Rules(rules::RulesCommand),
+    Ground(ground::GroundArgs),
     /// Lists and downloads public benchmark sets, checksummed
     #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
     Data(data::DataCommand),
@@ -53,6 +68,9 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
     globals::start(&cli.globals)?;
     match cli.command {
         Command::Check(args) => check::run(&args, console),
+        Command::Mine(args) => mine::run(&args, console),
+        Command::Rules(command) => rules::run(&command, console),
+        Command::Ground(args) => ground::run(&args, console),
         Command::Data(command) => data::run(command, console),
         Command::Completions(args) => completions::run(&args, Cli::command(), console),
     }

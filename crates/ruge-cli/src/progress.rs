@@ -15,6 +15,11 @@ pub fn spinner(console: Console, what: &str) -> ProgressBar {
     bar
 }
 
+/// A bar over work that is counted in advance.
+pub fn work(console: Console, what: &str, total: u64) -> ProgressBar {
+    bar(console, Some(total), "{msg} {wide_bar} {percent}% eta {eta}", what)
+}
+
 /// A bar over bytes, or a counter where their number is unknown.
 pub fn bytes(console: Console, what: &str, total: Option<u64>) -> ProgressBar {
     let template = match total {

@@ -67,7 +67,9 @@ impl Dataset {
             Layout::Splits(paths) => {
                 let mut contents = [None, None, None];
                 for (split, path) in paths.iter().enumerate() {
-                    if let Some(path) = path {
+                    if let Some(path) = path
+                        && (split == 0 || !options.train_only)
+                    {
                         contents[split] = Some(io::read_file(path, &mut names, options)?);
                     }
                 }

@@ -245,6 +245,8 @@ pub struct ReadOptions {
     pub seed: u64,
     /// Shares of valid and test when a single file is split.
     pub held_out: [f64; 2],
+    /// Leave valid and test unread where they are files of their own: mining looks at nothing but train.
+    pub train_only: bool,
     /// Bytes of text that one parser takes at a time; tests make it small to meet many block ends.
     #[doc(hidden)]
     pub block: usize,
@@ -259,6 +261,7 @@ impl Default for ReadOptions {
             lenient: false,
             seed: 0,
             held_out: [0.1, 0.1],
+            train_only: false,
             block: source::BLOCK,
         }
     }

@@ -17,26 +17,33 @@ use crate::triple::{EntityId, RelationId, Triple};
 use crate::vocabulary::Names;
 
 /// Writes triples to a file, compressed if its name ends in `.gz` or `.zst`; returns how many.
-///
-/// The file appears complete or not at all: it is written beside its place under another name, and moved there when
-/// the disk has it. What is no plain file (a pipe, a terminal) is written to directly.
 pub fn write_triples(
     path: &Path,
     format: Format,
     names: &Names,
     triples: impl Iterator<Item = Triple>,
 ) -> Result<usize, KgError> {
+    replace_file(path, |file| write_compressed(file, path, format, names, triples))
+}
+
+/// Gives a file new content: complete or not at all.
+///
+/// It is written beside its place under another name, and moved there when the disk has it. What is no plain file (a
+/// pipe, a terminal) is written to directly. `write` hands the file back when it has written everything.
+pub fn replace_file<T, E: From<KgError>>(
+    path: &Path,
+    write: impl FnOnce(File) -> Result<(File, T), E>,
+) -> Result<T, E> {
     // Through a link to the file it means, which is to be replaced, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let special = fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
     if special {
         let file = OpenOptions::new().write(true).open(&target).map_err(KgError::io(path, "write"))?;
-        let (_, count) = write_compressed(file, path, format, names, triples)?;
-        return Ok(count);
+        return Ok(write(file)?.1);
     }
     let draft = Draft::beside(&target);
     let file = File::create_new(&draft.path).map_err(KgError::io(path, "write"))?;
-    let (file, count) = write_compressed(file, path, format, names, triples)?;
+    let (file, result) = write(file)?;
     file.sync_all().map_err(KgError::io(path, "write"))?;
     drop(file);
     fs::rename(&draft.path, &target).map_err(KgError::io(path, "write"))?;
@@ -44,7 +51,7 @@ pub fn write_triples(
     if let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) {
         let _ = folder.sync_all();
     }
-    Ok(count)
+    Ok(result)
 }
 
 /// Writes triples to anything; `name` stands for the path in messages. Returns how many.

@@ -1,0 +1,181 @@
+//! `ruge ground`: where the rules fire.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ruge_kg::{Names, Triple};
+use ruge_rules::ground::{StreamReport, stream};
+use ruge_rules::io::decimal;
+use ruge_rules::{Rule, words};
+use serde_json::json;
+
+use crate::console::Console;
+use crate::data_args::DataArgs;
+use crate::rule_args::RuleArgs;
+use crate::text::{grouped, percent};
+use crate::{memory, output, progress};
+
+/// Finds every valid grounding of a rule file, and the unlabeled triples it concludes
+///
+/// A grounding is valid when all its premises are training triples and its conclusion is not. The distinct conclusions
+/// are the unlabeled triples that guided training learns from.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge ground data/fb15k --rules data/fb15k/rules.tsv
+  ruge ground demo --rules rules.tsv --min-conf 0.9 --out groundings.tsv
+
+The file has one grounding a line: number of the rule, its confidence, head, relation and tail of the conclusion, then
+head, relation and tail of each premise.")]
+pub struct GroundArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// The rules, in any format of `ruge rules convert`
+    #[arg(long, value_name = "FILE")]
+    rules: PathBuf,
+    /// Leaves out rules below this confidence
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    min_conf: f64,
+    /// The file to write the groundings to
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Memory for counting distinct conclusions (512MB, 4GB); beyond it a temporary file is used
+    #[arg(long, value_name = "SIZE", default_value = "2GB", value_parser = size)]
+    memory: usize,
+    #[command(flatten)]
+    reading: RuleArgs,
+}
+
+/// `512MB`, `4GB`, `1000000`.
+fn size(text: &str) -> Result<usize, String> {
+    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let scale = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 1.0,
+        "K" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        _ => return Err("give a size as in 512MB or 4GB".into()),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(number) if number >= 0.0 && number * scale < 1e18 => Ok((number * scale) as usize),
+        _ => Err("give a size as in 512MB or 4GB".into()),
+    }
+}
+
+/// Runs `ruge ground DATA --rules FILE`.
+pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
+    let loaded = args.data.load(console)?;
+    loaded.announce(console);
+    let data = &loaded.data;
+    let mut names = data.names().clone();
+    let file = args.reading.read(&args.rules, &mut names, data.relation_count(), console)?;
+    let chosen: Vec<_> = file.rules.iter().filter(|record| record.confidence.get() >= args.min_conf).collect();
+    let rules: Vec<Rule> = chosen.iter().map(|record| record.rule.clone()).collect();
+
+    let started = Instant::now();
+    let spinner = progress::spinner(console, "grounding");
+    let folder = args.out.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
+    let held_out = [data.valid(), data.test()];
+    let ground = |visit: &mut dyn FnMut(usize, &[Triple], Triple) -> std::io::Result<()>| {
+        stream(data.graph(), &rules, args.memory, &folder, &held_out, visit)
+            .with_context(|| format!("grounding stopped while writing (temporary files are in {})", folder.display()))
+    };
+    let report = match &args.out {
+        None => ground(&mut |_, _, _| Ok(()))?,
+        Some(path) => output::to_file(path, |out| {
+            writeln!(out, "#rule\tconfidence\thead\trelation\ttail\tpremises")?;
+            ground(&mut |rule, premises, conclusion| {
+                write!(out, "{}\t{}", chosen[rule].line, decimal(chosen[rule].confidence.get()))?;
+                for triple in std::iter::once(&conclusion).chain(premises) {
+                    write_triple(out, &names, *triple)?;
+                }
+                writeln!(out)
+            })
+        })?,
+    };
+    spinner.finish_and_clear();
+    let seconds = started.elapsed().as_secs_f64();
+    for (rule, reason) in &report.not_grounded {
+        let record = chosen[*rule];
+        console.note(&format!(
+            "note: {}:{}: not grounded: {}: {}",
+            args.rules.display(),
+            record.line,
+            reason.reason(),
+            words::formula(&record.rule, &names)
+        ));
+    }
+    tell(args, rules.len(), &report, held_out.map(<[Triple]>::len), seconds, console)
+}
+
+fn write_triple(out: &mut dyn Write, names: &Names, triple: Triple) -> std::io::Result<()> {
+    let [head, tail] = [triple.head, triple.tail].map(|id| names.entities.name(id));
+    write!(out, "\t{head}\t{}\t{tail}", names.relations.name(triple.relation))
+}
+
+fn tell(
+    args: &GroundArgs,
+    rules: usize,
+    report: &StreamReport,
+    held_out: [usize; 2],
+    seconds: f64,
+    console: Console,
+) -> Result<()> {
+    if console.json {
+        return console.json_result(&json!({
+            "rules": rules,
+            "groundings": report.groundings,
+            "unlabeled": report.unlabeled,
+            "in_valid": report.overlaps[0],
+            "in_test": report.overlaps[1],
+            "seconds": seconds,
+            "repeated": report.repeated,
+            "not_grounded": report.not_grounded.len(),
+            "spilled_runs": report.spilled,
+            "peak_memory_mb": memory::peak_mb(),
+            "out": args.out,
+        }));
+    }
+    let share =
+        |part: u64, whole: u64| if whole == 0 { "none".to_string() } else { percent(part as f64 / whole as f64) };
+    let mut text = format!(
+        "{} rules, {} groundings, {} unlabeled triples in {seconds:.2} s\n",
+        grouped(rules),
+        grouped(report.groundings),
+        grouped(report.unlabeled)
+    );
+    for (name, overlap, size) in [("valid", report.overlaps[0], held_out[0]), ("test", report.overlaps[1], held_out[1])]
+    {
+        text.push_str(&format!(
+            "{} of them are {name} triples: {} of the unlabeled, {} of {name}\n",
+            grouped(overlap),
+            share(overlap, report.unlabeled),
+            share(overlap, size as u64)
+        ));
+    }
+    if report.repeated > 0 {
+        text.push_str(&format!("{} groundings came from two rules and count once\n", grouped(report.repeated)));
+    }
+    if let Some(path) = &args.out {
+        text.push_str(&format!("written to {}\n", path.display()));
+    }
+    console.result(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("512MB"), Ok(512_000_000));
+        assert_eq!(size("1.5g"), Ok(1_500_000_000));
+        assert!(size("much").is_err() && size("-1GB").is_err() && size("3TB").is_err());
+    }
+}

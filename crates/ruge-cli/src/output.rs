@@ -1,0 +1,18 @@
+//! Results that go to a file: complete or not at all.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// Writes a file through `write`; what stood there before is replaced only when everything is on disk.
+pub fn to_file<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<T>) -> Result<T> {
+    ruge_kg::io::write::replace_file(path, |file| {
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        let result = write(&mut out)?;
+        out.flush().with_context(|| format!("{}: cannot write", path.display()))?;
+        let file = out.into_inner().map_err(|error| error.into_error());
+        Ok((file.with_context(|| format!("{}: cannot write", path.display()))?, result))
+    })
+}

@@ -1,0 +1,101 @@
+//! A rule file on the command line: shared by every command that reads one.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use ruge_kg::Names;
+use ruge_rules::io::{read_relation_dictionary, unknown_relations};
+use ruge_rules::{RuleFile, RuleFormat, RuleReadOptions, Take, read_rules};
+
+use crate::console::Console;
+
+/// How a rule file is read.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Reading rules")]
+pub struct RuleArgs {
+    /// Format of the rule file [default: by its content]
+    #[arg(long, value_name = "FORMAT")]
+    pub rule_format: Option<RuleFormat>,
+    /// Which of the file's numbers is the confidence
+    #[arg(long, value_name = "NUMBER", value_enum, default_value_t = TakeArg::Written)]
+    pub confidence: TakeArg,
+    /// For formats that number relations: their names, one `id TAB name` a line [default: the data's order]
+    #[arg(long, value_name = "FILE")]
+    pub relation_ids: Option<PathBuf>,
+}
+
+/// Which number to trust.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum TakeArg {
+    /// The one the format means: PCA for AMIE, the confidence column elsewhere
+    Written,
+    /// PCA confidence
+    Pca,
+    /// Standard confidence
+    Std,
+    /// support / (body size + 5)
+    Smoothed,
+}
+
+impl RuleArgs {
+    /// Reads `path`, interning names into `names`; tells on stderr what was not understood.
+    ///
+    /// `known` is the number of relations of the data whose names seed `names`, 0 without data.
+    pub fn read(&self, path: &Path, names: &mut Names, known: usize, console: Console) -> Result<RuleFile> {
+        let relations = match &self.relation_ids {
+            Some(path) => Some(read_relation_dictionary(path)?),
+            None if known > 0 => Some(names.relations.iter().take(known).map(|(_, name)| name.to_string()).collect()),
+            None => None,
+        };
+        let take = match self.confidence {
+            TakeArg::Written => Take::Written,
+            TakeArg::Pca => Take::Pca,
+            TakeArg::Std => Take::Std,
+            TakeArg::Smoothed => Take::Smoothed,
+        };
+        let options = RuleReadOptions { format: self.rule_format, take, relations };
+        let file = read_rules(path, &options, names)?;
+        announce(path, &file, console);
+        if known > 0 {
+            for unknown in unknown_relations(&file, known, names) {
+                let hint = unknown.suggestion.map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+                console.note(&format!(
+                    "note: {}:{}: no training triple has the relation {:?}{hint}",
+                    path.display(),
+                    unknown.line,
+                    unknown.name
+                ));
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// Lines an announcement shows in full.
+const SHOWN: usize = 20;
+
+/// Says what of a rule file was passed over.
+fn announce(path: &Path, file: &RuleFile, console: Console) {
+    let name = path.display();
+    for bad in file.bad.iter().take(SHOWN) {
+        console.note(&format!("warning: {name}:{}: {}\n    {}", bad.line, bad.reason, bad.text));
+    }
+    if !file.bad.is_empty() {
+        let kinds: Vec<String> = file.bad_by_kind().iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        console.note(&format!("warning: {name}: {} lines are no rules: {}", file.bad.len(), kinds.join(", ")));
+    }
+    if !file.skipped.is_empty() {
+        let (line, why) = file.skipped[0];
+        console
+            .note(&format!("note: {name}: {} lines passed over, the first is line {line}: {why}", file.skipped.len()));
+    }
+    if let Some(first) = file.duplicates.first() {
+        console.note(&format!(
+            "note: {name}: {} rules stand there twice and count once, the first is line {} (as line {})",
+            file.duplicates.len(),
+            first.line,
+            first.first
+        ));
+    }
+}
