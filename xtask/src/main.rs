@@ -3,21 +3,44 @@
 //! Each chore lives in its own module; this file only picks one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore reports to the terminal and is no library")]
 
+mod directions;
+mod test;
+mod tidy;
 mod world;
+
+use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
     let (chore, rest) = match args.split_first() {
         Some((chore, rest)) => (chore.as_str(), rest),
         None => bail!("{USAGE}"),
     };
-    match chore {
-        "world" => world::run(rest),
-        other => bail!("no chore is called `{other}`\n{USAGE}"),
+    match (chore, rest) {
+        ("test", []) => test::run(),
+        ("tidy", []) => tidy::run().and_then(|()| directions::run()),
+        ("world", rest) => world::run(rest),
+        (other, _) => bail!("no chore is called `{other}`, or not with these arguments\n{USAGE}"),
     }
 }
 
 /// What is printed when no chore, or an unknown one, is named.
-const USAGE: &str = "usage: cargo xtask world [--verify | --against DIR]";
+const USAGE: &str = "usage: cargo xtask test | tidy | world [--verify | --against DIR]";
+
+/// The root of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lives in the root of the repository")
+}

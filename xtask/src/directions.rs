@@ -1,0 +1,51 @@
+//! Which crate may use which: the diamond of ARCHITECTURE.md, asserted.
+//!
+//! Rules never hear of vectors and the graph never hears of either. Cargo would let anyone add a line to a manifest, so
+//! this table is the place where such a line has to be defended. A new crate must be entered here.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::root;
+use crate::test::cargo;
+
+/// Each crate of ours, and all crates of ours it may reach, directly or not.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("ruge-kg", &[]),
+    ("ruge-rules", &["ruge-kg"]),
+    ("ruge-cli", &["ruge-kg", "ruge-rules"]),
+    ("xtask", &["ruge-kg"]),
+];
+
+/// Checks the table against what cargo resolves.
+pub fn run() -> Result<()> {
+    for name in members()? {
+        let Some((_, allowed)) = MAY_USE.iter().find(|(of, _)| *of == name) else {
+            bail!("crate {name} is not in the table of xtask/src/directions.rs\n  remedy: say there what it may use");
+        };
+        let tree = ["tree", "--package", &name, "--edges", "normal,build", "--prefix", "none", "--format", "{p}"];
+        let output = cargo(&tree).output().context("cannot run cargo tree")?;
+        ensure!(output.status.success(), "cargo tree failed: {}", String::from_utf8_lossy(&output.stderr));
+        let tree = String::from_utf8_lossy(&output.stdout).into_owned();
+        for used in tree.lines().filter_map(|line| line.split(' ').next()) {
+            let ours = MAY_USE.iter().any(|(of, _)| *of == used);
+            if ours && used != name && !allowed.contains(&used) {
+                bail!(
+                    "{name} must not use {used}\n  why: see the invariants in ARCHITECTURE.md\n  remedy: move the code, \
+                     or change the table in xtask/src/directions.rs and defend it in the commit"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names of all crates of the workspace.
+fn members() -> Result<Vec<String>> {
+    let mut names = vec!["xtask".to_string()];
+    let crates = root().join("crates");
+    for entry in std::fs::read_dir(&crates).with_context(|| format!("cannot list {}", crates.display()))? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,134 @@
+//! What neither the compiler nor clippy looks at: file lengths, leftovers, paths of one machine, stray `unsafe`.
+//!
+//! Every exception is a line in one of the lists below, with its reason.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::root;
+
+/// Lines a source file may have. The house wants 100 to 400; beyond this one it must be cut.
+const MAX_LINES: usize = 600;
+
+/// Longer files, and why.
+const LONG: &[(&str, &str)] = &[];
+
+/// The files that may hold `unsafe`, and why.
+const UNSAFE: &[(&str, &str)] = &[("crates/ruge-kg/src/io/source.rs", "maps files into memory")];
+
+/// Words that must not stay in source. Written in two halves, so that this file may hold them.
+const LEFTOVERS: &[(&str, &str)] = &[
+    (concat!("to", "do!("), "finish it"),
+    (concat!("unimpl", "emented!("), "finish it"),
+    (concat!("db", "g!("), "remove it"),
+    (concat!("#[ig", "nore"), "nothing is ignored: assert today's behaviour and say why it is wrong"),
+];
+
+/// Beginnings of paths that exist on one machine only.
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/"), concat!("/tm", "p/"), concat!("C:", "\\")];
+
+/// Looks at every file that git knows or would add, and reports all faults at once.
+pub fn run() -> Result<()> {
+    let mut faults = Vec::new();
+    for name in files()? {
+        let Ok(text) = std::fs::read_to_string(root().join(&name)) else {
+            continue; // Not text, or a file that was removed.
+        };
+        look_at(&name, &text, &mut faults);
+    }
+    for (name, _) in UNSAFE.iter().chain(LONG) {
+        if !root().join(name).is_file() {
+            faults.push(format!("{name}: listed as an exception in xtask/src/tidy.rs, but does not exist"));
+        }
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    bail!("{} untidy places\n  {}", faults.len(), faults.join("\n  "));
+}
+
+fn files() -> Result<Vec<String>> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .context("cannot run git; the tidy checks need it to tell our files from built ones")?;
+    ensure!(output.status.success(), "git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect())
+}
+
+fn look_at(name: &str, text: &str, faults: &mut Vec<String>) {
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    if name.starts_with("crates/") && name.ends_with("/Cargo.toml") && !text.contains("[lints]\nworkspace = true") {
+        faults.push(format!("{name}: add `[lints] workspace = true`, so that one set of lints rules the house"));
+    }
+    if ["rs", "toml", "md", "sh", "yml"].contains(&ending) || ending.is_empty() {
+        for (at, line) in text.lines().enumerate() {
+            if let Some(path) = MACHINE_PATHS.iter().find(|path| holds_path(line, path)) {
+                faults.push(format!("{name}:{}: `{path}…` exists on one machine only", at + 1));
+            }
+        }
+    }
+    if ending != "rs" {
+        return;
+    }
+    let lines = text.lines().count();
+    if lines > MAX_LINES && !listed(LONG, name) {
+        faults.push(format!("{name}: {lines} lines; cut it into files of at most {MAX_LINES}"));
+    }
+    for (at, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or("");
+        if let Some((word, remedy)) = LEFTOVERS.iter().find(|(word, _)| code.contains(word)) {
+            faults.push(format!("{name}:{}: `{word}` must not stay: {remedy}", at + 1));
+        }
+        if holds_unsafe(code) && !listed(UNSAFE, name) {
+            faults.push(format!("{name}:{}: unsafe code outside the files that may hold it", at + 1));
+        }
+    }
+}
+
+fn listed(exceptions: &[(&str, &str)], name: &str) -> bool {
+    exceptions.iter().any(|(exception, _)| *exception == name)
+}
+
+/// Whether a path with this beginning stands in the line on its own, not as the middle of another.
+fn holds_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && !"_-./~}".contains(c))
+    })
+}
+
+/// Whether the line opens an unsafe block or item, or allows one.
+fn holds_unsafe(code: &str) -> bool {
+    ["{", "fn ", "impl ", "trait ", "extern "]
+        .iter()
+        .any(|next| code.contains(&format!("{} {next}", concat!("un", "safe"))))
+        || code.contains(concat!("allow(un", "safe_code"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(name: &str, text: &str) -> Vec<String> {
+        let mut faults = Vec::new();
+        look_at(name, text, &mut faults);
+        faults
+    }
+
+    #[test]
+    fn each_check_finds_its_fault() {
+        assert_eq!(faults("a.rs", "fn main() {}\n"), Vec::<String>::new());
+        assert_eq!(faults("a.rs", &"\n".repeat(601)).len(), 1);
+        assert_eq!(faults("a.rs", concat!("to", "do!()")).len(), 1);
+        assert_eq!(faults("a.rs", concat!("// to", "do!()")).len(), 0);
+        assert_eq!(faults("a.rs", concat!("un", "safe { x }")).len(), 1);
+        assert_eq!(faults("a.md", concat!("see /ho", "me/me/x")).len(), 1);
+        assert_eq!(faults("a.md", concat!("see data/ho", "me/x and ~/ho", "me/x")).len(), 0);
+        assert_eq!(faults("crates/x/Cargo.toml", "[package]\n").len(), 1);
+    }
+}
