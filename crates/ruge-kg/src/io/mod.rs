@@ -1,7 +1,7 @@
 //! Data in and out: every file a graph can come in, and the two it leaves in.
 //!
 //! A file is recognised by its name, and where the name is silent (`.txt`, no ending) by its content; compression
-//! always by content. Plain text is memory-mapped and parsed in parallel ([`tsv`]); the result never depends on the
+//! always by content. Plain text is memory-mapped and parsed in parallel; the result never depends on the
 //! number of threads. A reader stops at the first twenty bad lines with all of them shown, or skips and counts them
 //! when asked to be lenient; nothing is dropped without being counted in the [`FileReport`].
 
