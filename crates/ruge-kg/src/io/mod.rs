@@ -331,8 +331,13 @@ impl FileReport {
 
     /// Notes a bad line; `text` is what stands there, made fit to be shown.
     pub(crate) fn bad_line(&mut self, line: u64, text: String, reason: Reason) {
-        self.bad_lines += 1;
-        *self.bad_by_reason.entry(reason.kind()).or_default() += 1;
+        self.bad_lines(line, 1, text, reason);
+    }
+
+    /// Notes `count` lines that are lost to one mistake, which stands on `line`.
+    pub(crate) fn bad_lines(&mut self, line: u64, count: u64, text: String, reason: Reason) {
+        self.bad_lines += count;
+        *self.bad_by_reason.entry(reason.kind()).or_default() += count;
         if self.problems.len() < MAX_SHOWN {
             self.problems.push(Problem { file: self.path.clone(), line, text, reason });
         }

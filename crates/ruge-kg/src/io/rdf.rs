@@ -1,7 +1,7 @@
 //! RDF: N-Triples, a statement a line and parsed in parallel, and Turtle, read from top to bottom.
 //!
 //! A term becomes a name that people can read and type: an IRI stands bare, without its angle brackets; a blank node
-//! is `_:label`; a literal keeps its N-Triples form, `"text"@en` or `"5"^^<…>`. An IRI under `urn:ruge:` is a plain name
+//! is `_:label`, the same node in all files of a data set; a literal keeps its N-Triples form, `"text"@en` or `"5"^^<…>`. An IRI under `urn:ruge:` is a plain name
 //! in disguise, put there by [`write`](super::write), and is undone here. Quoted triples (RDF-star) are no names and
 //! are reported like any other mistake of syntax.
 
