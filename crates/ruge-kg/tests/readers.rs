@@ -584,7 +584,7 @@ mod folders {
             "dataset:\n  name: toy\n  files:\n    train:\n      filename: train.del\n      type: triples\n  num_entities: 3\n",
             "dataset:\n  files.train.filename: train.del\n  num_entities: 3\n",
             "dataset.files.train.filename: train.del\ndataset.num_relations: 1\n",
-            "dataset:\n  name: toy\n",
+            "dataset:\n  name: toy\n  num_entities: -1\n",
             "",
         ] {
             let (data, report) = load(&libkge(yaml)).unwrap_or_else(|error| panic!("{yaml}: {error}"));
