@@ -34,7 +34,7 @@ pub enum Reason {
     InvalidUtf8,
     /// A NUL byte: a binary file, or text in UTF-16.
     NulByte,
-    /// A quoted CSV field that is never closed.
+    /// A quoted CSV field that is never closed, or goes on behind its closing quote.
     UnclosedQuote,
     /// A syntax error of N-Triples or Turtle, in the parser's words.
     Rdf(String),
@@ -115,7 +115,7 @@ impl fmt::Display for Reason {
             Reason::EmptyField { field } => write!(f, "the {field} is empty"),
             Reason::InvalidUtf8 => write!(f, "not valid UTF-8"),
             Reason::NulByte => write!(f, "holds a NUL byte"),
-            Reason::UnclosedQuote => write!(f, "a quoted field is never closed"),
+            Reason::UnclosedQuote => write!(f, "a quote is not closed, or more text follows the closing quote"),
             Reason::Rdf(message) => write!(f, "{message}"),
             Reason::NotAnId { field } => write!(f, "the {field} is not a whole number"),
             Reason::UnknownId { field, known } => write!(f, "the {field} is not among the {known} known ids"),

@@ -279,7 +279,18 @@ mod csv {
     fn an_unclosed_quote_in_a_later_line_of_a_record() {
         let text = "\"a\nb\",r,\"open\nc,r,d\n";
         assert_eq!(problem("a.csv", text), (2, "b\",r,\"open".into(), Reason::UnclosedQuote));
-        assert_eq!(read("a.csv", text, &lenient()).unwrap().0, triples(&[["c", "r", "d"]]));
+        let (named, contents) = read("a.csv", text, &lenient()).unwrap();
+        assert_eq!(named, triples(&[["c", "r", "d"]]));
+        assert_eq!((contents.report.lines, contents.report.bad_lines), (3, 2), "every line lost is counted");
+    }
+
+    #[test]
+    fn all_lines_of_a_bad_record_are_counted() {
+        let text = "a,r,b\n\"two\nlines\",r\nc,r,d\n";
+        let (named, contents) = read("a.csv", text, &lenient()).unwrap();
+        assert_eq!(named.len(), 2);
+        assert_eq!(contents.report.bad_by_reason["wrong number of columns"], 2);
+        assert_eq!(contents.lines.line(1), 4);
     }
 
     #[test]
@@ -573,7 +584,7 @@ mod folders {
             "dataset:\n  name: toy\n  files:\n    train:\n      filename: train.del\n      type: triples\n  num_entities: 3\n",
             "dataset:\n  files.train.filename: train.del\n  num_entities: 3\n",
             "dataset.files.train.filename: train.del\ndataset.num_relations: 1\n",
-            "dataset:\n  name: toy\n",
+            "dataset:\n  name: toy\n  num_entities: -1\n",
             "",
         ] {
             let (data, report) = load(&libkge(yaml)).unwrap_or_else(|error| panic!("{yaml}: {error}"));
@@ -618,6 +629,8 @@ mod folders {
         let folder = libkge("dataset:\n");
         fs::write(folder.path().join("entity_ids.del"), "0\ta\nb\n").unwrap();
         assert_eq!(only_problem(&folder).3, Reason::Columns { found: 1, expected: 2 });
+        fs::write(folder.path().join("entity_ids.del"), " 0 a b\n1\tb\n2\tc d \n").unwrap();
+        assert_eq!(load(&folder).unwrap().0.show(ruge_kg::Triple::new(0, 0, 2)), ["a b", "r", "c d"]);
     }
 
     #[test]

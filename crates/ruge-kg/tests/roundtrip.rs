@@ -60,6 +60,16 @@ fn nasty() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Terms of N-Triples, most of them right.
+fn term() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "<[a-z]{1,3}:[a-z/#?%0-9é.]{0,6}>",
+        1 => "<[a-z: \\\\u0041<>{}\"^`|\\PC]{0,6}>",
+        1 => "_:[a-z0-9.-]{1,3}",
+        1 => "\"[a-z\\\\n ]{0,4}\"(@en)?",
+    ]
+}
+
 fn graph(names: impl Strategy<Value = String>) -> impl Strategy<Value = Named> {
     (proptest::collection::vec(names, 1..12), proptest::collection::vec(any::<[prop::sample::Index; 3]>(), 1..20))
         .prop_map(|(names, picks)| {
@@ -101,6 +111,33 @@ proptest! {
         prop_assert_eq!(parsed("a.ttl", &text), named.clone());
         let again = printed(&parsed("a.nt", &text), Format::NTriples).unwrap();
         prop_assert_eq!(text, again);
+    }
+
+    #[test]
+    fn ntriples_as_its_twin_reads_them(
+        terms in [term(), term(), term()],
+        spaces in ["[ ]{0,2}", "[ ]{0,2}", "[ ]?", "[ ]?[.]?[ ]?"],
+    ) {
+        let ([head, relation, tail], [a, b, c, end]) = (terms, spaces);
+        let line = format!("{head}{a}{relation}{b}{tail}{c}{end}");
+        let statements: Result<Vec<_>, _> = oxttl::NTriplesParser::new().for_slice(&line).collect();
+        let mut names = Names::default();
+        let read = read_bytes(Path::new("a.nt"), line.as_bytes(), &mut names, &ReadOptions::default());
+        match (statements, read) {
+            (Ok(statements), Ok(contents)) => {
+                let bare = |term: String| match term.strip_prefix('<') {
+                    Some(iri) => iri[..iri.len() - 1].to_string(),
+                    None => term,
+                };
+                let expected: Named = statements
+                    .iter()
+                    .map(|s| [s.subject.to_string(), s.predicate.to_string(), s.object.to_string()].map(bare))
+                    .collect();
+                prop_assert_eq!(in_words(&names, &contents.triples), expected);
+            }
+            (Err(_), Err(KgError::BadLines { .. })) => {}
+            (twin, read) => return Err(TestCaseError::fail(format!("{line}\n{twin:?}\n{read:?}"))),
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 use super::tsv::{self, trim, wrong_columns};
 use super::{FileContents, Header, ReadOptions, Source, looks_like_header};
@@ -33,65 +33,63 @@ pub(super) fn read(
     let text = source.text()?;
     let mut rest = contents.report.pass_bom(&text);
     let mut fields = Vec::new();
-    let mut first = true;
+    let mut at_start = true;
     while !rest.is_empty() && !contents.report.enough(options) {
         let line = contents.report.lines + 1;
         let first_line = &rest[..line_end(rest)];
-        let may_be_header = std::mem::take(&mut first);
+        let may_be_header = std::mem::take(&mut at_start);
         if first_line.trim_ascii().is_empty() && memchr(separator, first_line).is_none() {
             contents.report.blank_lines += 1;
-            contents.report.lines += 1;
-            contents.report.crlf_lines += u64::from(first_line.ends_with(b"\r\n"));
-            rest = &rest[first_line.len()..];
+            take(&mut rest, first_line.len(), contents);
             continue;
         }
-        let record = match cut(rest, separator, &mut fields) {
-            Ok(end) => &rest[..end],
+        let end = match cut(rest, separator, &mut fields) {
+            Ok(end) => end,
             Err(quote) => {
                 // Whatever the record held before the quote goes with it; the line below is read afresh.
-                let line = line + newlines(&rest[..quote]);
-                let start = memchr::memrchr(b'\n', &rest[..quote]).map_or(0, |at| at + 1);
-                let end = quote + line_end(&rest[quote..]);
-                contents.report.bad_line(line, shown(without_line_end(&rest[start..end])), Reason::UnclosedQuote);
-                contents.report.lines = line;
-                rest = &rest[end..];
+                let start = memrchr(b'\n', &rest[..quote]).map_or(0, |at| at + 1);
+                let text = &rest[start..start + line_end(&rest[start..])];
+                let earlier = newlines(&rest[..start]);
+                contents.report.bad_lines(line + earlier, 1 + earlier, shown(stripped(text)), Reason::UnclosedQuote);
+                take(&mut rest, start + text.len(), contents);
                 continue;
             }
         };
-        rest = &rest[record.len()..];
-        contents.report.lines += newlines(record) + u64::from(!record.ends_with(b"\n"));
-        contents.report.crlf_lines += u64::from(record.ends_with(b"\r\n"));
-        let record = without_line_end(record);
-        match checked(record, &fields, separator, options) {
-            Ok(columns) => {
-                let is_header = match options.header {
-                    Header::Yes => may_be_header,
-                    Header::No => false,
-                    Header::Auto => {
-                        let [head, relation, tail] = columns.each_ref().map(|column| column.text);
-                        may_be_header && looks_like_header(head, relation, tail)
-                    }
-                };
-                if is_header {
-                    contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
-                    continue;
-                }
-                match trimmed(columns) {
-                    Ok(([head, relation, tail], trimmed)) => {
-                        contents.report.trimmed_fields += trimmed;
-                        contents.lines.jump(contents.triples.len(), line);
-                        contents.triples.push(names.triple(head, relation, tail));
-                    }
-                    Err(reason) => contents.report.bad_line(line, shown(record), reason),
-                }
+        let record = take(&mut rest, end, contents);
+        let columns = checked(record, &fields, separator, options);
+        if may_be_header && is_header(options.header, columns.as_ref().ok()) {
+            contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
+            continue;
+        }
+        match columns.and_then(trimmed) {
+            Ok(([head, relation, tail], trimmed)) => {
+                contents.report.trimmed_fields += trimmed;
+                contents.lines.jump(contents.triples.len(), line);
+                contents.triples.push(names.triple(head, relation, tail));
             }
-            Err(_) if may_be_header && options.header == Header::Yes => {
-                contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
-            }
-            Err(reason) => contents.report.bad_line(line, shown(record), reason),
+            Err(reason) => contents.report.bad_lines(line, 1 + newlines(record), shown(record), reason),
         }
     }
     Ok(())
+}
+
+/// Takes `length` bytes off `rest` and counts their lines; returns them without the last line end.
+fn take<'t>(rest: &mut &'t [u8], length: usize, contents: &mut FileContents) -> &'t [u8] {
+    let (taken, left) = rest.split_at(length);
+    *rest = left;
+    contents.report.lines += newlines(taken) + u64::from(!taken.ends_with(b"\n"));
+    contents.report.crlf_lines += u64::from(taken.ends_with(b"\r\n"));
+    stripped(taken)
+}
+
+fn is_header(header: Header, columns: Option<&[Field<&str>; 3]>) -> bool {
+    match header {
+        Header::Yes => true,
+        Header::No => false,
+        Header::Auto => {
+            columns.is_some_and(|[head, relation, tail]| looks_like_header(head.text, relation.text, tail.text))
+        }
+    }
 }
 
 /// One field: its text, quotes removed, and whether there were any.
@@ -210,7 +208,7 @@ fn line_end(text: &[u8]) -> usize {
     memchr(b'\n', text).map_or(text.len(), |at| at + 1)
 }
 
-fn without_line_end(line: &[u8]) -> &[u8] {
+fn stripped(line: &[u8]) -> &[u8] {
     super::block::strip_line_end(line).0
 }
 

@@ -37,9 +37,9 @@ impl Folder {
 /// How a dictionary is laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dictionary {
-    /// A first line with the number of names, then `name id`: the name may hold blanks.
+    /// A first line with the number of names, then `name id`; the name may hold blanks.
     NameId,
-    /// `id TAB name`.
+    /// `id name`; the name may hold blanks.
     IdName,
 }
 
@@ -65,16 +65,19 @@ pub(super) fn read_dictionary<I: Id>(
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let found = line.split_ascii_whitespace().count();
+        // A name may hold blanks, so where a tab separates the two it counts alone.
         let (id, name) = match dictionary {
-            Dictionary::IdName => line.split_once('\t'),
+            Dictionary::IdName => {
+                let line = line.trim_ascii_start();
+                line.split_once('\t').or_else(|| line.split_once(' '))
+            }
             Dictionary::NameId => {
                 let line = line.trim_ascii_end();
                 line.rsplit_once('\t').or_else(|| line.rsplit_once(' ')).map(|(name, id)| (id, name))
             }
         }
-        .ok_or(Reason::Columns { found: found.min(1), expected: 2 })?;
-        let id = number(id, "id")?;
+        .ok_or(Reason::Columns { found: 1, expected: 2 })?;
+        let id = number(id.trim_ascii(), "id")?;
         let mut trimmed = 0;
         let name = trim(name, "name", &mut trimmed)?;
         if !ids.insert(id) {

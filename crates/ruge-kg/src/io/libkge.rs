@@ -123,6 +123,8 @@ impl Description {
     ) -> Result<Option<usize>, KgError> {
         let stated = match self.values.get(&format!("dataset.num_{many}")) {
             None => None,
+            // LibKGE's way to say that nobody has counted yet.
+            Some(text) if text == "-1" => None,
             Some(text) => Some(
                 text.parse::<usize>()
                     .map_err(|_| self.problem(format!("num_{many} is {text:?}; it should be the number of {many}")))?,

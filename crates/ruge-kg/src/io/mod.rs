@@ -1,7 +1,7 @@
 //! Data in and out: every file a graph can come in, and the two it leaves in.
 //!
 //! A file is recognised by its name, and where the name is silent (`.txt`, no ending) by its content; compression
-//! always by content. Plain text is memory-mapped and parsed in parallel ([`tsv`]); the result never depends on the
+//! always by content. Plain text is memory-mapped and parsed in parallel; the result never depends on the
 //! number of threads. A reader stops at the first twenty bad lines with all of them shown, or skips and counts them
 //! when asked to be lenient; nothing is dropped without being counted in the [`FileReport`].
 
@@ -334,8 +334,13 @@ impl FileReport {
 
     /// Notes a bad line; `text` is what stands there, made fit to be shown.
     pub(crate) fn bad_line(&mut self, line: u64, text: String, reason: Reason) {
-        self.bad_lines += 1;
-        *self.bad_by_reason.entry(reason.kind()).or_default() += 1;
+        self.bad_lines(line, 1, text, reason);
+    }
+
+    /// Notes `count` lines that are lost to one mistake, which stands on `line`.
+    pub(crate) fn bad_lines(&mut self, line: u64, count: u64, text: String, reason: Reason) {
+        self.bad_lines += count;
+        *self.bad_by_reason.entry(reason.kind()).or_default() += count;
         if self.problems.len() < MAX_SHOWN {
             self.problems.push(Problem { file: self.path.clone(), line, text, reason });
         }

@@ -1,14 +1,15 @@
 //! RDF: N-Triples, a statement a line and parsed in parallel, and Turtle, read from top to bottom.
 //!
 //! A term becomes a name that people can read and type: an IRI stands bare, without its angle brackets; a blank node
-//! is `_:label`; a literal keeps its N-Triples form, `"text"@en` or `"5"^^<…>`. An IRI under `urn:ruge:` is a plain name
+//! is `_:label`, the same node in all files of a data set; a literal keeps its N-Triples form, `"text"@en` or `"5"^^<…>`. An IRI under `urn:ruge:` is a plain name
 //! in disguise, put there by [`write`](super::write), and is undone here. Quoted triples (RDF-star) are no names and
 //! are reported like any other mistake of syntax.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use memchr::{memchr, memchr_iter, memrchr};
-use oxrdf::{NamedOrBlankNode, Term, Triple as Statement};
+use oxrdf::{NamedNodeRef, NamedOrBlankNode, Term, Triple as Statement};
 use oxttl::{NTriplesParser, TurtleParser, TurtleSyntaxError};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -45,27 +46,41 @@ pub(super) fn read_ntriples(
     })
 }
 
-fn parse_lines(text: &[u8], options: &ReadOptions) -> (BlockNames<String>, Block<[u32; 3]>) {
+fn parse_lines<'t>(text: &'t [u8], options: &ReadOptions) -> (BlockNames<Cow<'t, str>>, Block<[u32; 3]>) {
     let mut local = BlockNames::new();
     let mut statements = Vec::new();
     let block = Block::parse(text, options, |block, line| {
-        // A parser of its own for every line costs little and keeps a mistake from reaching the next line. More than
-        // one statement can come of a line only if it holds bare carriage returns, which end a statement as well.
+        let mut push = |[head, relation, tail]: [Cow<'t, str>; 3]| {
+            let (head, relation) = (local.entities.intern(head), local.relations.intern(relation));
+            block.items.push([head, relation, local.entities.intern(tail)]);
+        };
+        if let Some(iris) = three_iris(line) {
+            push(iris.map(|text| plain_name(text).map_or(Cow::Borrowed(text), Cow::Owned)));
+            return Ok(());
+        }
+        // A parser of its own for every line keeps a mistake from reaching the next line. More than one statement can
+        // come of a line only if it holds bare carriage returns, which end a statement as well.
         statements.clear();
         for statement in NTriplesParser::new().for_slice(line) {
             statements.push(statement.map_err(|error| located(&error))?);
         }
-        for statement in statements.drain(..) {
-            let [head, relation, tail] = named(statement);
-            block.items.push([
-                local.entities.intern(head),
-                local.relations.intern(relation),
-                local.entities.intern(tail),
-            ]);
-        }
+        statements.drain(..).for_each(|statement| push(named(statement).map(Cow::Owned)));
         Ok(())
     });
     (local, block)
+}
+
+/// The IRIs of a statement `<S> <P> <O> .` in this very spacing and without escapes, as most are; anything else is left
+/// to the parser. Twice as fast as the parser, since nothing is copied.
+fn three_iris(line: &str) -> Option<[&str; 3]> {
+    let cut = |text: &'_ str| memchr(b'>', text.as_bytes());
+    let line = line.strip_prefix('<')?;
+    let (head, rest) = line.split_at(cut(line)?);
+    let rest = rest.strip_prefix("> <")?;
+    let (relation, rest) = rest.split_at(cut(rest)?);
+    let tail = rest.strip_prefix("> <")?.strip_suffix("> .")?;
+    let iris = [head, relation, tail];
+    iris.iter().all(|iri| NamedNodeRef::new(iri).is_ok()).then_some(iris)
 }
 
 /// Reads Turtle. After a mistake the parser resumes behind the next full stop; what the broken statement had said
@@ -190,11 +205,12 @@ pub(super) fn name(term: Term) -> String {
 }
 
 fn iri(iri: String) -> String {
-    iri.strip_prefix(PLAIN).and_then(percent_decoded).unwrap_or(iri)
+    plain_name(&iri).unwrap_or(iri)
 }
 
-/// The plain name behind the prefix; `None` if it is none, and the IRI is better left alone.
-fn percent_decoded(encoded: &str) -> Option<String> {
+/// The plain name an IRI stands for; `None` if it is an IRI like any other.
+fn plain_name(iri: &str) -> Option<String> {
+    let encoded = iri.strip_prefix(PLAIN)?;
     let mut bytes = Vec::with_capacity(encoded.len());
     let mut rest = encoded.as_bytes();
     while let [byte, tail @ ..] = rest {
