@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use ruge_kg::{Names, Triple};
-use ruge_rules::ground::{StreamReport, stream};
+use ruge_rules::ground::{StreamReport, Visit, stream};
 use ruge_rules::io::decimal;
 use ruge_rules::{Rule, words};
 use serde_json::json;
@@ -82,7 +82,7 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
     let folder = args.out.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
     let held_out = [data.valid(), data.test()];
-    let ground = |visit: &mut dyn FnMut(usize, &[Triple], Triple) -> std::io::Result<()>| {
+    let ground = |visit: &mut Visit<'_>| {
         stream(data.graph(), &rules, args.memory, &folder, &held_out, visit)
             .with_context(|| format!("grounding stopped while writing (temporary files are in {})", folder.display()))
     };

@@ -16,7 +16,7 @@ use crate::join::{Plan, bind, holds};
 use crate::rule::Rule;
 
 mod stream;
-pub use stream::{StreamReport, stream};
+pub use stream::{StreamReport, Visit, stream};
 
 /// Why a rule was not grounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]

@@ -33,6 +33,9 @@ pub struct StreamReport {
     pub spilled: usize,
 }
 
+/// Takes one grounding: the rule's place in the list, the premises in its order, the conclusion.
+pub type Visit<'a> = dyn FnMut(usize, &[Triple], Triple) -> io::Result<()> + 'a;
+
 /// Pieces grounded at a time; a batch is the unit that must fit in memory beside the budget.
 const BATCH: usize = 64;
 
@@ -46,7 +49,7 @@ pub fn stream(
     memory: usize,
     folder: &Path,
     held_out: &[&[Triple]],
-    visit: &mut dyn FnMut(usize, &[Triple], Triple) -> io::Result<()>,
+    visit: &mut Visit<'_>,
 ) -> io::Result<StreamReport> {
     let look_alike = look_alikes(rules);
     let mut report = StreamReport { overlaps: vec![0; held_out.len()], ..StreamReport::default() };
