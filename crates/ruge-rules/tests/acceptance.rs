@@ -3,6 +3,8 @@
 //! These tests need the benchmark data: a folder named by `RUGE_DATA`, or `shared/data` beside the repository. Without
 //! it they say loudly that they were skipped.
 
+#![allow(clippy::print_stderr, reason = "a skipped test must say so")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
