@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::console::colours;
 use crate::memory;
+use crate::usage::UsageError;
 
 /// Flags of every command; they may stand before or after its name.
 #[derive(Debug, Clone, Args)]
@@ -38,7 +39,12 @@ pub fn start(globals: &GlobalArgs) -> Result<()> {
     };
     // Only our own crates grow talkative with -v; RUGE_LOG takes the full syntax of tracing's filters.
     let default = format!("warn,ruge={level},ruge_kg={level},ruge_rules={level}");
-    let filter = EnvFilter::try_from_env("RUGE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let filter = match std::env::var("RUGE_LOG") {
+        Ok(wish) if !wish.is_empty() => EnvFilter::try_new(&wish).map_err(|error| {
+            UsageError(format!("RUGE_LOG={wish} is no log filter: {error}\n  remedy: RUGE_LOG=info, or unset it"))
+        })?,
+        _ => EnvFilter::new(default),
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

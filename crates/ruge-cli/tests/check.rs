@@ -175,6 +175,13 @@ fn usage_errors_end_with_two() {
 }
 
 #[test]
+fn a_wrong_log_filter_is_told() {
+    let output = Command::cargo_bin("ruge").unwrap().env("RUGE_LOG", "=,=").args(["check", "demo"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("RUGE_LOG==,= is no log filter"), "{}", stderr(&output));
+}
+
+#[test]
 fn help_teaches_with_an_example() {
     for arguments in
         [&["--help"][..], &["check", "-h"], &["data", "-h"], &["data", "list", "-h"], &["data", "get", "-h"]]

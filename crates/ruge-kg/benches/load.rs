@@ -54,9 +54,10 @@ fn main() -> io::Result<()> {
 
 /// What a child process does: the thing that is measured.
 fn load(folder: &Path) -> io::Result<()> {
-    let (data, _) = Dataset::load(folder, &ReadOptions::default()).map_err(io::Error::other)?;
+    let (data, report) = Dataset::load(folder, &ReadOptions::default()).map_err(io::Error::other)?;
     let known = data.train().first().is_some_and(|&triple| data.filter().contains(triple));
     assert!(known, "the filter knows the first triple");
+    assert!(report.duplicates.iter().all(|split| split.count == 0), "nothing is repeated in the text");
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB"));
     println!("{}", peak.map_or("0", str::trim));
