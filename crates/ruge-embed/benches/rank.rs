@@ -5,8 +5,9 @@ mod support;
 
 use std::time::Instant;
 
+use ruge_embed::rank::rank;
 use ruge_embed::scoring::{ComplEx, RotatE, TransEL1};
-use ruge_embed::{RankOptions, RankQuery, ScoringFunction, Table, rank};
+use ruge_embed::{RankOptions, RankQuery, ScoringFunction, Table};
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Filter, Triple};
 
