@@ -9,9 +9,11 @@
 //! | what does an epoch consist of? | [`plan`], [`batch`], [`negatives`], [`evidence`] |
 //! | what is minimised, and how? | [`objective`], [`optimizer`] |
 //! | where do the numbers live and move? | [`model`], with `pass` and `update`, its two passes, and [`cpu`] |
+//! | when does it stop, and how does it resume? | [`trainer`], [`checkpoint`] |
 //! | how good is it? | [`rank`](mod@rank), [`metrics`] |
 
 pub mod batch;
+pub mod checkpoint;
 pub mod cpu;
 pub mod embeddings;
 pub mod error;
@@ -27,6 +29,7 @@ pub mod plan;
 pub mod rank;
 pub mod scoring;
 pub mod table;
+pub mod trainer;
 #[doc(hidden)]
 pub mod twin;
 mod update;
@@ -44,3 +47,4 @@ pub use plan::{Batching, Plan};
 pub use rank::{Place, Rank, RankOptions, RankQuery, Side, Ties};
 pub use scoring::{Comparator, ScoringFunction};
 pub use table::Table;
+pub use trainer::{Event, Progress, Schedule, StopReason, Validation, train};

@@ -1,6 +1,6 @@
 //! The fast path against the plain twin on random graphs, for every model; and its promise of the same bits on any
 //! number of threads, on any instruction set, with or without empty evidence.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::type_complexity)]
 
 use ruge_embed::cpu::Isa;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
