@@ -1,0 +1,53 @@
+//! What can go wrong while training, said so that a reader can act on it.
+
+use std::path::PathBuf;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// The loss is no number any more.
+    #[error(
+        "training diverged in epoch {epoch}: the loss is {loss}, with learning rates {entity_rate} (entities) and \
+         {relation_rate} (relations); try rates ten times smaller, a row cap on the gradients, or smaller start values"
+    )]
+    Diverged {
+        /// The epoch, counted from 1.
+        epoch: u64,
+        /// Mean loss of the epoch.
+        loss: f64,
+        /// γ of entity rows.
+        entity_rate: f32,
+        /// γ of relation rows.
+        relation_rate: f32,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is no checkpoint, or is broken.
+    #[error("{}: not a usable checkpoint: {reason}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A stored state does not belong to this model.
+    #[error("the stored state has {what} of {found}, the model expects {expected}")]
+    Shape {
+        /// What disagrees.
+        what: &'static str,
+        /// In the stored state.
+        found: String,
+        /// In the model.
+        expected: String,
+    },
+}
+
+/// Results of this crate.
+pub type Result<T> = std::result::Result<T, EmbedError>;

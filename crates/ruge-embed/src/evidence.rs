@@ -1,0 +1,213 @@
+//! Evidence: what speaks for triples that nobody has observed, as neutral data.
+//!
+//! A grounding says "where these premises hold, that conclusion should", with a confidence. Who drew the conclusion,
+//! and by which rule, this crate does not know. From the current truth values of the premises the unlabeled
+//! conclusions get *soft labels*, Eq. (9), towards which the embeddings are then pulled, Eq. (10).
+
+use ruge_kg::Triple;
+use serde::{Deserialize, Serialize};
+
+/// Groundings as flat arrays: premises ragged, one conclusion and one confidence each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    ends: Vec<u32>,
+    premises: Vec<Triple>,
+    conclusions: Vec<Triple>,
+    confidences: Vec<f32>,
+}
+
+impl Evidence {
+    /// No grounding at all.
+    pub fn nothing() -> &'static Self {
+        static NOTHING: Evidence =
+            Evidence { ends: Vec::new(), premises: Vec::new(), conclusions: Vec::new(), confidences: Vec::new() };
+        &NOTHING
+    }
+
+    /// Adds a grounding.
+    pub fn push(&mut self, premises: &[Triple], conclusion: Triple, confidence: f32) {
+        self.premises.extend_from_slice(premises);
+        self.ends.push(u32::try_from(self.premises.len()).expect("at most 2^32 premises"));
+        self.conclusions.push(conclusion);
+        self.confidences.push(confidence);
+    }
+
+    /// Number of groundings.
+    pub fn len(&self) -> usize {
+        self.conclusions.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.conclusions.is_empty()
+    }
+
+    /// Forgets all groundings and keeps the memory.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.premises.clear();
+        self.conclusions.clear();
+        self.confidences.clear();
+    }
+
+    /// The premises of a grounding.
+    pub fn premises(&self, grounding: usize) -> &[Triple] {
+        let from = if grounding == 0 { 0 } else { self.ends[grounding - 1] as usize };
+        &self.premises[from..self.ends[grounding] as usize]
+    }
+
+    /// All premises, one grounding after the other.
+    pub fn all_premises(&self) -> &[Triple] {
+        &self.premises
+    }
+
+    /// The conclusion of a grounding.
+    pub fn conclusion(&self, grounding: usize) -> Triple {
+        self.conclusions[grounding]
+    }
+
+    /// The conclusions, one per grounding, repetitions included.
+    pub fn conclusions(&self) -> &[Triple] {
+        &self.conclusions
+    }
+
+    /// The confidence of a grounding.
+    pub fn confidence(&self, grounding: usize) -> f32 {
+        self.confidences[grounding]
+    }
+}
+
+/// How truth values combine to the truth of a conjunction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TNorm {
+    /// a · b, the paper's.
+    #[default]
+    Product,
+    /// max(0, a + b − 1).
+    Lukasiewicz,
+    /// min(a, b).
+    Godel,
+}
+
+impl TNorm {
+    /// The truth of a conjunction; of no premise at all, 1.
+    pub fn conjunction(self, truths: impl ExactSizeIterator<Item = f32>) -> f32 {
+        let spare = truths.len() as f32 - 1.0;
+        match self {
+            Self::Product => truths.product(),
+            Self::Lukasiewicz => (truths.sum::<f32>() - spare).clamp(0.0, 1.0),
+            Self::Godel => truths.fold(1.0, f32::min),
+        }
+    }
+
+    /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings.
+    ///
+    /// Product: a violation a(1 − s) is linear in s, and the sum of pushes is the exact minimiser. Łukasiewicz: the
+    /// violation max(0, a − s) ends at s = a, so the labels climb from one premise truth to the next; `groundings` is
+    /// sorted by falling truth on the way. Gödel: not convex; the gradient is taken at s = `truth`.
+    pub fn soft_label(self, truth: f32, groundings: &mut [(f32, f32)], slackness: f32) -> f32 {
+        let label = match self {
+            Self::Product => groundings.iter().fold(truth, |s, &(a, confidence)| s + slackness * confidence * a),
+            Self::Lukasiewicz => lukasiewicz(truth, groundings, slackness),
+            Self::Godel => groundings
+                .iter()
+                .filter(|&&(a, _)| truth > 1.0 - a)
+                .fold(truth, |s, &(_, confidence)| s + slackness * confidence),
+        };
+        label.clamp(0.0, 1.0)
+    }
+}
+
+/// The minimiser of ½(s − φ)² + C Σ λ max(0, a − s): its slope s − φ − C Σ_{a > s} λ changes sign once.
+fn lukasiewicz(truth: f32, groundings: &mut [(f32, f32)], slackness: f32) -> f32 {
+    groundings.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1)));
+    let mut label = truth;
+    for &mut (a, confidence) in groundings {
+        if label >= a {
+            return label;
+        }
+        label += slackness * confidence;
+        if label >= a {
+            return a;
+        }
+    }
+    label
+}
+
+/// What is made of evidence.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum Guidance {
+    /// Nothing.
+    #[default]
+    None,
+    /// RUGE: soft labels anew in every batch, Eq. (9), and a pull towards them, Eq. (10).
+    SoftLabels {
+        /// C
+        slackness: f32,
+        /// How truths combine.
+        #[serde(default)]
+        t_norm: TNorm,
+    },
+    /// KALE: a grounding should be truer than its copy with another relation in the conclusion, by a margin.
+    Injection {
+        /// Weight of the rule loss.
+        weight: f32,
+        /// δ
+        margin: f32,
+    },
+}
+
+/// Which groundings go with which batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dealing {
+    /// Shuffled and dealt round-robin on their own, each once an epoch: the reference program.
+    #[default]
+    Shuffled,
+    /// With the batch that holds all their premises, if one does: the paper's wording.
+    WithPremises,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Product and Łukasiewicz labels minimise ½(s − φ)² + C Σ λ · violation over [0, 1].
+        #[test]
+        fn soft_labels_minimise_their_problem(
+            truth in 0.0f32..1.0,
+            slackness in 0.001f32..1.0,
+            mut groundings in prop::collection::vec((0.0f32..1.0, 0.1f32..1.0), 0..5),
+        ) {
+            for t_norm in [TNorm::Product, TNorm::Lukasiewicz] {
+                let problem = |s: f64, groundings: &[(f32, f32)]| {
+                    let violations: f64 = groundings.iter().map(|&(a, confidence)| {
+                        let a = f64::from(a);
+                        let violation = if t_norm == TNorm::Product { a * (1.0 - s) } else { (a - s).max(0.0) };
+                        f64::from(confidence) * violation
+                    }).sum();
+                    0.5 * (s - f64::from(truth)).powi(2) + f64::from(slackness) * violations
+                };
+                let label = f64::from(t_norm.soft_label(truth, &mut groundings, slackness));
+                let found = problem(label, &groundings);
+                for i in 0..=2000 {
+                    let other = problem(f64::from(i) / 2000.0, &groundings);
+                    prop_assert!(found <= other + 1e-6, "{t_norm:?}: {label} gives {found}, {i}/2000 gives {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn conjunctions_by_hand() {
+        let truths = [0.75f32, 0.5];
+        let of = |t_norm: TNorm| t_norm.conjunction(truths.iter().copied());
+        assert_eq!((of(TNorm::Product), of(TNorm::Lukasiewicz), of(TNorm::Godel)), (0.375, 0.25, 0.5));
+        assert_eq!(TNorm::Lukasiewicz.conjunction([].into_iter()), 1.0);
+        assert_eq!(TNorm::Godel.soft_label(0.5, &mut [(0.75, 1.0), (0.25, 1.0)], 0.125), 0.625);
+    }
+}

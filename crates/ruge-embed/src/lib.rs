@@ -1,0 +1,50 @@
+//! Knowledge graph embeddings: scoring functions, training, exact ranking.
+//!
+//! This crate knows graphs and never rules. What rules have to say reaches it as neutral [`evidence`]: triples nobody has
+//! observed, the triples that speak for them, and weights.
+//!
+//! | question | room |
+//! |---|---|
+//! | how is a triple scored? | [`scoring`]: one file per model |
+//! | what does an epoch consist of? | [`plan`], [`batch`], [`negatives`], [`evidence`] |
+//! | what is minimised, and how? | [`objective`], [`optimizer`] |
+//! | where do the numbers live and move? | [`model`], with `pass` and `update`, its two passes, and [`cpu`] |
+//! | when does it stop, and how does it resume? | [`trainer`], [`checkpoint`] |
+//! | how good is it? | [`rank`](mod@rank), [`metrics`] |
+
+pub mod batch;
+pub mod checkpoint;
+pub mod cpu;
+pub mod embeddings;
+pub mod error;
+pub mod evidence;
+pub mod incidence;
+pub mod metrics;
+pub mod model;
+pub mod negatives;
+pub mod objective;
+pub mod optimizer;
+mod pass;
+pub mod plan;
+pub mod rank;
+pub mod scoring;
+pub mod table;
+pub mod trainer;
+#[doc(hidden)]
+pub mod twin;
+mod update;
+
+pub use batch::{Batch, Examples};
+pub use embeddings::{Embeddings, Init, Start};
+pub use error::{EmbedError, Result};
+pub use evidence::{Dealing, Evidence, Guidance, TNorm};
+pub use metrics::{Category, Evaluation, HITS, Metrics};
+pub use model::{CpuModel, Losses, Model, State};
+pub use negatives::{Negatives, Sides};
+pub use objective::{Loss, Objective, Penalty};
+pub use optimizer::{Cap, Optimizer, Projection, Rule};
+pub use plan::{Batching, Plan};
+pub use rank::{Place, Rank, RankOptions, RankQuery, Side, Ties};
+pub use scoring::{Comparator, ScoringFunction};
+pub use table::Table;
+pub use trainer::{Event, Progress, Schedule, StopReason, Validation, train};

@@ -1,0 +1,484 @@
+//! Θ where it lives: a scoring function with its rows, on the processor.
+//!
+//! [`CpuModel::train`] is Algorithm 1, lines 3 to 5, for one batch: soft labels from the parameters at the batch's start,
+//! then τ steps of the labeled and the unlabeled pull together. A step is two passes, [`pass`](crate::pass) and
+//! [`update`](crate::update), each free of shared sums, so its bits are the same on any number of threads.
+
+use rayon::prelude::*;
+use ruge_kg::{Filter, Triple};
+
+use crate::batch::Batch;
+use crate::cpu::Isa;
+use crate::embeddings::Embeddings;
+use crate::error::{EmbedError, Result};
+use crate::evidence::Guidance;
+use crate::incidence::PARTS;
+use crate::objective::{Penalty, Pull, truth, truth_scale};
+use crate::optimizer::{Cap, Move, Optimizer, Projection};
+use crate::pass::{Aims, Pass, Places, Scores};
+use crate::plan::{EpochOrder, Plan};
+use crate::rank::{self, Rank, RankOptions, RankQuery};
+use crate::scoring::{ScoringFunction, entity_parameters, relation_parameters};
+use crate::table::Table;
+use crate::update::{EntitySources, Kind, Normalise, Owner, RelationSources, Rows, Sources, transform_of};
+
+/// All that training changes: parameters, the optimiser's memory, and the number of steps taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Θ
+    pub embeddings: Embeddings,
+    /// One table pair per moment the optimiser keeps.
+    pub moments: Vec<Embeddings>,
+    /// Gradient steps so far.
+    pub steps: u64,
+}
+
+/// What an epoch, or a batch, has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// Mean loss over labeled triples, penalty not counted.
+    pub labeled: f64,
+    /// Mean loss over unlabeled triples.
+    pub unlabeled: f64,
+}
+
+/// What ranking and training ask of a model, whatever its scoring function and its device.
+pub trait Model: Send {
+    /// The scoring function's name.
+    fn name(&self) -> &'static str;
+    /// η of each triple.
+    fn score(&self, triples: &[Triple], scores: &mut [f32]);
+    /// η of every entity in the hidden place, as ranking sums it.
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]);
+    /// Where each query's answer stands among all entities.
+    fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        options: &RankOptions,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Vec<Rank>;
+    /// One epoch of Algorithm 1; epochs count from 1.
+    fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses>;
+    /// Parameters and all that resuming needs.
+    fn state(&self) -> &State;
+    /// Takes over a stored state.
+    fn restore(&mut self, state: State) -> Result<()>;
+}
+
+/// A model on the processor.
+pub struct CpuModel<F> {
+    scoring: F,
+    optimizer: Optimizer,
+    state: State,
+    /// Rows as scored, where that is another basis than the parameters'.
+    images: Option<Embeddings>,
+    work: Work,
+    isa: Isa,
+}
+
+/// Memory that steps reuse.
+struct Work {
+    slots: Table,
+    partials: Table,
+    d_scores: Vec<f32>,
+    losses: Vec<[f64; 2]>,
+    premise_scores: Vec<f32>,
+    unlabeled_scores: Vec<f32>,
+    aims: Vec<f32>,
+    supports: Vec<(u32, u32, f32)>,
+    batches: [Batch; 2],
+}
+
+impl<F: ScoringFunction> CpuModel<F> {
+    /// A model before its first step.
+    pub fn new(scoring: F, embeddings: Embeddings, optimizer: Optimizer) -> Self {
+        let zeros = |table: &Table| Table::zeros(table.rows(), table.width());
+        let moment = || Embeddings { entities: zeros(&embeddings.entities), relations: zeros(&embeddings.relations) };
+        let moments = (0..optimizer.state_tables()).map(|_| moment()).collect();
+        let work = Work {
+            slots: Table::zeros(0, scoring.entity_width()),
+            partials: Table::zeros(0, scoring.relation_width()),
+            d_scores: Vec::new(),
+            losses: Vec::new(),
+            premise_scores: Vec::new(),
+            unlabeled_scores: Vec::new(),
+            aims: Vec::new(),
+            supports: Vec::new(),
+            batches: Default::default(),
+        };
+        let state = State { embeddings, moments, steps: 0 };
+        let mut model = Self { scoring, optimizer, state, images: None, work, isa: Isa::detect() };
+        model.refresh_images();
+        model
+    }
+
+    /// The same model on a given instruction set; results do not change.
+    pub fn with_isa(mut self, isa: Isa) -> Self {
+        self.isa = isa;
+        self
+    }
+
+    /// η.
+    pub fn scoring(&self) -> &F {
+        &self.scoring
+    }
+
+    /// Rows as scored.
+    pub fn scored_rows(&self) -> &Embeddings {
+        self.images.as_ref().unwrap_or(&self.state.embeddings)
+    }
+
+    /// Bytes held: parameters, state, images and the memory of steps.
+    pub fn bytes(&self) -> usize {
+        let rows = self.state.embeddings.bytes() + self.state.moments.iter().map(Embeddings::bytes).sum::<usize>();
+        rows + self.images.as_ref().map_or(0, Embeddings::bytes)
+            + self.work.slots.bytes()
+            + self.work.partials.bytes()
+            + 4 * self.work.d_scores.capacity()
+    }
+
+    /// Trains on one batch: soft labels, then τ steps.
+    pub fn train(&mut self, plan: &Plan<'_>, batch: &Batch) -> Losses {
+        if plan.projection == Projection::UnitEntitiesBeforeBatch {
+            normalise(&mut self.state.embeddings.entities, self.isa);
+            self.refresh_images();
+        }
+        let mut aims = std::mem::take(&mut self.work.aims);
+        aims.clear();
+        if let Guidance::SoftLabels { .. } = plan.guidance {
+            self.soft_labels(plan, batch, &mut aims);
+        }
+        let mut losses = Losses::default();
+        for _ in 0..plan.inner_steps {
+            if let Guidance::Injection { weight, margin } = plan.guidance {
+                self.injection(batch, weight, margin, &mut aims);
+            }
+            losses = self.step(plan, batch, &aims);
+            if plan.projection == Projection::UnitRowsAfterStep {
+                normalise(&mut self.state.embeddings.entities, self.isa);
+                normalise(&mut self.state.embeddings.relations, self.isa);
+                self.refresh_images();
+            }
+        }
+        self.work.aims = aims;
+        losses
+    }
+
+    /// Eq. (9): soft labels of the batch's distinct conclusions, from the current parameters.
+    fn soft_labels(&mut self, plan: &Plan<'_>, batch: &Batch, labels: &mut Vec<f32>) {
+        let Guidance::SoftLabels { slackness, t_norm } = plan.guidance else { return };
+        let mut premises = std::mem::take(&mut self.work.premise_scores);
+        let mut supports = std::mem::take(&mut self.work.supports);
+        premises.resize(batch.evidence.all_premises().len(), 0.0);
+        labels.resize(batch.unlabeled.len(), 0.0);
+        self.score(batch.evidence.all_premises(), &mut premises);
+        self.score(&batch.unlabeled, labels);
+        let truth = |score: f32| truth(plan.objective.shift + score);
+        supports.clear();
+        let mut from = 0;
+        for grounding in 0..batch.evidence.len() {
+            let to = from + batch.evidence.premises(grounding).len();
+            let premise = t_norm.conjunction(premises[from..to].iter().map(|&score| truth(score)));
+            supports.push((batch.places[grounding], grounding as u32, premise));
+            from = to;
+        }
+        supports.sort_unstable_by_key(|&(place, grounding, _)| (place, grounding));
+        let mut groundings = Vec::new();
+        for of_one in supports.chunk_by(|x, y| x.0 == y.0) {
+            groundings.clear();
+            groundings.extend(of_one.iter().map(|&(_, g, premise)| (premise, batch.evidence.confidence(g as usize))));
+            let label = &mut labels[of_one[0].0 as usize];
+            *label = t_norm.soft_label(truth(*label), &mut groundings, slackness);
+        }
+        self.work.premise_scores = premises;
+        self.work.supports = supports;
+    }
+
+    /// KALE: ∂/∂η of weight · Σ max(0, margin − π(g) + π(g′)) for every atom, with π = Π I (I_c − 1) + 1 and
+    /// I = 1 + scale · η.
+    fn injection(&mut self, batch: &Batch, weight: f32, margin: f32, d_scores: &mut Vec<f32>) {
+        let mut truths = std::mem::take(&mut self.work.unlabeled_scores);
+        truths.resize(batch.unlabeled.len(), 0.0);
+        self.score(&batch.unlabeled, &mut truths);
+        let scale = truth_scale(self.scoring.dimension());
+        truths.iter_mut().for_each(|score| *score = scale.mul_add(*score, 1.0));
+        d_scores.clear();
+        d_scores.resize(batch.unlabeled.len(), 0.0);
+        let mut from = 0;
+        for grounding in 0..batch.evidence.len() {
+            let premises = batch.evidence.premises(grounding).len();
+            let places = &batch.places[from..from + premises + 2];
+            from += premises + 2;
+            let truth = |at: usize| truths[places[at] as usize];
+            let product: f32 = (0..premises).map(truth).product();
+            let (kept, corrupted) = (truth(premises), truth(premises + 1));
+            if margin - product * (kept - 1.0) + product * (corrupted - 1.0) > 0.0 {
+                let pull = weight * scale;
+                for at in 0..premises {
+                    let others: f32 = (0..premises).filter(|&other| other != at).map(truth).product();
+                    d_scores[places[at] as usize] += pull * others * (corrupted - kept);
+                }
+                d_scores[places[premises] as usize] -= pull * product;
+                d_scores[places[premises + 1] as usize] += pull * product;
+            }
+        }
+        self.work.unlabeled_scores = truths;
+    }
+
+    /// One gradient step on labeled and unlabeled triples together.
+    fn step(&mut self, plan: &Plan<'_>, batch: &Batch, aims: &[f32]) -> Losses {
+        let examples = &batch.examples;
+        let (labeled, unlabeled) = (examples.labeled(), batch.unlabeled.len());
+        let pull = Pull::new(&plan.objective, self.scoring.dimension(), labeled, examples.negatives.len());
+        let unlabeled_weight = 1.0 / unlabeled.max(1) as f32;
+        let slots = examples.positives.len() + unlabeled;
+        let segments = &batch.incidence.segments;
+        self.work.reserve(slots * PARTS, segments.len(), examples.negatives.len());
+        let rows = self.images.as_ref().unwrap_or(&self.state.embeddings);
+        let Work { slots: slot_rows, partials, d_scores, losses, .. } = &mut self.work;
+        let pass = Pass {
+            scoring: &self.scoring,
+            entities: &rows.entities,
+            relations: &rows.relations,
+            batch,
+            pull,
+            aims: match plan.guidance {
+                Guidance::Injection { .. } => Aims::DScores(aims),
+                _ => Aims::Labels(aims, unlabeled_weight),
+            },
+            stride: slot_rows.stride(),
+            relation_stride: partials.stride(),
+            isa: self.isa,
+        };
+        let used = slots * PARTS * slot_rows.stride();
+        let places = Places {
+            slots: &mut slot_rows.as_mut_slice()[..used],
+            d_scores: &mut d_scores[..examples.negatives.len()],
+            partials: &mut partials.as_mut_slice()[..segments.len() * pass.relation_stride],
+            losses: &mut losses[..segments.len()],
+        };
+        pass.run(segments, places);
+
+        let mut sums = [0.0; 2];
+        for loss in &losses[..segments.len()] {
+            sums[0] += loss[0];
+            sums[1] += loss[1];
+        }
+        self.update(plan, batch, [pull.weight, unlabeled_weight]);
+        Losses { labeled: sums[0] * f64::from(pull.weight), unlabeled: sums[1] * f64::from(unlabeled_weight) }
+    }
+
+    /// The second pass over both tables.
+    fn update(&mut self, plan: &Plan<'_>, batch: &Batch, weights: [f32; 2]) {
+        self.state.steps += 1;
+        let l2 = match plan.objective.penalty {
+            Penalty::None => [0.0; 2],
+            Penalty::L2 { weight } => weights.map(|n| 2.0 * weight / self.scoring.dimension() as f32 * n),
+        };
+        let incidence = &batch.incidence;
+        let entities = EntitySources {
+            incidence,
+            slots: self.work.slots.as_slice(),
+            stride: self.work.slots.stride(),
+            d_scores: &self.work.d_scores[..batch.examples.negatives.len()],
+            comparator: F::COMPARATOR,
+        };
+        let relations =
+            RelationSources { incidence, partials: self.work.partials.as_slice(), stride: self.work.partials.stride() };
+        let (scoring, optimizer, steps, isa) = (&self.scoring, &self.optimizer, self.state.steps, self.isa);
+        let State { embeddings, moments, .. } = &mut self.state;
+        let mut moments = moments.iter_mut();
+        let (first, second) = (moments.next(), moments.next());
+        let (first_e, first_r) = first.map(|x| (&mut x.entities, &mut x.relations)).unzip();
+        let (second_e, second_r) = second.map(|x| (&mut x.entities, &mut x.relations)).unzip();
+        let (image_e, image_r) = self.images.as_mut().map(|x| (&mut x.entities, &mut x.relations)).unzip();
+        let mover = |rate, parts| Move::new(optimizer, rate, parts, steps);
+        let entity_parts = scoring.entity_parts();
+        let relation_parts = scoring.relation_parts();
+        let entity_owner = Owner {
+            sources: entities,
+            movement: mover(optimizer.entity_rate, entity_parts),
+            l2,
+            factors: [1.0; 2],
+            parts: entity_parts,
+            transform: transform_of(scoring, Kind::Entity),
+            width: embeddings.entities.width(),
+            stride: embeddings.entities.stride(),
+            image_width: scoring.entity_width(),
+            image_stride: image_e.as_ref().map_or(0, |table| table.stride()),
+            isa,
+        };
+        let relation_owner = Owner {
+            sources: relations,
+            movement: mover(optimizer.relation_rate, relation_parts),
+            l2,
+            factors: [1.0; 2],
+            parts: relation_parts,
+            transform: transform_of(scoring, Kind::Relation),
+            width: embeddings.relations.width(),
+            stride: embeddings.relations.stride(),
+            image_width: scoring.relation_width(),
+            image_stride: image_r.as_ref().map_or(0, |table| table.stride()),
+            isa,
+        };
+        let cap = optimizer.cap;
+        rayon::join(
+            || move_rows(entity_owner, cap, &mut embeddings.entities, first_e, second_e, image_e),
+            || move_rows(relation_owner, cap, &mut embeddings.relations, first_r, second_r, image_r),
+        );
+    }
+
+    /// Brings the images up to date with all parameters.
+    fn refresh_images(&mut self) {
+        let Some(transform) = self.scoring.transform() else { return };
+        let Embeddings { entities, relations } = &self.state.embeddings;
+        let images = self.images.get_or_insert_with(|| Embeddings {
+            entities: Table::zeros(entities.rows(), self.scoring.entity_width()),
+            relations: Table::zeros(relations.rows(), self.scoring.relation_width()),
+        });
+        let Embeddings { entities: entity_images, relations: relation_images } = images;
+        let (stride, width) = (entity_images.stride(), entity_images.width());
+        entity_images.as_mut_slice().par_chunks_mut(stride).enumerate().for_each_init(
+            || transform.scratch(),
+            |scratch, (index, image)| transform.entity(entities.row(index), &mut image[..width], scratch),
+        );
+        let (stride, width) = (relation_images.stride(), relation_images.width());
+        relation_images.as_mut_slice().par_chunks_mut(stride).enumerate().for_each_init(
+            || transform.scratch(),
+            |scratch, (index, image)| transform.relation(relations.row(index), &mut image[..width], scratch),
+        );
+    }
+}
+
+/// Moves a table's rows; under a cap on whole matrices, measures their gradient first.
+fn move_rows<S: Sources>(
+    mut owner: Owner<'_, S>,
+    cap: Cap,
+    parameters: &mut Table,
+    first: Option<&mut Table>,
+    second: Option<&mut Table>,
+    images: Option<&mut Table>,
+) {
+    let first = first.map_or(&mut [][..], Table::as_mut_slice);
+    let second = second.map_or(&mut [][..], Table::as_mut_slice);
+    let images = images.map_or(&mut [][..], Table::as_mut_slice);
+    if let Cap::Matrix { norm } = cap {
+        let mut squares = vec![[0.0f64; 2]; parameters.rows()];
+        let parameters = parameters.as_mut_slice();
+        owner.run(Rows { first_row: 0, parameters, first, second, images, squares: &mut squares });
+        for part in 0..owner.parts.min(2) {
+            let length = squares.iter().map(|row| row[part]).sum::<f64>().sqrt();
+            owner.factors[part] = (f64::from(norm) / length).min(1.0) as f32;
+        }
+    }
+    let parameters = parameters.as_mut_slice();
+    owner.run(Rows { first_row: 0, parameters, first, second, images, squares: &mut [] });
+}
+
+fn normalise(table: &mut Table, isa: Isa) {
+    let (stride, width) = (table.stride(), table.width());
+    table.as_mut_slice().par_chunks_mut(64 * stride).for_each(|rows| isa.run(Normalise { rows, stride, width }));
+}
+
+impl Work {
+    /// Makes room; batches differ by a few slots, so some to spare.
+    fn reserve(&mut self, slot_rows: usize, segments: usize, negatives: usize) {
+        if self.slots.rows() < slot_rows {
+            self.slots = Table::zeros(slot_rows + slot_rows / 64, self.slots.width());
+        }
+        if self.partials.rows() < segments {
+            self.partials = Table::zeros(segments + segments / 8 + 8, self.partials.width());
+        }
+        if self.d_scores.len() < negatives {
+            self.d_scores.resize(negatives, 0.0);
+        }
+        if self.losses.len() < segments {
+            self.losses.resize(segments + segments / 8, [0.0; 2]);
+        }
+    }
+}
+
+impl<F: ScoringFunction> Model for CpuModel<F> {
+    fn name(&self) -> &'static str {
+        F::NAME
+    }
+
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) {
+        assert_eq!(triples.len(), scores.len(), "one score per triple");
+        let Embeddings { entities, relations } = self.scored_rows();
+        triples.par_chunks(256).zip(scores.par_chunks_mut(256)).for_each(|(triples, scores)| {
+            self.isa.run(Scores { scoring: &self.scoring, entities, relations, triples, scores });
+        });
+    }
+
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) {
+        let Embeddings { entities, relations } = self.scored_rows();
+        rank::score_all(&self.scoring, entities, relations, query, self.isa, scores);
+    }
+
+    fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        options: &RankOptions,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Vec<Rank> {
+        let Embeddings { entities, relations } = self.scored_rows();
+        rank::rank(&self.scoring, entities, relations, queries, known, options, progress)
+    }
+
+    fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
+        let order = EpochOrder::new(plan, epoch);
+        let [mut current, mut next] = std::mem::take(&mut self.work.batches);
+        current.prepare(plan, &order, 0);
+        let mut sum = Losses::default();
+        for index in 0..plan.batches {
+            // The next batch is a pure function of the plan: it is made while this one trains.
+            let (losses, ()) = rayon::join(
+                || self.train(plan, &current),
+                || {
+                    if index + 1 < plan.batches {
+                        next.prepare(plan, &order, index + 1);
+                    }
+                },
+            );
+            std::mem::swap(&mut current, &mut next);
+            sum.labeled += losses.labeled / plan.batches as f64;
+            sum.unlabeled += losses.unlabeled / plan.batches as f64;
+        }
+        self.work.batches = [current, next];
+        let loss = sum.labeled + sum.unlabeled;
+        if loss.is_finite() {
+            return Ok(sum);
+        }
+        let Optimizer { entity_rate, relation_rate, .. } = self.optimizer;
+        Err(EmbedError::Diverged { epoch, loss, entity_rate, relation_rate })
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        let shape = |x: &Embeddings| {
+            let of = |table: &Table| format!("{} x {}", table.rows(), table.width());
+            format!("{} and {}", of(&x.entities), of(&x.relations))
+        };
+        let expected = shape(&self.state.embeddings);
+        for part in std::iter::once(&state.embeddings).chain(&state.moments) {
+            if shape(part) != expected {
+                return Err(EmbedError::Shape { what: "tables", found: shape(part), expected });
+            }
+        }
+        if state.moments.len() != self.state.moments.len() {
+            let (found, expected) = (state.moments.len().to_string(), self.state.moments.len().to_string());
+            return Err(EmbedError::Shape { what: "moments", found, expected });
+        }
+        debug_assert_eq!(state.embeddings.entities.width(), entity_parameters(&self.scoring));
+        debug_assert_eq!(state.embeddings.relations.width(), relation_parameters(&self.scoring));
+        self.state = state;
+        self.refresh_images();
+        Ok(())
+    }
+}

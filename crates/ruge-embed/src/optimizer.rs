@@ -1,0 +1,163 @@
+//! How a gradient row moves a parameter row: AdaGrad with its row cap, SGD, Adam. All data, all applied row by row.
+//!
+//! Rows that no triple of the batch touches do not move and keep their state, so a sweep over touched rows equals the
+//! dense loop of the reference.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpu::row;
+
+/// How long a gradient may be.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "per", deny_unknown_fields)]
+pub enum Cap {
+    /// As long as it is.
+    None,
+    /// Each row's, real and imaginary halves apart: the "gradient normalisation" of the paper.
+    Row {
+        /// The longest.
+        norm: f32,
+    },
+    /// Each whole matrix's, as in `ttrouill/complex`.
+    Matrix {
+        /// The longest.
+        norm: f32,
+    },
+}
+
+/// The rule of movement.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum Rule {
+    /// A ← A + g²; θ ← θ − γ g / (√A + ε), A starts at 0.
+    AdaGrad {
+        /// ε
+        epsilon: f32,
+        /// Whether ε stands inside the root, √(A + ε).
+        inside: bool,
+    },
+    /// θ ← θ − γ g.
+    Sgd,
+    /// Adam with bias correction; moments of untouched rows rest.
+    Adam {
+        /// Decay of the first moment.
+        beta1: f32,
+        /// Decay of the second moment.
+        beta2: f32,
+        /// ε, outside the root.
+        epsilon: f32,
+    },
+}
+
+/// Rule, rates and cap.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Optimizer {
+    /// The rule of movement.
+    pub rule: Rule,
+    /// γ of entity rows.
+    pub entity_rate: f32,
+    /// γ of relation rows.
+    pub relation_rate: f32,
+    /// How long a gradient may be.
+    pub cap: Cap,
+}
+
+impl Default for Optimizer {
+    fn default() -> Self {
+        Self {
+            rule: Rule::AdaGrad { epsilon: 1e-8, inside: false },
+            entity_rate: 0.5,
+            relation_rate: 0.5,
+            cap: Cap::Row { norm: 1.0 },
+        }
+    }
+}
+
+impl Optimizer {
+    /// Tables of state beside the parameters.
+    pub fn state_tables(&self) -> usize {
+        match self.rule {
+            Rule::Sgd => 0,
+            Rule::AdaGrad { .. } => 1,
+            Rule::Adam { .. } => 2,
+        }
+    }
+}
+
+/// What is done to rows besides gradient steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Projection {
+    /// Nothing.
+    #[default]
+    None,
+    /// TransE: entity rows are divided by their L2 norm before each batch.
+    UnitEntitiesBeforeBatch,
+    /// KALE: all rows are divided by their L2 norm after each step.
+    UnitRowsAfterStep,
+}
+
+/// An optimiser's constants for one table and one step.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    rule: Rule,
+    rate: f32,
+    row_cap: Option<f32>,
+    parts: usize,
+    /// Adam's 1/(1 − βᵗ).
+    corrections: [f32; 2],
+}
+
+impl Move {
+    /// For rows of `parts` equal parts, at the `step`-th step, counted from 1.
+    pub fn new(optimizer: &Optimizer, rate: f32, parts: usize, step: u64) -> Self {
+        let row_cap = match optimizer.cap {
+            Cap::Row { norm } => Some(norm),
+            Cap::None | Cap::Matrix { .. } => None,
+        };
+        let corrections = match optimizer.rule {
+            Rule::Adam { beta1, beta2, .. } => {
+                [beta1, beta2].map(|beta| (1.0 / (1.0 - f64::from(beta).powf(step as f64))) as f32)
+            }
+            _ => [1.0; 2],
+        };
+        Self { rule: optimizer.rule, rate, row_cap, parts, corrections }
+    }
+
+    /// Caps the gradient row and moves the parameter row; state rows are empty where the rule has none.
+    #[inline(always)]
+    pub fn apply(&self, gradient: &mut [f32], parameters: &mut [f32], first: &mut [f32], second: &mut [f32]) {
+        if let Some(cap) = self.row_cap {
+            for part in gradient.chunks_exact_mut(gradient.len() / self.parts) {
+                let squares = row::sum_of_squares(part);
+                if squares > cap * cap {
+                    row::scale(part, cap / squares.sqrt());
+                }
+            }
+        }
+        let rate = self.rate;
+        match self.rule {
+            Rule::AdaGrad { epsilon, inside: false } => {
+                for ((x, a), &g) in parameters.iter_mut().zip(first).zip(&*gradient) {
+                    *a = g.mul_add(g, *a);
+                    *x -= rate * g / (a.sqrt() + epsilon);
+                }
+            }
+            Rule::AdaGrad { epsilon, inside: true } => {
+                for ((x, a), &g) in parameters.iter_mut().zip(first).zip(&*gradient) {
+                    *a = g.mul_add(g, *a);
+                    *x -= rate * g / (*a + epsilon).sqrt();
+                }
+            }
+            Rule::Sgd => row::add_scaled(parameters, -rate, gradient),
+            Rule::Adam { beta1, beta2, epsilon } => {
+                for (((x, m), v), &g) in parameters.iter_mut().zip(first).zip(second).zip(&*gradient) {
+                    *m = beta1.mul_add(*m, (1.0 - beta1) * g);
+                    *v = beta2.mul_add(*v, (1.0 - beta2) * (g * g));
+                    *x -= rate * (*m * self.corrections[0]) / ((*v * self.corrections[1]).sqrt() + epsilon);
+                }
+            }
+        }
+    }
+}

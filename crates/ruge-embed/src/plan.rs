@@ -1,0 +1,169 @@
+//! The plan of training: what an epoch consists of, as data.
+//!
+//! An epoch shuffles the observed triples, deals them round-robin into batches, draws negatives, and deals the groundings
+//! of the evidence on their own (the paper's Algorithm 1, as the reference program has it). Every draw is a pure function
+//! of (seed, stream, epoch, position).
+
+use ruge_kg::random::{self, Stream};
+use ruge_kg::{Graph, Triple};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{Dealing, Evidence, Guidance};
+use crate::negatives::Negatives;
+use crate::objective::Objective;
+use crate::optimizer::Projection;
+
+/// The order of the positives.
+pub const SHUFFLE: Stream = Stream(0x111);
+/// The order of the groundings.
+pub const GROUNDINGS: Stream = Stream(0x112);
+
+/// How positives come into batches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Batching {
+    /// Shuffled, then position i goes to batch i mod batches: each triple once an epoch.
+    #[default]
+    Dealt,
+    /// ⌊triples / batches⌋ drawn with replacement for each batch, as `ttrouill/complex` does.
+    WithReplacement,
+}
+
+/// What an epoch consists of.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// 𝒪, the observed triples.
+    pub triples: &'a [Triple],
+    /// The same, indexed; asked by filtered and Bernoulli negatives.
+    pub graph: &'a Graph,
+    /// Entities of the model.
+    pub entities: usize,
+    /// Relations of the model.
+    pub relations: usize,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Batches of an epoch.
+    pub batches: usize,
+    /// How positives come into batches.
+    pub batching: Batching,
+    /// How negatives are drawn.
+    pub negatives: Negatives,
+    /// Loss and penalty.
+    pub objective: Objective,
+    /// Groundings.
+    pub evidence: &'a Evidence,
+    /// What is made of them.
+    pub guidance: Guidance,
+    /// Which batch they go with.
+    pub dealing: Dealing,
+    /// τ: gradient steps per batch, soft labels held.
+    pub inner_steps: usize,
+    /// What is done to rows besides gradient steps.
+    pub projection: Projection,
+}
+
+impl<'a> Plan<'a> {
+    /// The paper's setting without guidance: 100 batches, ten negatives, logistic loss, L2 with weight 0.01.
+    pub fn new(graph: &'a Graph, triples: &'a [Triple], seed: u64) -> Self {
+        Self {
+            triples,
+            graph,
+            entities: graph.entity_count(),
+            relations: graph.relation_count(),
+            seed,
+            batches: 100,
+            batching: Batching::default(),
+            negatives: Negatives::default(),
+            objective: Objective::default(),
+            evidence: Evidence::nothing(),
+            guidance: Guidance::None,
+            dealing: Dealing::default(),
+            inner_steps: 1,
+            projection: Projection::default(),
+        }
+    }
+}
+
+/// The order of one epoch.
+#[derive(Clone, Debug, Default)]
+pub struct EpochOrder {
+    /// The epoch, counted from 1.
+    pub epoch: u64,
+    positives: Vec<u32>,
+    groundings: Vec<u32>,
+    grounding_ends: Vec<u32>,
+}
+
+impl EpochOrder {
+    /// Shuffles and deals.
+    pub fn new(plan: &Plan<'_>, epoch: u64) -> Self {
+        let n = plan.triples.len();
+        let positives = match plan.batching {
+            Batching::Dealt => random::permutation(n, plan.seed, SHUFFLE, epoch),
+            Batching::WithReplacement => {
+                let draws = n / plan.batches * plan.batches;
+                let draw = |i| random::below(random::draw(plan.seed, SHUFFLE, epoch, i as u64), n as u64) as u32;
+                (0..draws).map(draw).collect()
+            }
+        };
+        let mut order = Self { epoch, positives, groundings: Vec::new(), grounding_ends: vec![0] };
+        order.deal(plan);
+        order
+    }
+
+    fn deal(&mut self, plan: &Plan<'_>) {
+        let shuffled = random::permutation(plan.evidence.len(), plan.seed, GROUNDINGS, self.epoch);
+        let mut by_batch: Vec<Vec<u32>> = vec![Vec::new(); plan.batches];
+        match plan.dealing {
+            Dealing::Shuffled => {
+                for (i, grounding) in shuffled.into_iter().enumerate() {
+                    by_batch[i % plan.batches].push(grounding);
+                }
+            }
+            Dealing::WithPremises => {
+                let mut batch_of = FxHashMap::default();
+                for batch in 0..plan.batches {
+                    batch_of.extend(self.positives(plan, batch).map(|(_, index)| (plan.triples[index], batch)));
+                }
+                for grounding in shuffled {
+                    let mut batches =
+                        plan.evidence.premises(grounding as usize).iter().map(|premise| batch_of.get(premise).copied());
+                    if let Some(Some(batch)) = batches.next()
+                        && batches.all(|other| other == Some(batch))
+                    {
+                        by_batch[batch].push(grounding);
+                    }
+                }
+            }
+        }
+        for batch in by_batch {
+            self.groundings.extend(batch);
+            self.grounding_ends.push(self.groundings.len() as u32);
+        }
+    }
+
+    /// Positions of a batch's positives, each with its place among the triples.
+    pub fn positives<'s>(&'s self, plan: &Plan<'_>, batch: usize) -> impl Iterator<Item = (usize, usize)> + 's {
+        let (from, to, step) = match plan.batching {
+            Batching::Dealt => (batch, self.positives.len(), plan.batches),
+            Batching::WithReplacement => {
+                let size = self.positives.len() / plan.batches;
+                (batch * size, (batch + 1) * size, 1)
+            }
+        };
+        (from..to).step_by(step).map(|position| (position, self.positives[position] as usize))
+    }
+
+    /// The place of a position's triple among the triples.
+    #[inline]
+    pub fn index(&self, position: usize) -> usize {
+        self.positives[position] as usize
+    }
+
+    /// The groundings of a batch.
+    pub fn groundings<'s>(&'s self, batch: usize) -> impl Iterator<Item = usize> + 's {
+        let (from, to) = (self.grounding_ends[batch] as usize, self.grounding_ends[batch + 1] as usize);
+        self.groundings[from..to].iter().map(|&grounding| grounding as usize)
+    }
+}

@@ -1,0 +1,125 @@
+//! Runs that stop and go on: same bits as if nothing had happened, and files that are whole or rejected.
+#![allow(missing_docs)]
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use ruge_embed::scoring::{ComplEx, HolE};
+use ruge_embed::*;
+use ruge_kg::{Dataset, Names};
+
+/// Thirty entities on a circle; `next` leads one step on, `skip` two, and every fifth `skip` is held out.
+fn world() -> Dataset {
+    let mut names = Names::default();
+    let (mut train, mut valid) = (Vec::new(), Vec::new());
+    for i in 0..30 {
+        let name = |step: usize| format!("e{}", (i + step) % 30);
+        train.push(names.triple(&name(0), "next", &name(1)));
+        let skip = names.triple(&name(0), "skip", &name(2));
+        if i % 5 == 0 { valid.push(skip) } else { train.push(skip) }
+    }
+    Dataset::new(names, train, valid, Vec::new())
+}
+
+fn model(data: &Dataset, hole: bool) -> Box<dyn Model> {
+    let optimizer = Optimizer {
+        rule: Rule::Adam { beta1: 0.9, beta2: 0.99, epsilon: 1e-8 },
+        entity_rate: 0.05,
+        relation_rate: 0.05,
+        ..Optimizer::default()
+    };
+    let (e, r) = (data.entity_count(), data.relation_count());
+    if hole {
+        let scoring = HolE::new(10);
+        let start = Embeddings::new(&scoring, e, r, &Init::default(), 4);
+        Box::new(CpuModel::new(scoring, start, optimizer))
+    } else {
+        let scoring = ComplEx::new(6);
+        let start = Embeddings::new(&scoring, e, r, &Init::default(), 4);
+        Box::new(CpuModel::new(scoring, start, Optimizer::default()))
+    }
+}
+
+fn run(data: &Dataset, model: &mut dyn Model, progress: &mut Progress, until: u64) -> StopReason {
+    let plan = Plan { batches: 4, ..Plan::new(data.graph(), data.train(), 7) };
+    let schedule = Schedule { epochs: 12, validate_every: 3, ..Schedule::default() };
+    let validation = Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
+    let mut hear = |event: Event<'_>| {
+        assert_eq!(event.metrics.is_some(), event.progress.epoch.is_multiple_of(3));
+        if event.progress.epoch == until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    train(model, &plan, &schedule, Some(validation), progress, &mut hear).unwrap()
+}
+
+#[test]
+fn a_resumed_run_equals_an_uninterrupted_one() {
+    let data = world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    for hole in [false, true] {
+        let mut whole = (model(&data, hole), Progress::default());
+        assert_eq!(run(&data, &mut *whole.0, &mut whole.1, 99), StopReason::Epochs);
+        for until in [1, 4, 6] {
+            let mut first = (model(&data, hole), Progress::default());
+            assert_eq!(run(&data, &mut *first.0, &mut first.1, until), StopReason::Asked);
+            let notes = BTreeMap::from([("spec".to_owned(), "d = 6".to_owned())]);
+            checkpoint::write(&path, first.0.state(), &first.1, &notes).unwrap();
+            let stored = checkpoint::read(&path).unwrap();
+            assert_eq!((&stored.state, &stored.progress, &stored.notes), (first.0.state(), &first.1, &notes));
+            let mut second = (model(&data, hole), stored.progress);
+            second.0.restore(stored.state).unwrap();
+            run(&data, &mut *second.0, &mut second.1, 99);
+            assert_eq!(second.0.state(), whole.0.state());
+            assert_eq!(second.1, whole.1);
+        }
+        assert!(whole.1.best.is_some());
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the checkpoint");
+}
+
+#[test]
+fn damaged_checkpoints_are_recognised() {
+    let data = world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let model = model(&data, false);
+    checkpoint::write(&path, model.state(), &Progress::default(), &BTreeMap::new()).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    for bad in [&good[..good.len() - 7], &good[..40], &[][..], b"not a checkpoint at all", &flipped] {
+        std::fs::write(&path, bad).unwrap();
+        let message = checkpoint::read(&path).unwrap_err().to_string();
+        assert!(message.contains("run.safetensors") && message.contains("not a usable checkpoint"), "{message}");
+    }
+    assert!(checkpoint::read(&folder.path().join("absent")).unwrap_err().to_string().contains("absent"));
+}
+
+#[test]
+fn a_state_of_another_shape_is_refused() {
+    let data = world();
+    let (mut one, other) = (model(&data, false), model(&data, true));
+    let message = one.restore(other.state().clone()).unwrap_err().to_string();
+    assert!(message.contains("the model expects"), "{message}");
+}
+
+#[test]
+fn patience_ends_a_run_and_the_best_is_kept() {
+    let data = world();
+    let plan = Plan { batches: 2, ..Plan::new(data.graph(), data.train(), 7) };
+    let schedule = Schedule { epochs: 500, validate_every: 1, patience: Some(3), ..Schedule::default() };
+    let validation = Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
+    let (mut model, mut progress) = (model(&data, false), Progress::default());
+    let mut best = (0, 0.0);
+    let mut hear = |event: Event<'_>| {
+        if let Some(metrics) = event.metrics.filter(|metrics| metrics.mrr > best.1) {
+            best = (event.progress.epoch, metrics.mrr);
+        }
+        ControlFlow::Continue(())
+    };
+    let reason = train(&mut *model, &plan, &schedule, Some(validation), &mut progress, &mut hear).unwrap();
+    assert_eq!(reason, StopReason::Patience);
+    let kept = progress.best.unwrap();
+    assert_eq!((kept.epoch, kept.mrr), best);
+    assert_eq!(progress.epoch, best.0 + 3);
+}

@@ -1,0 +1,200 @@
+//! The fast path against the plain twin on random graphs, for every model; and its promise of the same bits on any
+//! number of threads, on any instruction set, with or without empty evidence.
+#![allow(missing_docs, clippy::type_complexity)]
+
+use ruge_embed::cpu::Isa;
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
+use ruge_embed::twin::{Rows, Scoring, Twin};
+use ruge_embed::*;
+use ruge_kg::random::{self, Stream};
+use ruge_kg::{Graph, Triple};
+
+const ENTITIES: u64 = 23;
+const RELATIONS: u64 = 4;
+
+fn facts(n: u64, seed: u64) -> Vec<Triple> {
+    let draw = |i, j, bound| random::below(random::draw(seed, Stream(0x7e57), j, i), bound) as u32;
+    let mut facts: Vec<Triple> =
+        (0..n).map(|i| Triple::new(draw(i, 0, ENTITIES), draw(i, 1, RELATIONS), draw(i, 2, ENTITIES))).collect();
+    facts.sort_unstable();
+    facts.dedup();
+    facts
+}
+
+/// One to three premises each, conclusions that repeat, some reflexive.
+fn evidence(facts: &[Triple]) -> Evidence {
+    let mut evidence = Evidence::default();
+    for (i, window) in facts.windows(3).enumerate().take(30) {
+        let conclusion = Triple::new(i as u32 % 5, i as u32 % 3, i as u32 % 7);
+        evidence.push(&window[..1 + i % 3], conclusion, 0.8 + 0.005 * i as f32);
+    }
+    evidence
+}
+
+fn wide(table: &Table) -> Rows {
+    (0..table.rows()).map(|i| table.row(i).iter().map(|&x| f64::from(x)).collect()).collect()
+}
+
+fn optimizer() -> Optimizer {
+    // Plain steps: AdaGrad would magnify the rounding of tiny gradients.
+    Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None }
+}
+
+fn check<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring) {
+    let facts = facts(60, 2);
+    let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
+    let evidence = evidence(&facts);
+    let plan = Plan {
+        batches: 3,
+        evidence: &evidence,
+        guidance: Guidance::SoftLabels { slackness: 0.3, t_norm: TNorm::Product },
+        objective: Objective { penalty: Penalty::L2 { weight: 0.05 }, ..Objective::default() },
+        ..Plan::new(&graph, &facts, 9)
+    };
+    let start = Start::Normal { deviation: 0.4, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
+    let mut twin = Twin {
+        l2: 0.05,
+        slackness: 0.3,
+        ..Twin::new(twin_scoring, wide(&embeddings.entities), wide(&embeddings.relations))
+    };
+    let mut model = CpuModel::new(scoring, embeddings, optimizer());
+    let order = plan::EpochOrder::new(&plan, 1);
+    for index in 0..3 {
+        let mut batch = Batch::default();
+        batch.prepare(&plan, &order, index);
+        let mut labeled = Vec::new();
+        for (i, &x) in batch.examples.positives.iter().enumerate() {
+            labeled.push((x, 1.0));
+            let (heads, tails) = batch.examples.negatives(i);
+            labeled.extend(heads.iter().map(|&head| (Triple { head, ..x }, 0.0)));
+            labeled.extend(tails.iter().map(|&tail| (Triple { tail, ..x }, 0.0)));
+        }
+        assert_eq!(labeled.len(), 11 * batch.examples.positives.len());
+        let groundings: Vec<_> = (0..batch.evidence.len())
+            .map(|g| {
+                let confidence = f64::from(batch.evidence.confidence(g));
+                (batch.evidence.premises(g).to_vec(), batch.evidence.conclusion(g), confidence)
+            })
+            .collect();
+        let soft = twin.soft_labels(&groundings);
+        assert_eq!(soft.len(), batch.unlabeled.len());
+        let gradient = twin.gradient(&labeled, &soft);
+        for (rows, (gradient, rate)) in
+            [&mut twin.entities, &mut twin.relations].into_iter().zip(gradient.iter().zip([0.3, 0.2]))
+        {
+            for (row, gradient) in rows.iter_mut().zip(gradient) {
+                row.iter_mut().zip(gradient).for_each(|(x, g)| *x -= rate * g);
+            }
+        }
+        model.train(&plan, &batch);
+        let Embeddings { entities, relations } = &model.state().embeddings;
+        for (found, expected) in [(wide(entities), &twin.entities), (wide(relations), &twin.relations)] {
+            for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+                assert!((found - expected).abs() < 2e-5, "{twin_scoring:?}: {found} for {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_model_trains_as_its_twin() {
+    for d in [3, 8, 21] {
+        check(ComplEx::new(d), Scoring::ComplEx);
+        check(DistMult::new(d), Scoring::DistMult);
+        check(HolE::new(d), Scoring::HolE);
+        check(TransEL1::new(d), Scoring::TransEL1);
+        check(TransEL2::new(d), Scoring::TransEL2);
+        check(RotatE::new(d), Scoring::RotatE);
+    }
+}
+
+/// Bits of all that training changes, after a few epochs.
+fn digest<F: ScoringFunction>(scoring: F, change: &dyn Fn(&mut Plan<'_>, &mut Optimizer), isa: Isa) -> Vec<u32> {
+    let facts = facts(400, 3);
+    let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
+    let evidence = evidence(&facts);
+    let mut plan = Plan { batches: 3, evidence: &evidence, ..Plan::new(&graph, &facts, 9) };
+    let mut optimizer = Optimizer::default();
+    change(&mut plan, &mut optimizer);
+    let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &Init::default(), 5);
+    let mut model = CpuModel::new(scoring, embeddings, optimizer).with_isa(isa);
+    for epoch in 1..=3 {
+        model.epoch(&plan, epoch).unwrap();
+    }
+    let state = model.state();
+    let tables = std::iter::once(&state.embeddings).chain(&state.moments);
+    tables.flat_map(|x| [x.entities.to_dense(), x.relations.to_dense()]).flatten().map(f32::to_bits).collect()
+}
+
+fn guided(plan: &mut Plan<'_>, _: &mut Optimizer) {
+    plan.guidance = Guidance::SoftLabels { slackness: 0.1, t_norm: TNorm::Lukasiewicz };
+    plan.inner_steps = 2;
+}
+
+fn ranked(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
+    plan.objective.loss = Loss::PairwiseRanking { margin: 1.0 };
+    plan.projection = Projection::UnitEntitiesBeforeBatch;
+    plan.negatives = Negatives { sides: Sides::Bernoulli, filtered: true, ..Negatives::default() };
+    optimizer.cap = Cap::Matrix { norm: 1.0 };
+}
+
+fn adaptive(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
+    plan.batching = Batching::WithReplacement;
+    plan.guidance = Guidance::Injection { weight: 0.1, margin: 0.2 };
+    optimizer.rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+}
+
+#[test]
+fn same_bits_on_any_thread_count_and_instruction_set() {
+    let changes: [&(dyn Fn(&mut Plan<'_>, &mut Optimizer) + Sync); 3] = [&guided, &ranked, &adaptive];
+    for change in changes {
+        macro_rules! same_bits {
+            ($($scoring:expr),*) => {$(
+                let expected = digest($scoring, change, Isa::Portable);
+                for isa in Isa::available() {
+                    assert_eq!(digest($scoring, change, isa), expected, "{isa:?}");
+                }
+                for threads in [1, 2, 5] {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    let found = pool.install(|| digest($scoring, change, Isa::detect()));
+                    assert_eq!(found, expected, "{threads} threads");
+                }
+            )*};
+        }
+        same_bits!(
+            ComplEx::new(9),
+            DistMult::new(16),
+            HolE::new(10),
+            TransEL1::new(7),
+            TransEL2::new(7),
+            RotatE::new(5)
+        );
+    }
+}
+
+#[test]
+fn without_evidence_guidance_changes_no_bit() {
+    let silent = |plan: &mut Plan<'_>, _: &mut Optimizer| {
+        plan.guidance = Guidance::SoftLabels { slackness: 0.1, t_norm: TNorm::Product };
+        plan.evidence = Evidence::nothing();
+    };
+    let none = |_: &mut Plan<'_>, _: &mut Optimizer| {};
+    assert_eq!(digest(ComplEx::new(9), &silent, Isa::detect()), digest(ComplEx::new(9), &none, Isa::detect()));
+    assert_ne!(digest(ComplEx::new(9), &guided, Isa::detect()), digest(ComplEx::new(9), &none, Isa::detect()));
+}
+
+#[test]
+fn divergence_is_named() {
+    let facts = facts(60, 2);
+    let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
+    let plan = Plan { batches: 2, ..Plan::new(&graph, &facts, 9) };
+    let scoring = ComplEx::new(4);
+    let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &Init::default(), 5);
+    let optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 1e30, relation_rate: 1e30, cap: Cap::None };
+    let mut model = CpuModel::new(scoring, embeddings, optimizer);
+    let error = (1..50).find_map(|epoch| model.epoch(&plan, epoch).err()).expect("such rates diverge");
+    let message = error.to_string();
+    assert!(message.contains("epoch") && message.contains("1e30") || message.contains("1000000"), "{message}");
+}
