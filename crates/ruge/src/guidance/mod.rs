@@ -1,0 +1,1 @@
+//! What, besides the observed triples, pulls on the embeddings.
