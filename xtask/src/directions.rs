@@ -12,7 +12,9 @@ use crate::test::cargo;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("ruge-kg", &[]),
     ("ruge-rules", &["ruge-kg"]),
-    ("ruge-cli", &["ruge-kg", "ruge-rules"]),
+    ("ruge-embed", &["ruge-kg"]),
+    ("ruge", &["ruge-embed", "ruge-kg", "ruge-rules"]),
+    ("ruge-cli", &["ruge", "ruge-embed", "ruge-kg", "ruge-rules"]),
     ("xtask", &["ruge-kg"]),
 ];
 

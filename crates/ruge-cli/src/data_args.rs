@@ -28,9 +28,9 @@ pub struct DataArgs {
     /// Skips and counts lines that are no triples, instead of stopping
     #[arg(long, help_heading = READING)]
     pub lenient: bool,
-    /// Seed of every random choice; for a single file, of its split
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
+    /// Seed of every random choice; for a single file, of its split [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Shares of valid and test when a single file is split
     #[arg(long, value_name = "VALID,TEST", default_value = "0.1,0.1", value_parser = shares, help_heading = READING)]
     pub held_out: Shares,
@@ -123,7 +123,7 @@ impl DataArgs {
             header: HeaderArg::Auto,
             format: None,
             lenient: false,
-            seed: 0,
+            seed: None,
             held_out: Shares([0.1, 0.1]),
         }
     }
@@ -131,7 +131,7 @@ impl DataArgs {
     /// As the library wants it. `demo` is no file, so nothing said about files touches it.
     pub fn options(&self) -> ReadOptions {
         if self.data == Path::new("demo") {
-            return ReadOptions { seed: self.seed, ..ReadOptions::default() };
+            return ReadOptions { seed: self.seed.unwrap_or(0), ..ReadOptions::default() };
         }
         ReadOptions {
             columns: self.columns,
@@ -142,7 +142,7 @@ impl DataArgs {
                 HeaderArg::No => Header::No,
             },
             lenient: self.lenient,
-            seed: self.seed,
+            seed: self.seed.unwrap_or(0),
             held_out: self.held_out.0,
             ..ReadOptions::default()
         }

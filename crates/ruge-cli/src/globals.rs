@@ -38,7 +38,7 @@ pub fn start(globals: &GlobalArgs) -> Result<()> {
         (false, _) => "trace",
     };
     // Only our own crates grow talkative with -v; RUGE_LOG takes the full syntax of tracing's filters.
-    let default = format!("warn,ruge={level},ruge_kg={level},ruge_rules={level}");
+    let default = format!("warn,ruge={level},ruge_kg={level},ruge_rules={level},ruge_embed={level}");
     let filter = match std::env::var("RUGE_LOG") {
         Ok(wish) if !wish.is_empty() => EnvFilter::try_new(&wish).map_err(|error| {
             UsageError(format!("RUGE_LOG={wish} is no log filter: {error}\n  remedy: RUGE_LOG=info, or unset it"))

@@ -9,6 +9,7 @@ mod completions;
 mod console;
 mod data;
 mod data_args;
+mod eval;
 mod globals;
 mod ground;
 mod memory;
@@ -19,6 +20,7 @@ mod progress;
 mod rule_args;
 mod rules;
 mod text;
+mod train;
 mod usage;
 
 use std::process::ExitCode;
@@ -58,6 +60,8 @@ enum Command {
     )]
     Rules(rules::RulesCommand),
     Ground(ground::GroundArgs),
+    Train(train::TrainArgs),
+    Eval(eval::EvalArgs),
     /// Lists and downloads public benchmark sets, checksummed
     #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
     Data(data::DataCommand),
@@ -71,6 +75,8 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Mine(args) => mine::run(&args, console),
         Command::Rules(command) => rules::run(&command, console),
         Command::Ground(args) => ground::run(&args, console),
+        Command::Train(args) => train::run(&args, console),
+        Command::Eval(args) => eval::run(&args, console),
         Command::Data(command) => data::run(command, console),
         Command::Completions(args) => completions::run(&args, Cli::command(), console),
     }

@@ -78,6 +78,8 @@ pub struct Validation<'a> {
 pub struct Event<'e> {
     /// The losses of the epoch.
     pub losses: Losses,
+    /// Wall time of the epoch alone, without validation.
+    pub seconds: f64,
     /// The validation, where there was one.
     pub metrics: Option<&'e Metrics>,
     /// Whether it was the best so far.
@@ -119,7 +121,9 @@ pub fn train(
             return Ok(StopReason::Patience);
         }
         let epoch = progress.epoch + 1;
+        let started = std::time::Instant::now();
         let losses = model.epoch(plan, epoch)?;
+        let seconds = started.elapsed().as_secs_f64();
         progress.epoch = epoch;
         let due =
             schedule.validate_every > 0 && (epoch.is_multiple_of(schedule.validate_every) || epoch == schedule.epochs);
@@ -132,7 +136,7 @@ pub fn train(
             progress.note(epoch, &found, improved, &model.state().embeddings);
             metrics = Some(found);
         }
-        let event = Event { losses, metrics: metrics.as_ref(), improved, progress, model };
+        let event = Event { losses, seconds, metrics: metrics.as_ref(), improved, progress, model };
         if hear(event).is_break() {
             return Ok(StopReason::Asked);
         }

@@ -1,6 +1,16 @@
 //! Where rules and embeddings meet.
 //!
-//! Rules never hear of vectors and embeddings never hear of rules; this crate knows both. It turns a [`spec`] into models
-//! and guidance, trains, and keeps what came out on disk.
+//! Rules never hear of vectors and embeddings never hear of rules; this crate knows both. A [`spec`] says everything about
+//! a run, [`assemble`] turns it into running objects, [`run`] trains and keeps the run on disk, and [`model_file`] is the
+//! one self-contained file that comes out.
 
+pub mod assemble;
+pub mod error;
 pub mod guidance;
+pub mod model_file;
+pub mod run;
+pub mod spec;
+
+pub use error::{Result, RugeError};
+pub use model_file::ModelFile;
+pub use spec::{GuidanceSpec, MinePreset, ModelName, Spec};

@@ -1,0 +1,232 @@
+//! `ruge eval`: how good a model is, by exact filtered ranking.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use ruge::ModelFile;
+use ruge_embed::rank::{RankQuery, Side};
+use ruge_embed::{Evaluation, Metrics, RankOptions, Ties};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::console::Console;
+use crate::data_args::DataArgs;
+use crate::text::{Column, Table, grouped};
+use crate::usage::UsageError;
+use crate::{memory, progress};
+
+/// Ranks the true answer of every held-out triple among all entities
+///
+/// Both sides of every triple are asked; candidates that form another known fact are left out (filtered). Ties count by
+/// their mean rank unless said otherwise.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge eval runs/ruge
+  ruge eval runs/ruge --split valid --by-relation
+  ruge eval runs/ruge/model.safetensors data/fb15k --json")]
+pub struct EvalArgs {
+    /// A run folder or a model.safetensors
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Other data to evaluate on; their names must be the model's [default: those in the model]
+    #[arg(value_name = "DATA")]
+    data: Option<PathBuf>,
+    /// Which part to ask for
+    #[arg(long, value_enum, value_name = "SPLIT", default_value_t = SplitArg::Test)]
+    split: SplitArg,
+    /// Also by relation
+    #[arg(long)]
+    by_relation: bool,
+    /// How equal scores count
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = TiesArg::Mean)]
+    ties: TiesArg,
+    /// The N of Hits@N
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 3, 5, 10])]
+    hits: Vec<u32>,
+    /// Memory for the packed entities, in MB
+    #[arg(long, value_name = "MB", default_value_t = 1024)]
+    memory: usize,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SplitArg {
+    Test,
+    Valid,
+    Train,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TiesArg {
+    Mean,
+    Optimistic,
+    Pessimistic,
+}
+
+/// Runs `ruge eval MODEL`.
+pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
+    if args.hits.contains(&0) {
+        bail!(UsageError("Hits@N begins at N = 1".into()));
+    }
+    let file = ModelFile::read(&ModelFile::find(&args.model))?;
+    let model = file.model()?;
+    let loaded = match &args.data {
+        Some(path) => Some(DataArgs::plain(path).load(console)?),
+        None => None,
+    };
+    let data = loaded.as_ref().map_or(&file.data, |loaded| &loaded.data);
+    if args.data.is_some() && ruge::model_file::data_hash(data) != ruge::model_file::data_hash(&file.data) {
+        bail!(
+            "{}: these are not the data the model was trained on ({} entities and {} relations here, {} and {} there, or other \
+             triples)\n  remedy: leave DATA away to evaluate on the triples stored in the model",
+            args.data.as_ref().map_or_else(String::new, |path| path.display().to_string()),
+            data.entity_count(),
+            data.relation_count(),
+            file.data.entity_count(),
+            file.data.relation_count()
+        );
+    }
+    let (name, triples) = match args.split {
+        SplitArg::Test => ("test", data.test()),
+        SplitArg::Valid => ("valid", data.valid()),
+        SplitArg::Train => ("train", data.train()),
+    };
+    if triples.is_empty() {
+        bail!("the data have no {name} triples; choose another --split");
+    }
+    let ties = match args.ties {
+        TiesArg::Mean => Ties::Mean,
+        TiesArg::Optimistic => Ties::Optimistic,
+        TiesArg::Pessimistic => Ties::Pessimistic,
+    };
+    let queries = RankQuery::both_sides(triples);
+    let bar = progress::work(console, "ranking", queries.len() as u64);
+    let started = Instant::now();
+    let options = RankOptions { memory: args.memory << 20, ..RankOptions::default() };
+    let follow = |done: usize, _: usize| bar.set_position(done as u64);
+    let ranks = model.rank(&queries, Some(data.filter()), &options, &follow);
+    let seconds = started.elapsed().as_secs_f64();
+    bar.finish_and_clear();
+    let evaluation = Evaluation::new(&queries, &ranks, data.graph(), ties, &args.hits);
+    // Ranks as doubled integers (half ranks occur), so that two evaluations can be compared by one number.
+    let mut hasher = Sha256::new();
+    for rank in &ranks {
+        hasher.update(((2.0 * rank.filtered.rank(Ties::Mean)) as u32).to_le_bytes());
+    }
+    let digest: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    if console.json {
+        console.json_result(&object(args, &file, &evaluation, seconds, name, &digest))
+    } else {
+        console.result(&report(args, &file, &evaluation, seconds, name, console))
+    }
+}
+
+fn figures(metrics: &Metrics) -> Value {
+    json!({
+        "mrr": metrics.mrr, "med": metrics.median, "hits": metrics.hits, "mean_rank": metrics.mean_rank,
+        "adjusted_mean_rank_index": metrics.adjusted_mean_rank_index, "queries": metrics.queries,
+    })
+}
+
+fn object(
+    args: &EvalArgs,
+    file: &ModelFile,
+    evaluation: &Evaluation,
+    seconds: f64,
+    split: &str,
+    digest: &str,
+) -> Value {
+    let side = |side: Side| evaluation.by_side.get(&side).map_or(Value::Null, figures);
+    let mut object = figures(&evaluation.pooled);
+    object["head"] = side(Side::Head);
+    object["tail"] = side(Side::Tail);
+    object["seconds"] = seconds.into();
+    object["split"] = split.into();
+    object["raw"] = figures(&evaluation.raw);
+    object["optimistic"] = figures(&evaluation.optimistic);
+    object["pessimistic"] = figures(&evaluation.pessimistic);
+    object["macro"] = figures(&evaluation.macro_average);
+    object["by_category"] = evaluation
+        .by_category
+        .iter()
+        .map(|(category, side, metrics)| json!({"category": category, "side": side, "metrics": figures(metrics)}))
+        .collect();
+    object["ranks_sha256"] = digest.into();
+    object["peak_memory_mb"] = json!(memory::peak_mb());
+    if args.by_relation {
+        let names = &file.data.names().relations;
+        object["by_relation"] = evaluation
+            .by_relation
+            .iter()
+            .map(|(relation, metrics)| (names.name(*relation).to_string(), figures(metrics)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+    }
+    object
+}
+
+fn report(
+    args: &EvalArgs,
+    file: &ModelFile,
+    evaluation: &Evaluation,
+    seconds: f64,
+    split: &str,
+    console: Console,
+) -> String {
+    let width = console.width();
+    let spec = &file.spec;
+    let guided = if spec.guidance.name() == "none" {
+        String::new()
+    } else {
+        format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(file.rules.len()))
+    };
+    let mut text = format!(
+        "{} of dimension {}{guided}: {} {split} queries in {seconds:.2} s\n\n",
+        spec.model.name.name(),
+        spec.model.dimension,
+        grouped(evaluation.pooled.queries)
+    );
+    let mut columns = vec![Column::Left, Column::Right, Column::Right];
+    columns.extend(args.hits.iter().map(|_| Column::Right));
+    columns.push(Column::Right);
+    let mut table = Table::new(&columns);
+    let mut head = vec![String::new(), "MRR".into(), "MED".into()];
+    head.extend(args.hits.iter().map(|n| format!("H@{n}")));
+    head.push("mean rank".into());
+    table.row(head);
+    let mut row = |name: String, metrics: &Metrics| {
+        let mut cells = vec![name, format!("{:.4}", metrics.mrr), format!("{}", metrics.median)];
+        cells.extend(args.hits.iter().map(|n| format!("{:.4}", metrics.hits.get(n).unwrap_or(&0.0))));
+        cells.push(format!("{:.1}", metrics.mean_rank));
+        table.row(cells);
+    };
+    row("filtered".into(), &evaluation.pooled);
+    for (side, metrics) in &evaluation.by_side {
+        row(format!("  {}", if *side == Side::Head { "heads" } else { "tails" }), metrics);
+    }
+    row("raw".into(), &evaluation.raw);
+    row("mean over relations".into(), &evaluation.macro_average);
+    for (category, side, metrics) in &evaluation.by_category {
+        let category = serde_json::to_value(category).ok().and_then(|value| value.as_str().map(str::to_string));
+        let side = if *side == Side::Head { "heads" } else { "tails" };
+        row(format!("  {} {side}", category.unwrap_or_default()), metrics);
+    }
+    text.push_str(&table.render(width));
+    if args.by_relation {
+        let mut table = Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right]);
+        table.row(["relation", "queries", "MRR", "mean rank"]);
+        let mut relations: Vec<_> = evaluation.by_relation.iter().collect();
+        relations.sort_by_key(|(_, metrics)| std::cmp::Reverse(metrics.queries));
+        for (relation, metrics) in relations {
+            table.row([
+                file.data.names().relations.name(*relation).to_string(),
+                grouped(metrics.queries),
+                format!("{:.4}", metrics.mrr),
+                format!("{:.1}", metrics.mean_rank),
+            ]);
+        }
+        text.push_str(&format!("\n{}\n{}", console.heading("By relation"), table.render(width)));
+    }
+    text
+}

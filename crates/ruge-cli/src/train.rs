@@ -1,0 +1,372 @@
+//! `ruge train`: embeddings, with or without guidance from rules.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use ruge::run::{self, Listener, Mode, Tick};
+use ruge::spec::{MinePreset, Norm};
+use ruge::{GuidanceSpec, ModelName, Spec, assemble};
+use ruge_embed::{Loss, Penalty, TNorm};
+use ruge_rules::Watch;
+use serde_json::json;
+
+use crate::console::Console;
+use crate::data_args::DataArgs;
+use crate::text::grouped;
+use crate::usage::UsageError;
+use crate::{memory, progress};
+
+/// Trains an embedding model, with or without guidance from rules
+///
+/// Defaults are the paper's setting. Flags are leaves of the spec: --spec lays a TOML file over the defaults, flags beside
+/// it win, and the resolved spec is stored with the run. The model that is best on validation is kept.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge train demo --dim 50 --epochs 100 --out runs/demo
+  ruge train data/fb15k --guidance ruge --rules data/fb15k/rules.tsv --out runs/ruge
+  ruge train data/fb15k --spec experiments/fb15k/ruge.toml --seed 1 --out runs/ruge-1
+  ruge train data/fb15k --out runs/ruge --resume")]
+pub struct TrainArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// The scoring function [default: complex]
+    #[arg(long, value_enum, value_name = "NAME")]
+    model: Option<ModelArg>,
+    /// What guides it besides the triples [default: none]
+    #[arg(long, value_enum, value_name = "NAME")]
+    guidance: Option<GuidanceArg>,
+    /// Rules to be guided by, in any format of `ruge rules convert` [default: mined from train]
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Leaves out rules below this confidence
+    #[arg(long, value_name = "X")]
+    min_conf: Option<f64>,
+    /// A TOML file with leaves of the spec
+    #[arg(long, value_name = "FILE")]
+    spec: Option<PathBuf>,
+    /// A complete setting by name
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["model", "guidance"])]
+    preset: Option<PresetArg>,
+    /// Epochs at most
+    #[arg(long, value_name = "N")]
+    epochs: Option<u64>,
+    /// Dimension; complex entries for complex models
+    #[arg(long, value_name = "N")]
+    dim: Option<usize>,
+    /// Negatives per positive
+    #[arg(long, value_name = "N")]
+    negatives: Option<usize>,
+    /// Learning rate of entities and relations
+    #[arg(long, value_name = "X")]
+    rate: Option<f32>,
+    /// Weight of the L2 penalty; 0 for none
+    #[arg(long, value_name = "X")]
+    l2: Option<f32>,
+    /// Margin of a ranking loss
+    #[arg(long, value_name = "X")]
+    margin: Option<f32>,
+    /// Slackness penalty C of guidance by rules
+    #[arg(long, value_name = "X")]
+    slackness: Option<f32>,
+    /// How truth values combine
+    #[arg(long, value_enum, value_name = "NAME")]
+    t_norm: Option<TNormArg>,
+    /// Gradient steps per batch
+    #[arg(long, value_name = "N")]
+    inner_steps: Option<usize>,
+    /// Mini-batches of an epoch
+    #[arg(long, value_name = "N")]
+    batches: Option<usize>,
+    /// Distance of TransE
+    #[arg(long, value_enum, value_name = "NORM")]
+    norm: Option<NormArg>,
+    /// Validates after every so many epochs; 0 for never
+    #[arg(long, value_name = "N")]
+    validate_every: Option<u64>,
+    /// Stops after so many validations without a better one
+    #[arg(long, value_name = "N")]
+    patience: Option<u64>,
+    /// Where to compute
+    #[arg(long, value_enum, value_name = "DEVICE", default_value_t = DeviceArg::Cpu)]
+    device: DeviceArg,
+    /// The run folder [default: runs/DATA-MODEL-GUIDANCE]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replaces a run that is there
+    #[arg(long, conflicts_with = "resume")]
+    force: bool,
+    /// Goes on from the last checkpoint of the run folder
+    #[arg(long)]
+    resume: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelArg {
+    Complex,
+    Distmult,
+    Hole,
+    Transe,
+    Rotate,
+}
+
+impl From<ModelArg> for ModelName {
+    fn from(model: ModelArg) -> Self {
+        match model {
+            ModelArg::Complex => ModelName::ComplEx,
+            ModelArg::Distmult => ModelName::DistMult,
+            ModelArg::Hole => ModelName::HolE,
+            ModelArg::Transe => ModelName::TransE,
+            ModelArg::Rotate => ModelName::RotatE,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GuidanceArg {
+    None,
+    Ruge,
+    Kale,
+}
+
+impl GuidanceArg {
+    fn name(self) -> &'static str {
+        match self {
+            GuidanceArg::None => "none",
+            GuidanceArg::Ruge => "ruge",
+            GuidanceArg::Kale => "kale",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PresetArg {
+    /// RUGE as in the paper, with rules mined by the recipe of its published file
+    RugePaper,
+    /// The same trainer without rules
+    ComplexPaper,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TNormArg {
+    Product,
+    Lukasiewicz,
+    Godel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum NormArg {
+    L1,
+    L2,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DeviceArg {
+    Cpu,
+    Cuda,
+}
+
+impl TrainArgs {
+    /// The spec: the paper's, the file's leaves over it, the flags over both.
+    fn resolve(&self) -> Result<Spec> {
+        let text = match &self.spec {
+            Some(path) => {
+                let read = std::fs::read_to_string(path);
+                Some((
+                    path.display().to_string(),
+                    read.with_context(|| format!("{}: cannot read the spec", path.display()))?,
+                ))
+            }
+            None => None,
+        };
+        // What the file says about model and guidance decides which defaults the rest of it is laid over.
+        let (mut model, mut guidance) = (ModelName::ComplEx, "none".to_string());
+        if let Some((name, text)) = &text {
+            let table: toml::Table = toml::from_str(text).map_err(|error| UsageError(format!("{name}: {error}")))?;
+            let leaf = |section: &str, key: &str| table.get(section)?.get(key)?.as_str().map(str::to_string);
+            if let Some(wanted) = leaf("model", "name") {
+                model = ModelName::ALL.into_iter().find(|m| m.name() == wanted).ok_or_else(|| {
+                    let names: Vec<&str> = ModelName::ALL.iter().map(|m| m.name()).collect();
+                    UsageError(format!("{name}: no model is called {wanted:?}; use one of {}", names.join(", ")))
+                })?;
+            }
+            guidance = leaf("guidance", "kind").unwrap_or(guidance);
+        }
+        model = self.model.map_or(model, ModelName::from);
+        guidance = self.guidance.map_or(guidance, |g| g.name().to_string());
+        if self.preset == Some(PresetArg::RugePaper) {
+            guidance = "ruge".into();
+        }
+        let usage = |error: ruge::RugeError| UsageError(error.to_string());
+        let mut spec = Spec::paper(model, &guidance).map_err(usage)?;
+        if self.preset == Some(PresetArg::RugePaper) {
+            spec.rules.mine = MinePreset::RugeFb15k;
+        }
+        if let Some((name, text)) = &text {
+            spec = spec.overlaid(text, name).map_err(usage)?;
+        }
+        self.flags(&mut spec)?;
+        spec.check().map_err(usage)?;
+        Ok(spec)
+    }
+
+    fn flags(&self, spec: &mut Spec) -> Result<()> {
+        spec.seed = self.data.seed.unwrap_or(spec.seed);
+        if let Some(model) = self.model {
+            spec.model.name = model.into();
+        }
+        let set = |place: &mut usize, value: Option<usize>| *place = value.unwrap_or(*place);
+        set(&mut spec.model.dimension, self.dim);
+        set(&mut spec.negatives.count, self.negatives);
+        set(&mut spec.batches.count, self.batches);
+        set(&mut spec.batches.inner_steps, self.inner_steps);
+        spec.schedule.epochs = self.epochs.unwrap_or(spec.schedule.epochs);
+        spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
+        spec.schedule.patience = self.patience.or(spec.schedule.patience);
+        if let Some(rate) = self.rate {
+            spec.optimizer.entity_rate = rate;
+            spec.optimizer.relation_rate = rate;
+        }
+        match self.l2 {
+            Some(0.0) => spec.objective.penalty = Penalty::None,
+            Some(weight) => spec.objective.penalty = Penalty::L2 { weight },
+            None => {}
+        }
+        if let Some(new) = self.margin {
+            match &mut spec.objective.loss {
+                Loss::PairwiseRanking { margin } | Loss::TruthRanking { margin } => *margin = new,
+                Loss::Logistic => {
+                    bail!(UsageError("--margin belongs to a ranking loss; this spec has the logistic one".into()))
+                }
+            }
+        }
+        if let Some(norm) = self.norm {
+            spec.model.norm = if norm == NormArg::L1 { Norm::L1 } else { Norm::L2 };
+        }
+        if let Some(file) = &self.rules {
+            spec.rules.file = Some(file.display().to_string());
+        }
+        spec.rules.min_confidence = self.min_conf.unwrap_or(spec.rules.min_confidence);
+        let guided = spec.guidance != GuidanceSpec::None;
+        if let GuidanceSpec::Ruge { slackness, t_norm, .. } = &mut spec.guidance {
+            *slackness = self.slackness.unwrap_or(*slackness);
+            *t_norm = match self.t_norm {
+                None => *t_norm,
+                Some(TNormArg::Product) => TNorm::Product,
+                Some(TNormArg::Lukasiewicz) => TNorm::Lukasiewicz,
+                Some(TNormArg::Godel) => TNorm::Godel,
+            };
+        } else if self.slackness.is_some() || self.t_norm.is_some() {
+            bail!(UsageError("--slackness and --t-norm belong to --guidance ruge".into()));
+        }
+        if self.rules.is_some() && !guided {
+            bail!(UsageError("--rules without guidance would be ignored; add --guidance ruge or kale".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Runs `ruge train DATA`.
+pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
+    if args.device == DeviceArg::Cuda {
+        bail!("this build computes on the CPU only; leave --device away");
+    }
+    let mode = match (args.force, args.resume) {
+        (true, _) => Mode::Force,
+        (_, true) => Mode::Resume,
+        _ => Mode::Fresh,
+    };
+    let mut spec = args.resolve()?;
+    let stem = args.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
+    let out = args
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("runs/{stem}-{}-{}", spec.model.name.name(), spec.guidance.name())));
+    if mode == Mode::Resume && out.join("spec.toml").exists() {
+        // The stored spec leads; of the flags only a longer schedule may change it.
+        let schedule = spec.schedule;
+        let typed = args.model.is_some() || args.guidance.is_some() || args.spec.is_some() || args.dim.is_some();
+        let stored = run::stored_spec(&out)?;
+        if !typed {
+            spec = stored;
+        }
+        spec.schedule.epochs = args.epochs.unwrap_or(spec.schedule.epochs).max(1);
+        spec.schedule.patience = schedule.patience.or(spec.schedule.patience);
+    }
+    let loaded = args.data.load(console)?;
+    loaded.announce(console);
+    let data = &loaded.data;
+
+    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let _ = ctrlc::set_handler(move || {
+        if stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    let watch = Watch { stop: Some(stop), ..Watch::default() };
+    let rules = {
+        let _spinner = progress::spinner(console, "mining rules");
+        assemble::rules(&spec, data, &watch)?
+    };
+    let bar = progress::work(console, "training", spec.schedule.epochs);
+    let mut grounded = |rules: usize, groundings: &ruge_rules::Groundings| {
+        if rules > 0 {
+            let text = format!(
+                "{} rules give {} groundings of {} unlabeled triples ({} in valid, {} in test)",
+                grouped(rules),
+                grouped(groundings.len()),
+                grouped(groundings.unlabeled().len()),
+                grouped(groundings.overlap(data.valid())),
+                grouped(groundings.overlap(data.test())),
+            );
+            bar.suspend(|| console.note(&text));
+        }
+    };
+    let mut tick = |tick: &Tick<'_>| {
+        bar.set_position(tick.epoch);
+        bar.set_message(format!("training, loss {:.4}, {:.2} s an epoch", tick.losses.labeled, tick.seconds));
+        if let Some(metrics) = tick.metrics {
+            let best = if tick.improved { ", best so far" } else { "" };
+            let text = format!(
+                "epoch {:>5}  loss {:.4}  validation MRR {:.4}  hits@1 {:.3}  hits@10 {:.3}{best}",
+                tick.epoch,
+                tick.losses.labeled,
+                metrics.mrr,
+                metrics.hits.get(&1).unwrap_or(&0.0),
+                metrics.hits.get(&10).unwrap_or(&0.0),
+            );
+            bar.suspend(|| console.note(&text));
+        }
+    };
+    let mut listener = Listener { grounded: &mut grounded, tick: &mut tick, stop };
+    let outcome = run::train(&spec, data, rules, &out, mode, &mut listener)?;
+    bar.finish_and_clear();
+    if console.json {
+        console.json_result(&json!({
+            "epochs": outcome.epochs,
+            "best_epoch": outcome.best_epoch,
+            "valid_mrr": outcome.valid_mrr,
+            "seconds_per_epoch": outcome.seconds_per_epoch,
+            "rules": outcome.rules,
+            "groundings": outcome.groundings,
+            "stopped_by": outcome.stop,
+            "model": outcome.model,
+            "peak_memory_mb": memory::peak_mb(),
+        }))?;
+    } else {
+        let mrr = outcome.valid_mrr.map_or_else(String::new, |mrr| format!(", validation MRR {mrr:.4}"));
+        console.result(&format!(
+            "{} epochs at {:.2} s; kept epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
+            grouped(outcome.epochs),
+            outcome.seconds_per_epoch,
+            grouped(outcome.best_epoch),
+            out.display(),
+            out.display()
+        ))?;
+    }
+    if stop.load(Ordering::Relaxed) {
+        bail!("interrupted after epoch {}; continue with --resume", outcome.epochs);
+    }
+    Ok(())
+}

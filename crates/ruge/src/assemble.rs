@@ -1,0 +1,107 @@
+//! From a spec to running objects: the only place that knows every model and every guidance by name.
+
+use std::path::Path;
+
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
+use ruge_embed::{CpuModel, Embeddings, Evidence, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
+use ruge_kg::Dataset;
+use ruge_rules::{Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
+
+use crate::error::{Result, RugeError};
+use crate::spec::{GuidanceSpec, ModelName, ModelSpec, Norm, Spec};
+
+/// A model before its first step.
+pub fn model(spec: &Spec, entities: usize, relations: usize) -> Result<Box<dyn Model>> {
+    spec.check()?;
+    let ModelSpec { name, dimension, norm } = spec.model;
+    let start = Begin { entities, relations, init: &spec.init, seed: spec.seed, optimizer: spec.optimizer };
+    Ok(match (name, norm) {
+        (ModelName::ComplEx, _) => start.with(ComplEx::new(dimension)),
+        (ModelName::DistMult, _) => start.with(DistMult::new(dimension)),
+        (ModelName::HolE, _) => start.with(HolE::new(dimension)),
+        (ModelName::TransE, Norm::L1) => start.with(TransEL1::new(dimension)),
+        (ModelName::TransE, Norm::L2) => start.with(TransEL2::new(dimension)),
+        (ModelName::RotatE, _) => start.with(RotatE::new(dimension)),
+    })
+}
+
+struct Begin<'s> {
+    entities: usize,
+    relations: usize,
+    init: &'s Init,
+    seed: u64,
+    optimizer: Optimizer,
+}
+
+impl Begin<'_> {
+    fn with<F: ScoringFunction>(&self, scoring: F) -> Box<dyn Model> {
+        let embeddings = Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed);
+        Box::new(CpuModel::new(scoring, embeddings, self.optimizer))
+    }
+}
+
+/// 𝒢 as the trainer takes it: no rule in sight, only premises, conclusions and confidences.
+pub fn evidence(rules: &[RuleRecord], groundings: &Groundings) -> Evidence {
+    let mut evidence = Evidence::default();
+    for (rule, record) in rules.iter().enumerate() {
+        for grounding in groundings.of_rule(rule) {
+            let conclusion = groundings.unlabeled()[groundings.conclusion(grounding)];
+            evidence.push(groundings.premises(grounding), conclusion, record.confidence.get() as f32);
+        }
+    }
+    evidence
+}
+
+/// The rules a spec leaves in, and their groundings in train.
+pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<RuleRecord>, Groundings) {
+    let rules: Vec<RuleRecord> =
+        rules.into_iter().filter(|record| record.confidence.get() >= spec.rules.min_confidence).collect();
+    let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
+    let groundings = ground(data.graph(), &horn);
+    (rules, groundings)
+}
+
+/// What an epoch consists of.
+pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence) -> Result<Plan<'a>> {
+    spec.check()?;
+    if data.train().is_empty() {
+        return Err(RugeError::Spec("there are no training triples".into()));
+    }
+    let mut plan = Plan::new(data.graph(), data.train(), spec.seed);
+    plan.batches = spec.batches.count.min(data.train().len());
+    plan.batching = spec.batches.positives;
+    plan.inner_steps = spec.batches.inner_steps;
+    plan.negatives = spec.negatives;
+    plan.objective = spec.objective;
+    plan.projection = spec.projection;
+    plan.evidence = evidence;
+    match spec.guidance {
+        GuidanceSpec::None => {}
+        GuidanceSpec::Ruge { slackness, t_norm, dealing } => {
+            plan.guidance = Guidance::SoftLabels { slackness, t_norm };
+            plan.dealing = dealing;
+        }
+        GuidanceSpec::Kale { weight, margin } => plan.guidance = Guidance::Injection { weight, margin },
+    }
+    Ok(plan)
+}
+
+/// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.
+pub fn rules(spec: &Spec, data: &Dataset, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
+    if spec.guidance == GuidanceSpec::None {
+        return Ok(Vec::new());
+    }
+    match &spec.rules.file {
+        Some(file) => {
+            let mut names = data.names().clone();
+            Ok(read_rules(Path::new(file), &RuleReadOptions::default(), &mut names)?.rules)
+        }
+        None => {
+            let mined = mine(data.graph(), &spec.rules.mine.config(), watch);
+            if !mined.unfinished.is_empty() {
+                return Err(RugeError::Spec("mining was stopped before it was done".into()));
+            }
+            Ok(mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect())
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! `model.safetensors`: one file that holds all that predicting, explaining and evaluating need.
+//!
+//! Tensors: `entities` and `relations` (F32, a row each), `entity_names` and `relation_names` (U8, UTF-8 end to end) with
+//! their ends (`…_ends`, U64), and `train`, `valid`, `test` (U32, head, relation, tail). Metadata: format version, spec
+//! (TOML), rules (our TSV), hash of the data, and a checksum over all tensors, by which a damaged file is recognised. Any
+//! reader of the format can open it; Python's gives the tensors by these names.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use ruge_embed::model::State;
+use ruge_embed::{Embeddings, Model, Table};
+use ruge_kg::{Dataset, Id, Names, Triple, Vocabulary};
+use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, write_rules};
+use safetensors::tensor::{Dtype, SafeTensors, View};
+use sha2::{Digest, Sha256};
+
+use crate::assemble;
+use crate::error::{Result, RugeError};
+use crate::spec::Spec;
+
+/// The version this program writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+
+/// A trained model with everything it needs.
+#[derive(Debug)]
+pub struct ModelFile {
+    /// How it was made.
+    pub spec: Spec,
+    /// Its parameters.
+    pub embeddings: Embeddings,
+    /// Names, known triples.
+    pub data: Dataset,
+    /// The rules that guided it; none if none did.
+    pub rules: Vec<RuleRecord>,
+    /// What training says about itself: best epoch, validation MRR, as words.
+    pub notes: std::collections::BTreeMap<String, String>,
+}
+
+/// Prefix of our own metadata.
+const OURS: &str = "ruge.";
+
+impl ModelFile {
+    /// The model, ready to score.
+    pub fn model(&self) -> Result<Box<dyn Model>> {
+        let mut model = assemble::model(&self.spec, self.data.entity_count(), self.data.relation_count())?;
+        let state = model.state();
+        let moments = state.moments.clone();
+        model.restore(State { embeddings: self.embeddings.clone(), moments, steps: 0 })?;
+        Ok(model)
+    }
+
+    /// `MODEL` on the command line: a run folder or the file itself.
+    pub fn find(path: &Path) -> PathBuf {
+        if path.is_dir() { path.join("model.safetensors") } else { path.to_path_buf() }
+    }
+
+    /// Writes the file: complete or not at all.
+    pub fn write(path: &Path, contents: &Contents<'_>) -> Result<()> {
+        let names = contents.data.names();
+        let mut rules = Vec::new();
+        write_rules(&mut rules, RuleFormat::Native, contents.rules, names, &RuleWriteOptions::default())?;
+        let tensors = tensors(contents);
+        let mut metadata: HashMap<String, String> =
+            contents.notes.iter().map(|(key, value)| (format!("{OURS}note.{key}"), value.clone())).collect();
+        let mut put = |key: &str, value: String| metadata.insert(format!("{OURS}{key}"), value);
+        put("version", VERSION.to_string());
+        put("spec", contents.spec.to_toml());
+        put("rules", String::from_utf8_lossy(&rules).into_owned());
+        put("data", data_hash(contents.data));
+        put("checksum", checksum(tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.data()))));
+        let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(|error| RugeError::ModelFile {
+            path: path.to_path_buf(),
+            reason: format!("it could not be put together: {error}"),
+        })?;
+        ruge_kg::io::write::replace_file(path, |mut file| {
+            use std::io::Write;
+            file.write_all(&bytes).map_err(RugeError::io(path, "write"))?;
+            Ok((file, ()))
+        })
+    }
+
+    /// Reads and checks a model.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(RugeError::io(path, "read"))?;
+        parse(&bytes).map_err(|reason| RugeError::ModelFile { path: path.to_path_buf(), reason })
+    }
+}
+
+/// What goes into a file.
+pub struct Contents<'a> {
+    /// How the model was made.
+    pub spec: &'a Spec,
+    /// Its parameters.
+    pub embeddings: &'a Embeddings,
+    /// Names and triples.
+    pub data: &'a Dataset,
+    /// The rules that guided it.
+    pub rules: &'a [RuleRecord],
+    /// What training says about itself.
+    pub notes: &'a std::collections::BTreeMap<String, String>,
+}
+
+/// SHA-256 over names and triples of all splits: the same data, the same hash, wherever they were read from.
+pub fn data_hash(data: &Dataset) -> String {
+    let mut hasher = Sha256::new();
+    let mut name = |text: &str| {
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    data.names().entities.iter().for_each(|(_, text)| name(text));
+    data.names().relations.iter().for_each(|(_, text)| name(text));
+    for split in [data.train(), data.valid(), data.test()] {
+        hasher.update((split.len() as u64).to_le_bytes());
+        hasher.update(triple_bytes(split));
+    }
+    hex(&hasher.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn checksum<'t>(tensors: impl Iterator<Item = (&'t str, Cow<'t, [u8]>)>) -> String {
+    let mut sums: Vec<(String, String)> =
+        tensors.map(|(name, data)| (name.to_string(), hex(&Sha256::digest(&data)))).collect();
+    sums.sort();
+    let mut hasher = Sha256::new();
+    for (name, sum) in sums {
+        hasher.update(format!("{name}={sum}\n"));
+    }
+    hex(&hasher.finalize())
+}
+
+/// A tensor with its bytes at hand.
+struct Tensor {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl View for Tensor {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.bytes)
+    }
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn tensors(contents: &Contents<'_>) -> Vec<(String, Tensor)> {
+    let mut tensors = Vec::new();
+    let mut put =
+        |name: &str, dtype, shape: Vec<usize>, bytes| tensors.push((name.to_string(), Tensor { dtype, shape, bytes }));
+    for (name, table) in [("entities", &contents.embeddings.entities), ("relations", &contents.embeddings.relations)] {
+        let bytes = (0..table.rows()).flat_map(|row| table.row(row)).flat_map(|x| x.to_le_bytes()).collect();
+        put(name, Dtype::F32, vec![table.rows(), table.width()], bytes);
+    }
+    let names = contents.data.names();
+    let (text, ends) = flat(&names.entities);
+    put("entity_names", Dtype::U8, vec![text.len()], text);
+    put("entity_names_ends", Dtype::U64, vec![ends.len() / 8], ends);
+    let (text, ends) = flat(&names.relations);
+    put("relation_names", Dtype::U8, vec![text.len()], text);
+    put("relation_names_ends", Dtype::U64, vec![ends.len() / 8], ends);
+    for (name, split) in
+        [("train", contents.data.train()), ("valid", contents.data.valid()), ("test", contents.data.test())]
+    {
+        put(name, Dtype::U32, vec![split.len(), 3], triple_bytes(split));
+    }
+    tensors
+}
+
+fn flat<I: Id>(names: &Vocabulary<I>) -> (Vec<u8>, Vec<u8>) {
+    let mut text = Vec::new();
+    let mut ends = Vec::new();
+    for (_, name) in names.iter() {
+        text.extend_from_slice(name.as_bytes());
+        ends.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    }
+    (text, ends)
+}
+
+fn triple_bytes(triples: &[Triple]) -> Vec<u8> {
+    triples.iter().flat_map(|t| [t.head.0, t.relation.0, t.tail.0]).flat_map(u32::to_le_bytes).collect()
+}
+
+fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
+    let broken = |error: safetensors::SafeTensorError| format!("{error}; is it cut off or damaged? copy it again");
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
+    let metadata = header.metadata().clone().unwrap_or_default();
+    let get = |key: &str| {
+        metadata
+            .get(&format!("{OURS}{key}"))
+            .ok_or_else(|| format!("it has no `{OURS}{key}`: it was not written by ruge"))
+    };
+    let version: u32 = get("version")?.parse().map_err(|_| "its version is no number".to_string())?;
+    if version > VERSION {
+        return Err(format!("it has version {version}, this program reads up to {VERSION}; use a newer ruge"));
+    }
+    let names = tensors.names();
+    let found =
+        checksum(names.iter().filter_map(|name| Some((*name, Cow::Borrowed(tensors.tensor(name).ok()?.data())))));
+    if found != *get("checksum")? {
+        return Err("its numbers do not match its checksum: it is damaged; copy it again".into());
+    }
+    let tensor = |name: &str, dtype: Dtype| {
+        let tensor = tensors.tensor(name).map_err(|_| format!("it has no tensor `{name}`"))?;
+        if tensor.dtype() == dtype { Ok(tensor) } else { Err(format!("`{name}` holds {:?}", tensor.dtype())) }
+    };
+    let mut vocabulary = Names::default();
+    for (index, name) in
+        unflat(tensor("entity_names", Dtype::U8)?.data(), tensor("entity_names_ends", Dtype::U64)?.data())?.enumerate()
+    {
+        if vocabulary.entities.intern(name).index() != index {
+            return Err(format!("the entity {name:?} stands in it twice"));
+        }
+    }
+    for (index, name) in
+        unflat(tensor("relation_names", Dtype::U8)?.data(), tensor("relation_names_ends", Dtype::U64)?.data())?
+            .enumerate()
+    {
+        if vocabulary.relations.intern(name).index() != index {
+            return Err(format!("the relation {name:?} stands in it twice"));
+        }
+    }
+    let (entities, relations) = (vocabulary.entities.len(), vocabulary.relations.len());
+    let split = |name: &str| -> std::result::Result<Vec<Triple>, String> {
+        let numbers: Vec<u32> =
+            tensor(name, Dtype::U32)?.data().as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
+        let triples: Vec<Triple> = numbers.as_chunks::<3>().0.iter().map(|&[h, r, t]| Triple::new(h, r, t)).collect();
+        let fits =
+            |t: &Triple| t.head.index() < entities && t.tail.index() < entities && t.relation.index() < relations;
+        if triples.iter().all(fits) { Ok(triples) } else { Err(format!("`{name}` speaks of names it does not have")) }
+    };
+    let (train, valid, test) = (split("train")?, split("valid")?, split("test")?);
+    let spec = Spec::default().overlaid(get("spec")?, "its spec").map_err(|error| error.to_string())?;
+    let table = |name: &str| -> std::result::Result<Table, String> {
+        let tensor = tensor(name, Dtype::F32)?;
+        let &[rows, width] = tensor.shape() else { return Err(format!("`{name}` is no table")) };
+        let dense: Vec<f32> = tensor.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        Ok(Table::from_dense(rows, width, &dense))
+    };
+    let embeddings = Embeddings { entities: table("entities")?, relations: table("relations")? };
+    if embeddings.entities.rows() != entities || embeddings.relations.rows() < relations {
+        return Err("it has another number of rows than of names".into());
+    }
+    let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
+    let rules = parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules;
+    let notes = metadata
+        .iter()
+        .filter_map(|(key, value)| Some((key.strip_prefix(OURS)?.strip_prefix("note.")?.to_string(), value.clone())))
+        .collect();
+    // The rules may name entities and relations that no triple has; the data know only those of the tensors.
+    let mut names = Names::default();
+    for (_, name) in vocabulary.entities.iter().take(entities) {
+        names.entities.intern(name);
+    }
+    for (_, name) in vocabulary.relations.iter().take(relations) {
+        names.relations.intern(name);
+    }
+    Ok(ModelFile { spec, embeddings, data: Dataset::new(names, train, valid, test), rules, notes })
+}
+
+fn unflat<'t>(text: &'t [u8], ends: &'t [u8]) -> std::result::Result<impl Iterator<Item = &'t str>, String> {
+    let ends: Vec<usize> = ends.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b) as usize).collect();
+    let mut start = 0;
+    let mut names = Vec::with_capacity(ends.len());
+    for end in ends {
+        let name = text.get(start..end).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        names.push(name.ok_or("its names are damaged")?);
+        start = end;
+    }
+    Ok(names.into_iter())
+}

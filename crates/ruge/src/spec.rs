@@ -1,0 +1,416 @@
+//! A spec says everything about a run: model, objective, optimiser, guidance, rules, schedule, seed.
+//!
+//! It is a plain value. [`Spec::paper`] gives the paper's setting for a model and a guidance; a TOML file and command-line
+//! flags change leaves of it; [`assemble`](crate::assemble) turns it into running objects. The resolved spec is stored with
+//! every run, so that the run can be repeated from it.
+
+use ruge_embed::{
+    Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Rule, Schedule, Sides,
+    Start, TNorm,
+};
+use ruge_rules::MineConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, RugeError};
+
+/// Everything about a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Spec {
+    /// Seed of every draw.
+    pub seed: u64,
+    /// η.
+    pub model: ModelSpec,
+    /// Start values.
+    pub init: Init,
+    /// Mini-batches.
+    pub batches: BatchSpec,
+    /// α and how negatives are drawn.
+    pub negatives: Negatives,
+    /// Loss and penalty.
+    pub objective: Objective,
+    /// Rule of movement, rates, cap.
+    pub optimizer: Optimizer,
+    /// What is done to rows besides gradient steps.
+    pub projection: Projection,
+    /// Epochs and validation.
+    pub schedule: Schedule,
+    /// What besides the observed triples pulls on the embeddings.
+    pub guidance: GuidanceSpec,
+    /// Where the rules come from, for guidances that have some.
+    pub rules: RulesSpec,
+}
+
+/// A scoring function by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelName {
+    /// Re⟨h, r, t̄⟩
+    ComplEx,
+    /// ⟨h, r, t⟩
+    DistMult,
+    /// r · (h ⋆ t)
+    HolE,
+    /// −‖h + r − t‖
+    TransE,
+    /// −‖h ∘ r − t‖, |r| = 1
+    RotatE,
+}
+
+impl ModelName {
+    /// All of them.
+    pub const ALL: [ModelName; 5] =
+        [ModelName::ComplEx, ModelName::DistMult, ModelName::HolE, ModelName::TransE, ModelName::RotatE];
+
+    /// As written in specs.
+    pub fn name(self) -> &'static str {
+        match self {
+            ModelName::ComplEx => "complex",
+            ModelName::DistMult => "distmult",
+            ModelName::HolE => "hole",
+            ModelName::TransE => "transe",
+            ModelName::RotatE => "rotate",
+        }
+    }
+}
+
+/// Which distance a translation model takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Norm {
+    /// Sum of absolute values.
+    #[default]
+    L1,
+    /// Euclidean.
+    L2,
+}
+
+/// The scoring function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ModelSpec {
+    /// Its name.
+    pub name: ModelName,
+    /// d; complex entries for complex models.
+    pub dimension: usize,
+    /// TransE's distance.
+    #[serde(default)]
+    pub norm: Norm,
+}
+
+/// How an epoch is cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BatchSpec {
+    /// Batches of an epoch.
+    pub count: usize,
+    /// How positives come into them.
+    #[serde(default)]
+    pub positives: Batching,
+    /// τ: gradient steps per batch.
+    pub inner_steps: usize,
+}
+
+/// Guidance by name, with its constants.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum GuidanceSpec {
+    /// The observed triples alone.
+    None,
+    /// Soft labels anew in every batch, and a pull towards them.
+    Ruge {
+        /// C
+        slackness: f32,
+        /// How truths combine.
+        #[serde(default)]
+        t_norm: TNorm,
+        /// Which groundings go with which batch.
+        #[serde(default)]
+        dealing: Dealing,
+    },
+    /// Groundings as a ranking loss of their own, injected once.
+    Kale {
+        /// Weight of the rule loss.
+        weight: f32,
+        /// δ of the rule loss.
+        margin: f32,
+    },
+}
+
+impl GuidanceSpec {
+    /// As written in specs.
+    pub fn name(self) -> &'static str {
+        match self {
+            GuidanceSpec::None => "none",
+            GuidanceSpec::Ruge { .. } => "ruge",
+            GuidanceSpec::Kale { .. } => "kale",
+        }
+    }
+}
+
+/// Where rules come from.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RulesSpec {
+    /// A rule file; without one the rules are mined from the training triples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// How they are mined.
+    #[serde(default)]
+    pub mine: MinePreset,
+    /// Rules below this confidence are left out.
+    #[serde(default)]
+    pub min_confidence: f64,
+}
+
+/// A way of mining by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MinePreset {
+    /// PCA confidence 0.8, head coverage 0.01.
+    #[default]
+    Default,
+    /// The recipe of the rules published for FB15K.
+    RugeFb15k,
+    /// AMIE's own thresholds.
+    Amie,
+}
+
+impl MinePreset {
+    /// The thresholds.
+    pub fn config(self) -> MineConfig {
+        match self {
+            MinePreset::Default => MineConfig::default(),
+            MinePreset::RugeFb15k => MineConfig::ruge_fb15k(),
+            MinePreset::Amie => MineConfig::amie(),
+        }
+    }
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self::paper(ModelName::ComplEx, "none").expect("the paper has this system")
+    }
+}
+
+impl Spec {
+    /// The paper's setting of a system; where nothing was published, what its reference code or this house settled on.
+    pub fn paper(model: ModelName, guidance: &str) -> Result<Self> {
+        let guidance = match guidance {
+            "none" => GuidanceSpec::None,
+            "ruge" => GuidanceSpec::Ruge { slackness: 0.01, t_norm: TNorm::Product, dealing: Dealing::Shuffled },
+            "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
+            other => return Err(RugeError::Spec(format!("no guidance is called {other:?}; use none, ruge or kale"))),
+        };
+        let mut spec = Self {
+            seed: 0,
+            model: ModelSpec { name: model, dimension: 200, norm: Norm::L1 },
+            init: Init::default(),
+            batches: BatchSpec { count: 100, positives: Batching::Dealt, inner_steps: 1 },
+            negatives: Negatives::default(),
+            objective: Objective::default(),
+            optimizer: Optimizer::default(),
+            projection: Projection::None,
+            schedule: Schedule::default(),
+            guidance,
+            rules: RulesSpec::default(),
+        };
+        match model {
+            ModelName::ComplEx | ModelName::DistMult => {}
+            ModelName::HolE => {
+                // The score sums d² products, so start values shrink with d (spec §7).
+                let start = Start::Normal { deviation: 0.41, unit: false };
+                spec.init = Init { entities: start, relations: start, shared: false };
+            }
+            ModelName::TransE => spec.transe(),
+            ModelName::RotatE => {
+                // Not in the paper: a distance model under the paper's logistic loss needs a shift.
+                spec.objective = Objective { loss: Loss::Logistic, penalty: Penalty::None, shift: 12.0 };
+                let start = Start::Uniform { bound: 0.1, unit: false };
+                let phases = Start::Uniform { bound: std::f32::consts::PI, unit: false };
+                spec.init = Init { entities: start, relations: phases, shared: false };
+                spec.optimizer.entity_rate = 0.05;
+                spec.optimizer.relation_rate = 0.05;
+            }
+        }
+        if let GuidanceSpec::Kale { .. } = spec.guidance {
+            spec.kale();
+        }
+        Ok(spec)
+    }
+
+    /// `ttrouill/complex`'s TransE (spec §6).
+    fn transe(&mut self) {
+        self.model.dimension = 100;
+        self.objective = Objective { loss: Loss::PairwiseRanking { margin: 2.0 }, penalty: Penalty::None, shift: 0.0 };
+        self.negatives = Negatives { count: 1, sides: Sides::Coin, keep_original: true, filtered: false };
+        self.init.relations = Start::Normal { deviation: 1.0, unit: true };
+        self.optimizer = Optimizer {
+            rule: Rule::AdaGrad { epsilon: 1e-8, inside: true },
+            entity_rate: 0.01,
+            relation_rate: 0.01,
+            cap: Cap::Matrix { norm: 1.0 },
+        };
+        self.projection = Projection::UnitEntitiesBeforeBatch;
+        if let GuidanceSpec::Ruge { .. } = self.guidance {
+            // A negated distance never exceeds 0: shifted so that truths use all of [0, 1].
+            self.objective.shift = 4.0;
+        }
+    }
+
+    /// KALE's joint model (spec §9): sums instead of means, all rows of length 1.
+    fn kale(&mut self) {
+        self.model = ModelSpec { name: ModelName::TransE, dimension: 100, norm: Norm::L1 };
+        self.objective = Objective { loss: Loss::TruthRanking { margin: 0.2 }, penalty: Penalty::None, shift: 0.0 };
+        self.negatives = Negatives { count: 2, sides: Sides::Halves, keep_original: false, filtered: false };
+        let start = Start::Uniform { bound: 1.0, unit: true };
+        self.init = Init { entities: start, relations: start, shared: false };
+        self.optimizer = Optimizer {
+            rule: Rule::AdaGrad { epsilon: 1e-8, inside: false },
+            entity_rate: 0.1,
+            relation_rate: 0.1,
+            cap: Cap::Row { norm: 1.0 },
+        };
+        self.projection = Projection::UnitRowsAfterStep;
+    }
+
+    /// Refuses what cannot run.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(RugeError::Spec(message));
+        if !(1..=20_000).contains(&self.model.dimension) {
+            return refuse(format!("model.dimension is {}; use 1 to 20,000", self.model.dimension));
+        }
+        if self.batches.count == 0 || self.batches.inner_steps == 0 {
+            return refuse("batches.count and batches.inner-steps must be at least 1".into());
+        }
+        let rates = [self.optimizer.entity_rate, self.optimizer.relation_rate];
+        if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
+            return refuse(format!("learning rates must be finite and not negative, not {rates:?}"));
+        }
+        if let Penalty::L2 { weight } = self.objective.penalty
+            && !(weight.is_finite() && weight >= 0.0)
+        {
+            return refuse(format!("objective.penalty.weight must be finite and not negative, not {weight}"));
+        }
+        match self.guidance {
+            GuidanceSpec::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {
+                refuse(format!("guidance.slackness must be finite and not negative, not {slackness}"))
+            }
+            GuidanceSpec::Kale { .. } if self.model.name != ModelName::TransE => {
+                refuse(format!("kale is defined for transe, not for {}", self.model.name.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As TOML, every leaf spelled out.
+    pub fn to_toml(&self) -> String {
+        // Through JSON: it writes an f32 by its own shortest digits, TOML by those of the f64 next to it.
+        let json = serde_json::to_value(self).expect("a spec is plain data");
+        toml::to_string(&to_toml_value(&json)).expect("a spec is plain data")
+    }
+
+    /// This spec with the leaves of a TOML text laid over it.
+    pub fn overlaid(&self, text: &str, name: &str) -> Result<Self> {
+        let over: toml::Table = toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))?;
+        let mut table: toml::Table = toml::from_str(&self.to_toml()).expect("what we print we can read");
+        lay_over(&mut table, over);
+        table.try_into().map_err(|error: toml::de::Error| {
+            RugeError::Spec(format!("{name}: {}{}", error.message(), hint(error.message())))
+        })
+    }
+}
+
+/// Tables are merged leaf by leaf; a table that names another kind of thing replaces the old one whole.
+fn lay_over(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        let kinds = ["kind", "distribution", "per"];
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
+                let changed = |kind: &&str| new.get(*kind).is_some_and(|value| old.get(*kind) != Some(value));
+                if kinds.iter().any(|kind| changed(&kind)) {
+                    *old = new;
+                } else {
+                    lay_over(old, new);
+                }
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+fn to_toml_value(json: &serde_json::Value) -> toml::Value {
+    use serde_json::Value;
+    match json {
+        Value::Null => toml::Value::String(String::new()),
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.to_string().parse::<f64>().unwrap_or(f64::NAN).into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(list) => toml::Value::Array(list.iter().map(to_toml_value).collect()),
+        Value::Object(map) => toml::Value::Table(
+            map.iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key.clone(), to_toml_value(value)))
+                .collect(),
+        ),
+    }
+}
+
+/// For "unknown field `x`, expected one of `a`, `b`": which of them was probably meant.
+fn hint(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let Some(typed) = quoted.next().filter(|_| message.starts_with("unknown")) else { return String::new() };
+    let near = |name: &str| strsim::jaro_winkler(typed, name);
+    match quoted.max_by(|a, b| near(a).total_cmp(&near(b))) {
+        Some(name) if near(name) > 0.75 => format!("; did you mean `{name}`?"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_prints_and_reads_back() {
+        for model in ModelName::ALL {
+            for guidance in ["none", "ruge", "kale"] {
+                let spec = Spec::paper(model, guidance).unwrap();
+                let text = spec.to_toml();
+                assert_eq!(spec.overlaid(&text, "x").unwrap(), spec, "{text}");
+                assert_eq!(Spec::default().overlaid(&text, "x").unwrap(), spec, "{text}");
+                assert!(spec.check().is_ok());
+            }
+        }
+        assert!(Spec::default().to_toml().contains("weight = 0.01\n"), "{}", Spec::default().to_toml());
+    }
+
+    #[test]
+    fn a_leaf_changes_and_the_rest_stays() {
+        let spec = Spec::default().overlaid("seed = 3\n[model]\ndimension = 50\n", "x").unwrap();
+        assert_eq!((spec.seed, spec.model.dimension, spec.model.name), (3, 50, ModelName::ComplEx));
+        assert_eq!(spec.schedule, Spec::default().schedule);
+    }
+
+    #[test]
+    fn unknown_keys_are_told_with_a_suggestion() {
+        let error = Spec::default().overlaid("[model]\ndimenson = 50\n", "my.toml").unwrap_err().to_string();
+        assert!(error.contains("my.toml") && error.contains("did you mean `dimension`?"), "{error}");
+        assert!(Spec::default().overlaid("[guidance]\nkind = \"rule\"\n", "x").is_err());
+        assert!(Spec::default().overlaid("seed = ", "my.toml").unwrap_err().to_string().contains("my.toml"));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let refused = |text: &str| Spec::default().overlaid(text, "x").unwrap().check().is_err();
+        assert!(refused("[model]\ndimension = 0\n"));
+        assert!(refused("[optimizer]\nentity-rate = nan\n"));
+        assert!(refused("[guidance]\nkind = \"kale\"\nweight = 0.1\nmargin = 0.2\n"), "kale on complex");
+        assert!(Spec::paper(ModelName::ComplEx, "amie").is_err());
+    }
+}
