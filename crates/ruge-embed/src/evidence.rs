@@ -101,12 +101,14 @@ impl TNorm {
         }
     }
 
-    /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings.
+    /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings, by
+    /// falling truth.
     ///
     /// Product: a violation a(1 − s) is linear in s, and the sum of pushes is the exact minimiser. Łukasiewicz: the
-    /// violation max(0, a − s) ends at s = a, so the labels climb from one premise truth to the next; `groundings` is
-    /// sorted by falling truth on the way. Gödel: not convex; the gradient is taken at s = `truth`.
-    pub fn soft_label(self, truth: f32, groundings: &mut [(f32, f32)], slackness: f32) -> f32 {
+    /// violation max(0, a − s) ends at s = a, so the label climbs from one premise truth towards the next. Gödel: not
+    /// convex; the gradient is taken at s = `truth`.
+    #[inline]
+    pub fn soft_label(self, truth: f32, groundings: &[(f32, f32)], slackness: f32) -> f32 {
         let label = match self {
             Self::Product => groundings.iter().fold(truth, |s, &(a, confidence)| s + slackness * confidence * a),
             Self::Lukasiewicz => lukasiewicz(truth, groundings, slackness),
@@ -120,10 +122,9 @@ impl TNorm {
 }
 
 /// The minimiser of ½(s − φ)² + C Σ λ max(0, a − s): its slope s − φ − C Σ_{a > s} λ changes sign once.
-fn lukasiewicz(truth: f32, groundings: &mut [(f32, f32)], slackness: f32) -> f32 {
-    groundings.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1)));
+fn lukasiewicz(truth: f32, groundings: &[(f32, f32)], slackness: f32) -> f32 {
     let mut label = truth;
-    for &mut (a, confidence) in groundings {
+    for &(a, confidence) in groundings {
         if label >= a {
             return label;
         }
@@ -183,6 +184,7 @@ mod tests {
             slackness in 0.001f32..1.0,
             mut groundings in prop::collection::vec((0.0f32..1.0, 0.1f32..1.0), 0..5),
         ) {
+            groundings.sort_unstable_by(|x, y| y.0.total_cmp(&x.0));
             for t_norm in [TNorm::Product, TNorm::Lukasiewicz] {
                 let problem = |s: f64, groundings: &[(f32, f32)]| {
                     let violations: f64 = groundings.iter().map(|&(a, confidence)| {
@@ -192,7 +194,7 @@ mod tests {
                     }).sum();
                     0.5 * (s - f64::from(truth)).powi(2) + f64::from(slackness) * violations
                 };
-                let label = f64::from(t_norm.soft_label(truth, &mut groundings, slackness));
+                let label = f64::from(t_norm.soft_label(truth, &groundings, slackness));
                 let found = problem(label, &groundings);
                 for i in 0..=2000 {
                     let other = problem(f64::from(i) / 2000.0, &groundings);
@@ -208,6 +210,6 @@ mod tests {
         let of = |t_norm: TNorm| t_norm.conjunction(truths.iter().copied());
         assert_eq!((of(TNorm::Product), of(TNorm::Lukasiewicz), of(TNorm::Godel)), (0.375, 0.25, 0.5));
         assert_eq!(TNorm::Lukasiewicz.conjunction([].into_iter()), 1.0);
-        assert_eq!(TNorm::Godel.soft_label(0.5, &mut [(0.75, 1.0), (0.25, 1.0)], 0.125), 0.625);
+        assert_eq!(TNorm::Godel.soft_label(0.5, &[(0.75, 1.0), (0.25, 1.0)], 0.125), 0.625);
     }
 }

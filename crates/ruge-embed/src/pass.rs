@@ -9,6 +9,7 @@ use ruge_kg::Triple;
 
 use crate::batch::{Batch, Examples};
 use crate::cpu::{Isa, Kernel, prefetch, row};
+use crate::evidence::TNorm;
 use crate::incidence::{HEAD_GRADIENT, HEAD_QUERY, PARTS, Segment, TAIL_GRADIENT, TAIL_QUERY};
 use crate::objective::Pull;
 use crate::scoring::ScoringFunction;
@@ -17,10 +18,32 @@ use crate::table::Table;
 /// What pulls on the unlabeled triples of a batch.
 #[derive(Clone, Copy, Debug)]
 pub enum Aims<'a> {
-    /// Cross-entropy towards soft labels, each of the given weight.
+    /// Cross-entropy towards soft labels that follow from these groundings, each of the given weight.
+    Supports(&'a Supports, TNorm, f32, f32),
+    /// Cross-entropy towards soft labels worked out already, each of the given weight.
     Labels(&'a [f32], f32),
     /// ∂loss/∂η, worked out already.
     DScores(&'a [f32]),
+}
+
+/// What speaks for the unlabeled triples of a batch, by triple.
+#[derive(Clone, Debug, Default)]
+pub struct Supports {
+    /// (place of the triple, grounding, truth of its premises), sorted by place, then falling truth.
+    pub sorted: Vec<(u32, u32, f32)>,
+    /// (truth of premises, confidence), in the same order.
+    pub groundings: Vec<(f32, f32)>,
+    /// Where each triple's groundings end.
+    pub ends: Vec<u32>,
+}
+
+impl Supports {
+    /// The groundings that conclude the triple at a place, by falling truth of their premises.
+    #[inline(always)]
+    pub fn of(&self, place: usize) -> &[(f32, f32)] {
+        let from = if place == 0 { 0 } else { self.ends[place - 1] as usize };
+        &self.groundings[from..self.ends[place] as usize]
+    }
 }
 
 /// What the first pass reads.
@@ -231,6 +254,11 @@ fn unlabeled<F: ScoringFunction>(
     let relation = pass.relations.row(relation.index());
     pass.scoring.tail_query(head, relation, query);
     let (d_score, loss) = match pass.aims {
+        Aims::Supports(supports, t_norm, slackness, weight) => {
+            let score = row::compare(F::COMPARATOR, query, tail);
+            let label = t_norm.soft_label(pass.pull.truth(score), supports.of(at), slackness);
+            pass.pull.soft(score, label, weight)
+        }
         Aims::Labels(labels, weight) => {
             let score = row::compare(F::COMPARATOR, query, tail);
             pass.pull.soft(score, labels[at], weight)
@@ -262,7 +290,11 @@ impl<F: ScoringFunction> Kernel for Scores<'_, F> {
     #[inline(always)]
     fn run(self) {
         let mut query = vec![0.0; self.scoring.entity_width()];
-        for (score, x) in self.scores.iter_mut().zip(self.triples) {
+        for (at, (score, x)) in self.scores.iter_mut().zip(self.triples).enumerate() {
+            if let Some(next) = self.triples.get(at + 1) {
+                prefetch(self.entities.row(next.head.index()));
+                prefetch(self.entities.row(next.tail.index()));
+            }
             let (head, tail) = (self.entities.row(x.head.index()), self.entities.row(x.tail.index()));
             self.scoring.tail_query(head, self.relations.row(x.relation.index()), &mut query);
             *score = row::compare(F::COMPARATOR, &query, tail);
