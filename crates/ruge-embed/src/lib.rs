@@ -37,7 +37,7 @@ mod update;
 pub use batch::{Batch, Examples};
 pub use embeddings::{Embeddings, Init, Start};
 pub use error::{EmbedError, Result};
-pub use evidence::{Dealing, Evidence, Guidance, TNorm};
+pub use evidence::{Dealing, Evidence, Guidance, Step, TNorm};
 pub use metrics::{Category, Evaluation, HITS, Metrics};
 pub use model::{CpuModel, Losses, Model, State};
 pub use negatives::{Negatives, Sides};

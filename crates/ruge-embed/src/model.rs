@@ -176,13 +176,15 @@ impl<F: ScoringFunction> CpuModel<F> {
         let mut premises = std::mem::take(&mut self.work.premise_scores);
         premises.resize(batch.evidence.all_premises().len(), 0.0);
         self.score(batch.evidence.all_premises(), &mut premises);
+        premises.iter_mut().for_each(|score| *score = truth(plan.objective.shift + *score));
         let Supports { sorted, groundings, ends } = &mut self.work.supports;
+        let mut stack = Vec::new();
         sorted.clear();
         let mut from = 0;
         for grounding in 0..batch.evidence.len() {
             let to = from + batch.evidence.premises(grounding).len();
-            let truths = premises[from..to].iter().map(|&score| truth(plan.objective.shift + score));
-            sorted.push((batch.places[grounding], grounding as u32, t_norm.conjunction(truths)));
+            let premise = t_norm.formula(batch.evidence.formula(grounding), &premises[from..to], &mut stack);
+            sorted.push((batch.places[grounding], grounding as u32, premise));
             from = to;
         }
         // Truths are not negative, so their bits are in their order.
@@ -216,22 +218,31 @@ impl<F: ScoringFunction> CpuModel<F> {
         truths.iter_mut().for_each(|score| *score = scale.mul_add(*score, 1.0));
         d_scores.clear();
         d_scores.resize(batch.unlabeled.len(), 0.0);
+        let (mut atoms, mut stack) = (Vec::new(), Vec::new());
         let mut from = 0;
         for grounding in 0..batch.evidence.len() {
             let premises = batch.evidence.premises(grounding).len();
             let places = &batch.places[from..from + premises + 2];
             from += premises + 2;
-            let truth = |at: usize| truths[places[at] as usize];
-            let product: f32 = (0..premises).map(truth).product();
-            let (kept, corrupted) = (truth(premises), truth(premises + 1));
-            if margin - product * (kept - 1.0) + product * (corrupted - 1.0) > 0.0 {
+            atoms.clear();
+            atoms.extend(places.iter().map(|&place| truths[place as usize]));
+            let (kept, corrupted) = (atoms[premises], atoms[premises + 1]);
+            let formula = batch.evidence.formula(grounding);
+            let premise = TNorm::Product.formula(formula, &atoms[..premises], &mut stack);
+            if margin - premise * (kept - 1.0) + premise * (corrupted - 1.0) > 0.0 {
                 let pull = weight * scale;
                 for at in 0..premises {
-                    let others: f32 = (0..premises).filter(|&other| other != at).map(truth).product();
-                    d_scores[places[at] as usize] += pull * others * (corrupted - kept);
+                    // A formula is linear in each of its atoms: the slope is the difference between true and false.
+                    let own = atoms[at];
+                    let [below, above] = [0.0, 1.0].map(|truth| {
+                        atoms[at] = truth;
+                        TNorm::Product.formula(formula, &atoms[..premises], &mut stack)
+                    });
+                    atoms[at] = own;
+                    d_scores[places[at] as usize] += pull * (above - below) * (corrupted - kept);
                 }
-                d_scores[places[premises] as usize] -= pull * product;
-                d_scores[places[premises + 1] as usize] += pull * product;
+                d_scores[places[premises] as usize] -= pull * premise;
+                d_scores[places[premises + 1] as usize] += pull * premise;
             }
         }
         self.work.unlabeled_scores = truths;

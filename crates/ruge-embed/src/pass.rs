@@ -145,7 +145,7 @@ impl<F: ScoringFunction> Kernel for Run<'_, '_, F> {
                     d_scores = rest;
                     loss[0] += positive(pass, slot, parts, own, d_tail_query, d_head_query, d_relation);
                 } else {
-                    loss[1] += unlabeled(pass, slot - positives, parts, d_tail_query, d_relation);
+                    loss[1] += unlabeled(pass, slot - positives, parts, d_head_query, d_tail_query, d_relation);
                 }
             }
         }
@@ -239,16 +239,21 @@ fn fetch_next<F: ScoringFunction>(pass: &Pass<'_, F>, examples: &Examples, slot:
     }
 }
 
-/// An unlabeled triple.
+/// An unlabeled triple. Nobody but itself meets its query, which is not kept.
 #[inline(always)]
 fn unlabeled<F: ScoringFunction>(
     pass: &Pass<'_, F>,
     at: usize,
     parts: [&mut [f32]; PARTS],
+    query: &mut [f32],
     d_query: &mut [f32],
     d_relation: &mut [f32],
 ) -> f64 {
-    let [query, _, d_head, d_tail] = parts;
+    let [.., d_head, d_tail] = parts;
+    if let Some(next) = pass.batch.unlabeled.get(at + 1) {
+        prefetch(pass.entity(next.head));
+        prefetch(pass.entity(next.tail));
+    }
     let Triple { head, relation, tail } = pass.batch.unlabeled[at];
     let (head, tail) = (pass.entity(head), pass.entity(tail));
     let relation = pass.relations.row(relation.index());
