@@ -18,6 +18,7 @@ pub mod cpu;
 pub mod embeddings;
 pub mod error;
 pub mod evidence;
+mod guidance;
 pub mod incidence;
 pub mod metrics;
 pub mod model;

@@ -1,10 +1,8 @@
 //! Θ where it lives: a scoring function with its rows, on the processor.
 //!
 //! [`CpuModel::train`] is Algorithm 1, lines 3 to 5, for one batch: soft labels from the parameters at the batch's start,
-//! then τ steps of the labeled and the unlabeled pull together. A step is two passes, [`pass`](crate::pass) and
-//! [`update`](crate::update), each free of shared sums, so its bits are the same on any number of threads.
-
-use std::cmp::Reverse;
+//! then τ steps of the labeled and the unlabeled pull together. A step is two passes, `pass` and
+//! `update`, each free of shared sums, so its bits are the same on any number of threads.
 
 use rayon::prelude::*;
 use ruge_kg::{Filter, Triple};
@@ -14,10 +12,11 @@ use crate::cpu::Isa;
 use crate::embeddings::Embeddings;
 use crate::error::{EmbedError, Result};
 use crate::evidence::{Guidance, TNorm};
+use crate::guidance::{self, Supports};
 use crate::incidence::PARTS;
 use crate::objective::{Penalty, Pull, truth, truth_scale};
 use crate::optimizer::{Cap, Move, Optimizer, Projection};
-use crate::pass::{Aims, Pass, Places, Scores, Supports};
+use crate::pass::{Aims, Pass, Places, Scores};
 use crate::plan::{EpochOrder, Plan};
 use crate::rank::{self, Rank, RankOptions, RankQuery};
 use crate::scoring::{ScoringFunction, entity_parameters, relation_parameters};
@@ -177,24 +176,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         premises.resize(batch.evidence.all_premises().len(), 0.0);
         self.score(batch.evidence.all_premises(), &mut premises);
         premises.iter_mut().for_each(|score| *score = truth(plan.objective.shift + *score));
-        let Supports { sorted, groundings, ends } = &mut self.work.supports;
-        let mut stack = Vec::new();
-        sorted.clear();
-        let mut from = 0;
-        for grounding in 0..batch.evidence.len() {
-            let to = from + batch.evidence.premises(grounding).len();
-            let premise = t_norm.formula(batch.evidence.formula(grounding), &premises[from..to], &mut stack);
-            sorted.push((batch.places[grounding], grounding as u32, premise));
-            from = to;
-        }
-        // Truths are not negative, so their bits are in their order.
-        sorted.sort_unstable_by_key(|&(place, grounding, premise)| (place, Reverse(premise.to_bits()), grounding));
-        groundings.clear();
-        ends.clear();
-        for of_one in sorted.chunk_by(|x, y| x.0 == y.0) {
-            groundings.extend(of_one.iter().map(|&(_, g, premise)| (premise, batch.evidence.confidence(g as usize))));
-            ends.push(groundings.len() as u32);
-        }
+        self.work.supports.weigh(batch, t_norm, &premises);
         self.work.premise_scores = premises;
     }
 
@@ -208,43 +190,14 @@ impl<F: ScoringFunction> CpuModel<F> {
         }
     }
 
-    /// KALE: ∂/∂η of weight · Σ max(0, margin − π(g) + π(g′)) for every atom, with π = Π I (I_c − 1) + 1 and
-    /// I = 1 + scale · η.
+    /// KALE's pull on every atom of the batch's groundings, from the current parameters.
     fn injection(&mut self, batch: &Batch, weight: f32, margin: f32, d_scores: &mut Vec<f32>) {
         let mut truths = std::mem::take(&mut self.work.unlabeled_scores);
         truths.resize(batch.unlabeled.len(), 0.0);
         self.score(&batch.unlabeled, &mut truths);
         let scale = truth_scale(self.scoring.dimension());
         truths.iter_mut().for_each(|score| *score = scale.mul_add(*score, 1.0));
-        d_scores.clear();
-        d_scores.resize(batch.unlabeled.len(), 0.0);
-        let (mut atoms, mut stack) = (Vec::new(), Vec::new());
-        let mut from = 0;
-        for grounding in 0..batch.evidence.len() {
-            let premises = batch.evidence.premises(grounding).len();
-            let places = &batch.places[from..from + premises + 2];
-            from += premises + 2;
-            atoms.clear();
-            atoms.extend(places.iter().map(|&place| truths[place as usize]));
-            let (kept, corrupted) = (atoms[premises], atoms[premises + 1]);
-            let formula = batch.evidence.formula(grounding);
-            let premise = TNorm::Product.formula(formula, &atoms[..premises], &mut stack);
-            if margin - premise * (kept - 1.0) + premise * (corrupted - 1.0) > 0.0 {
-                let pull = weight * scale;
-                for at in 0..premises {
-                    // A formula is linear in each of its atoms: the slope is the difference between true and false.
-                    let own = atoms[at];
-                    let [below, above] = [0.0, 1.0].map(|truth| {
-                        atoms[at] = truth;
-                        TNorm::Product.formula(formula, &atoms[..premises], &mut stack)
-                    });
-                    atoms[at] = own;
-                    d_scores[places[at] as usize] += pull * (above - below) * (corrupted - kept);
-                }
-                d_scores[places[premises] as usize] -= pull * premise;
-                d_scores[places[premises + 1] as usize] += pull * premise;
-            }
-        }
+        guidance::inject(batch, &truths, weight * scale, margin, d_scores);
         self.work.unlabeled_scores = truths;
     }
 

@@ -10,6 +10,7 @@ use ruge_kg::Triple;
 use crate::batch::{Batch, Examples};
 use crate::cpu::{Isa, Kernel, prefetch, row};
 use crate::evidence::TNorm;
+use crate::guidance::Supports;
 use crate::incidence::{HEAD_GRADIENT, HEAD_QUERY, PARTS, Segment, TAIL_GRADIENT, TAIL_QUERY};
 use crate::objective::Pull;
 use crate::scoring::ScoringFunction;
@@ -17,33 +18,13 @@ use crate::table::Table;
 
 /// What pulls on the unlabeled triples of a batch.
 #[derive(Clone, Copy, Debug)]
-pub enum Aims<'a> {
+pub(crate) enum Aims<'a> {
     /// Cross-entropy towards soft labels that follow from these groundings, each of the given weight.
     Supports(&'a Supports, TNorm, f32, f32),
     /// Cross-entropy towards soft labels worked out already, each of the given weight.
     Labels(&'a [f32], f32),
     /// ∂loss/∂η, worked out already.
     DScores(&'a [f32]),
-}
-
-/// What speaks for the unlabeled triples of a batch, by triple.
-#[derive(Clone, Debug, Default)]
-pub struct Supports {
-    /// (place of the triple, grounding, truth of its premises), sorted by place, then falling truth.
-    pub sorted: Vec<(u32, u32, f32)>,
-    /// (truth of premises, confidence), in the same order.
-    pub groundings: Vec<(f32, f32)>,
-    /// Where each triple's groundings end.
-    pub ends: Vec<u32>,
-}
-
-impl Supports {
-    /// The groundings that conclude the triple at a place, by falling truth of their premises.
-    #[inline(always)]
-    pub fn of(&self, place: usize) -> &[(f32, f32)] {
-        let from = if place == 0 { 0 } else { self.ends[place - 1] as usize };
-        &self.groundings[from..self.ends[place] as usize]
-    }
 }
 
 /// What the first pass reads.
