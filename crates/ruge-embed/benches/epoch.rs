@@ -1,7 +1,8 @@
 //! An epoch of ComplEx and of RUGE in the paper's setting (d = 200, ten negatives, 100 batches), against the time in which
 //! the machine could move the 48 GB that a plain implementation moves, at the triad rate measured in the same run.
 //!
-//! Arguments: `--data FOLDER` for a real data set, `--dimension N`, `--negatives N`, `--epochs N`, `--threads N`.
+//! Arguments: `--data FOLDER` (or the variable `RUGE_DATA`) for a real data set, `--model NAME`, `--dimension N`,
+//! `--negatives N`, `--epochs N`, `--threads N`.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod support;
@@ -9,7 +10,7 @@ mod support;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use ruge_embed::scoring::ComplEx;
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Dataset, Graph, ReadOptions, Triple};
@@ -52,9 +53,9 @@ fn main() {
     if let Some(threads) = argument("--threads") {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("the first pool");
     }
-    let (dimension, count) = (argument("--dimension").unwrap_or(200), argument("--negatives").unwrap_or(10));
-    let epochs = argument("--epochs").unwrap_or(3);
-    let (entities, relations, facts) = match argument::<PathBuf>("--data") {
+    let dimension = argument("--dimension").unwrap_or(200);
+    let named = std::env::var_os("RUGE_DATA").map(|folder| PathBuf::from(folder).join("fb15k"));
+    let (entities, relations, facts) = match argument("--data").or(named) {
         None => synthetic(),
         Some(path) => {
             let (data, _) = Dataset::load(&path, &ReadOptions::default()).expect("a data set");
@@ -62,34 +63,59 @@ fn main() {
         }
     };
     let graph = Graph::new(entities, relations, &facts);
-    let evidence = groundings(&facts);
+    let model: String = argument("--model").unwrap_or_else(|| "complex".to_owned());
+    match model.as_str() {
+        "complex" => measure(ComplEx::new(dimension), &graph, &facts),
+        "distmult" => measure(DistMult::new(dimension), &graph, &facts),
+        "hole" => measure(HolE::new(dimension), &graph, &facts),
+        "transe" => measure(TransEL1::new(dimension), &graph, &facts),
+        "rotate" => measure(RotatE::new(dimension), &graph, &facts),
+        other => println!("no model {other}; there are complex, distmult, hole, transe and rotate"),
+    }
+}
+
+/// Unguided and guided epochs in turn, so that a neighbour's load falls on both.
+fn measure<F: ScoringFunction + Clone>(scoring: F, graph: &Graph, facts: &[Triple]) {
+    let evidence = groundings(facts);
     let triad = support::triad();
     let floor = 48e9 / triad;
     println!("triad {:.1} GB/s on {} threads: 48 GB in {floor:.2} s", triad / 1e9, rayon::current_num_threads());
-    for guidance in [Guidance::None, Guidance::SoftLabels { slackness: 0.01, t_norm: TNorm::Product }] {
-        let plan = Plan {
-            negatives: Negatives { count, ..Negatives::default() },
-            evidence: &evidence,
-            guidance,
-            ..Plan::new(&graph, &facts, 1)
-        };
-        let scoring = ComplEx::new(dimension);
+    let plain = Plan {
+        negatives: Negatives { count: argument("--negatives").unwrap_or(10), ..Negatives::default() },
+        evidence: &evidence,
+        ..Plan::new(graph, facts, 1)
+    };
+    let guidance = Guidance::SoftLabels { slackness: 0.01, t_norm: TNorm::Product };
+    let plans = [("unguided", plain), ("guided", Plan { guidance, ..plain })];
+    let (entities, relations) = (graph.entity_count(), graph.relation_count());
+    let mut models = plans.map(|_| {
         let embeddings = Embeddings::new(&scoring, entities, relations, &Init::default(), 1);
-        let mut model = CpuModel::new(scoring, embeddings, Optimizer::default());
-        let parameters = model.state().embeddings.bytes();
-        for epoch in 1..=epochs {
+        CpuModel::new(scoring.clone(), embeddings, Optimizer::default())
+    });
+    let mut processor = [f64::INFINITY; 2];
+    for epoch in 1..=argument("--epochs").unwrap_or(3) {
+        for (which, (name, plan)) in plans.iter().enumerate() {
+            let model = &mut models[which];
             let (start, cpu) = (Instant::now(), support::cpu_seconds());
-            let losses = model.epoch(&plan, epoch).expect("a finite loss");
+            let losses = model.epoch(plan, epoch).expect("a finite loss");
             let seconds = start.elapsed().as_secs_f64();
             let cpu = support::cpu_seconds() - cpu;
-            let name = if guidance == Guidance::None { "complex" } else { "ruge" };
+            processor[which] = processor[which].min(cpu);
             println!(
-                "{name:8} epoch {epoch}: {seconds:.2} s, {:.2} of the floor; {cpu:.2} processor seconds; loss {:.4} {:.4}; {:.2} times parameters, state and gradients",
+                "{name:8} epoch {epoch}: {seconds:.2} s, {:.2} of the floor; {cpu:.2} processor seconds; loss {:.4} {:.4}; \
+                 {:.2} times parameters, state and gradients",
                 seconds / floor,
                 losses.labeled,
                 losses.unlabeled,
-                model.bytes() as f64 / (3.0 * parameters as f64),
+                model.bytes() as f64 / (3.0 * model.state().embeddings.bytes() as f64),
             );
         }
     }
+    println!(
+        "guidance costs {:.1} %; {:.2} processor seconds on {} quiet cores would be {:.2} of the floor",
+        100.0 * (processor[1] / processor[0] - 1.0),
+        processor[1],
+        rayon::current_num_threads(),
+        processor[1] / rayon::current_num_threads() as f64 / floor
+    );
 }

@@ -65,9 +65,7 @@ impl Batch {
         self.evidence.clear();
         if plan.guidance != Guidance::None {
             for grounding in order.groundings(batch) {
-                let evidence = plan.evidence;
-                let (premises, conclusion) = (evidence.premises(grounding), evidence.conclusion(grounding));
-                self.evidence.push(premises, conclusion, evidence.confidence(grounding));
+                self.evidence.push_from(plan.evidence, grounding);
             }
         }
         self.fill_unlabeled(plan, order, batch);

@@ -14,18 +14,62 @@ pub struct Evidence {
     premises: Vec<Triple>,
     conclusions: Vec<Triple>,
     confidences: Vec<f32>,
+    formula_ends: Vec<u32>,
+    formulas: Vec<Step>,
+}
+
+/// A step of a premise formula in postfix order, over the truths of the grounding's premises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Puts down the truth of the premise at this place.
+    Premise(u32),
+    /// ¬: 1 − a.
+    Not,
+    /// ∧ of the last two.
+    And,
+    /// ∨ of the last two.
+    Or,
 }
 
 impl Evidence {
     /// No grounding at all.
     pub fn nothing() -> &'static Self {
-        static NOTHING: Evidence =
-            Evidence { ends: Vec::new(), premises: Vec::new(), conclusions: Vec::new(), confidences: Vec::new() };
+        static NOTHING: Evidence = Evidence {
+            ends: Vec::new(),
+            premises: Vec::new(),
+            conclusions: Vec::new(),
+            confidences: Vec::new(),
+            formula_ends: Vec::new(),
+            formulas: Vec::new(),
+        };
         &NOTHING
     }
 
-    /// Adds a grounding.
+    /// Adds a grounding whose premise is the conjunction of all its triples.
     pub fn push(&mut self, premises: &[Triple], conclusion: Triple, confidence: f32) {
+        self.push_formula(premises, &[], conclusion, confidence);
+    }
+
+    /// Adds a grounding whose premise is any formula of ∧, ∨ and ¬ over its triples; an empty one is their conjunction.
+    ///
+    /// Panics where the formula does not come down to one value or names a premise that is not there.
+    pub fn push_formula(&mut self, premises: &[Triple], formula: &[Step], conclusion: Triple, confidence: f32) {
+        let mut depth = usize::from(formula.is_empty());
+        for step in formula {
+            match *step {
+                Step::Premise(at) => assert!((at as usize) < premises.len(), "the formula names premise {at}"),
+                Step::Not => assert!(depth >= 1, "¬ needs a value"),
+                Step::And | Step::Or => assert!(depth >= 2, "∧ and ∨ need two values"),
+            }
+            depth = match step {
+                Step::Premise(_) => depth + 1,
+                Step::Not => depth,
+                Step::And | Step::Or => depth - 1,
+            };
+        }
+        assert_eq!(depth, 1, "a formula comes down to one value");
+        self.formulas.extend_from_slice(formula);
+        self.formula_ends.push(u32::try_from(self.formulas.len()).expect("at most 2^32 steps"));
         self.premises.extend_from_slice(premises);
         self.ends.push(u32::try_from(self.premises.len()).expect("at most 2^32 premises"));
         self.conclusions.push(conclusion);
@@ -48,6 +92,25 @@ impl Evidence {
         self.premises.clear();
         self.conclusions.clear();
         self.confidences.clear();
+        self.formulas.clear();
+        self.formula_ends.clear();
+    }
+
+    /// The premise formula of a grounding; empty for a plain conjunction.
+    pub fn formula(&self, grounding: usize) -> &[Step] {
+        let from = if grounding == 0 { 0 } else { self.formula_ends[grounding - 1] as usize };
+        &self.formulas[from..self.formula_ends[grounding] as usize]
+    }
+
+    /// Adds a grounding of another collection.
+    pub fn push_from(&mut self, other: &Self, grounding: usize) {
+        let formula = other.formula(grounding);
+        self.premises.extend_from_slice(other.premises(grounding));
+        self.ends.push(self.premises.len() as u32);
+        self.conclusions.push(other.conclusion(grounding));
+        self.confidences.push(other.confidence(grounding));
+        self.formulas.extend_from_slice(formula);
+        self.formula_ends.push(self.formulas.len() as u32);
     }
 
     /// The premises of a grounding.
@@ -101,12 +164,42 @@ impl TNorm {
         }
     }
 
-    /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings.
+    /// The truth of a premise formula, Eq. (3) to (5): ∧ by the t-norm, ∨ by its dual, ¬a = 1 − a.
+    pub fn formula(self, formula: &[Step], truths: &[f32], stack: &mut Vec<f32>) -> f32 {
+        if formula.is_empty() {
+            return self.conjunction(truths.iter().copied());
+        }
+        stack.clear();
+        for step in formula {
+            let value = match *step {
+                Step::Premise(at) => truths[at as usize],
+                Step::Not => 1.0 - stack.pop().unwrap_or(0.0),
+                Step::And | Step::Or => {
+                    let (b, a) = (stack.pop().unwrap_or(0.0), stack.pop().unwrap_or(0.0));
+                    match (self, step) {
+                        (Self::Product, Step::And) => a * b,
+                        (Self::Product, _) => a + b - a * b,
+                        (Self::Lukasiewicz, Step::And) => (a + b - 1.0).max(0.0),
+                        (Self::Lukasiewicz, _) => (a + b).min(1.0),
+                        (Self::Godel, Step::And) => a.min(b),
+                        (Self::Godel, _) => a.max(b),
+                    }
+                }
+            };
+            stack.push(value);
+        }
+        // Rounding may leave a hair below 0 or above 1.
+        stack.pop().unwrap_or(0.0).clamp(0.0, 1.0)
+    }
+
+    /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings, by
+    /// falling truth.
     ///
     /// Product: a violation a(1 − s) is linear in s, and the sum of pushes is the exact minimiser. Łukasiewicz: the
-    /// violation max(0, a − s) ends at s = a, so the labels climb from one premise truth to the next; `groundings` is
-    /// sorted by falling truth on the way. Gödel: not convex; the gradient is taken at s = `truth`.
-    pub fn soft_label(self, truth: f32, groundings: &mut [(f32, f32)], slackness: f32) -> f32 {
+    /// violation max(0, a − s) ends at s = a, so the label climbs from one premise truth towards the next. Gödel: not
+    /// convex; the gradient is taken at s = `truth`.
+    #[inline]
+    pub fn soft_label(self, truth: f32, groundings: &[(f32, f32)], slackness: f32) -> f32 {
         let label = match self {
             Self::Product => groundings.iter().fold(truth, |s, &(a, confidence)| s + slackness * confidence * a),
             Self::Lukasiewicz => lukasiewicz(truth, groundings, slackness),
@@ -120,10 +213,9 @@ impl TNorm {
 }
 
 /// The minimiser of ½(s − φ)² + C Σ λ max(0, a − s): its slope s − φ − C Σ_{a > s} λ changes sign once.
-fn lukasiewicz(truth: f32, groundings: &mut [(f32, f32)], slackness: f32) -> f32 {
-    groundings.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1)));
+fn lukasiewicz(truth: f32, groundings: &[(f32, f32)], slackness: f32) -> f32 {
     let mut label = truth;
-    for &mut (a, confidence) in groundings {
+    for &(a, confidence) in groundings {
         if label >= a {
             return label;
         }
@@ -183,6 +275,7 @@ mod tests {
             slackness in 0.001f32..1.0,
             mut groundings in prop::collection::vec((0.0f32..1.0, 0.1f32..1.0), 0..5),
         ) {
+            groundings.sort_unstable_by(|x, y| y.0.total_cmp(&x.0));
             for t_norm in [TNorm::Product, TNorm::Lukasiewicz] {
                 let problem = |s: f64, groundings: &[(f32, f32)]| {
                     let violations: f64 = groundings.iter().map(|&(a, confidence)| {
@@ -192,7 +285,7 @@ mod tests {
                     }).sum();
                     0.5 * (s - f64::from(truth)).powi(2) + f64::from(slackness) * violations
                 };
-                let label = f64::from(t_norm.soft_label(truth, &mut groundings, slackness));
+                let label = f64::from(t_norm.soft_label(truth, &groundings, slackness));
                 let found = problem(label, &groundings);
                 for i in 0..=2000 {
                     let other = problem(f64::from(i) / 2000.0, &groundings);
@@ -208,6 +301,10 @@ mod tests {
         let of = |t_norm: TNorm| t_norm.conjunction(truths.iter().copied());
         assert_eq!((of(TNorm::Product), of(TNorm::Lukasiewicz), of(TNorm::Godel)), (0.375, 0.25, 0.5));
         assert_eq!(TNorm::Lukasiewicz.conjunction([].into_iter()), 1.0);
-        assert_eq!(TNorm::Godel.soft_label(0.5, &mut [(0.75, 1.0), (0.25, 1.0)], 0.125), 0.625);
+        // ¬(a ∧ b) ∨ a
+        let steps = [Step::Premise(0), Step::Premise(1), Step::And, Step::Not, Step::Premise(0), Step::Or];
+        let of = |t_norm: TNorm| t_norm.formula(&steps, &truths, &mut Vec::new());
+        assert_eq!((of(TNorm::Product), of(TNorm::Lukasiewicz), of(TNorm::Godel)), (0.90625, 1.0, 0.75));
+        assert_eq!(TNorm::Godel.soft_label(0.5, &[(0.75, 1.0), (0.25, 1.0)], 0.125), 0.625);
     }
 }

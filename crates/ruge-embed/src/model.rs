@@ -1,8 +1,8 @@
 //! Θ where it lives: a scoring function with its rows, on the processor.
 //!
 //! [`CpuModel::train`] is Algorithm 1, lines 3 to 5, for one batch: soft labels from the parameters at the batch's start,
-//! then τ steps of the labeled and the unlabeled pull together. A step is two passes, [`pass`](crate::pass) and
-//! [`update`](crate::update), each free of shared sums, so its bits are the same on any number of threads.
+//! then τ steps of the labeled and the unlabeled pull together. A step is two passes, `pass` and
+//! `update`, each free of shared sums, so its bits are the same on any number of threads.
 
 use rayon::prelude::*;
 use ruge_kg::{Filter, Triple};
@@ -11,7 +11,8 @@ use crate::batch::Batch;
 use crate::cpu::Isa;
 use crate::embeddings::Embeddings;
 use crate::error::{EmbedError, Result};
-use crate::evidence::Guidance;
+use crate::evidence::{Guidance, TNorm};
+use crate::guidance::{self, Supports};
 use crate::incidence::PARTS;
 use crate::objective::{Penalty, Pull, truth, truth_scale};
 use crate::optimizer::{Cap, Move, Optimizer, Projection};
@@ -86,7 +87,7 @@ struct Work {
     premise_scores: Vec<f32>,
     unlabeled_scores: Vec<f32>,
     aims: Vec<f32>,
-    supports: Vec<(u32, u32, f32)>,
+    supports: Supports,
     batches: [Batch; 2],
 }
 
@@ -104,7 +105,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             premise_scores: Vec::new(),
             unlabeled_scores: Vec::new(),
             aims: Vec::new(),
-            supports: Vec::new(),
+            supports: Supports::default(),
             batches: Default::default(),
         };
         let state = State { embeddings, moments, steps: 0 };
@@ -146,8 +147,12 @@ impl<F: ScoringFunction> CpuModel<F> {
         }
         let mut aims = std::mem::take(&mut self.work.aims);
         aims.clear();
-        if let Guidance::SoftLabels { .. } = plan.guidance {
-            self.soft_labels(plan, batch, &mut aims);
+        if let Guidance::SoftLabels { slackness, t_norm } = plan.guidance {
+            self.weigh_evidence(plan, batch, t_norm);
+            // With a single step the labels follow where the scores are needed anyway; more steps must hold them.
+            if plan.inner_steps > 1 {
+                self.soft_labels(plan, batch, t_norm, slackness, &mut aims);
+            }
         }
         let mut losses = Losses::default();
         for _ in 0..plan.inner_steps {
@@ -165,64 +170,34 @@ impl<F: ScoringFunction> CpuModel<F> {
         losses
     }
 
-    /// Eq. (9): soft labels of the batch's distinct conclusions, from the current parameters.
-    fn soft_labels(&mut self, plan: &Plan<'_>, batch: &Batch, labels: &mut Vec<f32>) {
-        let Guidance::SoftLabels { slackness, t_norm } = plan.guidance else { return };
+    /// The truth of every grounding's premises under the current parameters, by conclusion.
+    fn weigh_evidence(&mut self, plan: &Plan<'_>, batch: &Batch, t_norm: TNorm) {
         let mut premises = std::mem::take(&mut self.work.premise_scores);
-        let mut supports = std::mem::take(&mut self.work.supports);
         premises.resize(batch.evidence.all_premises().len(), 0.0);
-        labels.resize(batch.unlabeled.len(), 0.0);
         self.score(batch.evidence.all_premises(), &mut premises);
-        self.score(&batch.unlabeled, labels);
-        let truth = |score: f32| truth(plan.objective.shift + score);
-        supports.clear();
-        let mut from = 0;
-        for grounding in 0..batch.evidence.len() {
-            let to = from + batch.evidence.premises(grounding).len();
-            let premise = t_norm.conjunction(premises[from..to].iter().map(|&score| truth(score)));
-            supports.push((batch.places[grounding], grounding as u32, premise));
-            from = to;
-        }
-        supports.sort_unstable_by_key(|&(place, grounding, _)| (place, grounding));
-        let mut groundings = Vec::new();
-        for of_one in supports.chunk_by(|x, y| x.0 == y.0) {
-            groundings.clear();
-            groundings.extend(of_one.iter().map(|&(_, g, premise)| (premise, batch.evidence.confidence(g as usize))));
-            let label = &mut labels[of_one[0].0 as usize];
-            *label = t_norm.soft_label(truth(*label), &mut groundings, slackness);
-        }
+        premises.iter_mut().for_each(|score| *score = truth(plan.objective.shift + *score));
+        self.work.supports.weigh(batch, t_norm, &premises);
         self.work.premise_scores = premises;
-        self.work.supports = supports;
     }
 
-    /// KALE: ∂/∂η of weight · Σ max(0, margin − π(g) + π(g′)) for every atom, with π = Π I (I_c − 1) + 1 and
-    /// I = 1 + scale · η.
+    /// Eq. (9): soft labels of the batch's distinct conclusions, from the current parameters.
+    fn soft_labels(&self, plan: &Plan<'_>, batch: &Batch, t_norm: TNorm, slackness: f32, labels: &mut Vec<f32>) {
+        labels.resize(batch.unlabeled.len(), 0.0);
+        self.score(&batch.unlabeled, labels);
+        for (place, label) in labels.iter_mut().enumerate() {
+            let truth = truth(plan.objective.shift + *label);
+            *label = t_norm.soft_label(truth, self.work.supports.of(place), slackness);
+        }
+    }
+
+    /// KALE's pull on every atom of the batch's groundings, from the current parameters.
     fn injection(&mut self, batch: &Batch, weight: f32, margin: f32, d_scores: &mut Vec<f32>) {
         let mut truths = std::mem::take(&mut self.work.unlabeled_scores);
         truths.resize(batch.unlabeled.len(), 0.0);
         self.score(&batch.unlabeled, &mut truths);
         let scale = truth_scale(self.scoring.dimension());
         truths.iter_mut().for_each(|score| *score = scale.mul_add(*score, 1.0));
-        d_scores.clear();
-        d_scores.resize(batch.unlabeled.len(), 0.0);
-        let mut from = 0;
-        for grounding in 0..batch.evidence.len() {
-            let premises = batch.evidence.premises(grounding).len();
-            let places = &batch.places[from..from + premises + 2];
-            from += premises + 2;
-            let truth = |at: usize| truths[places[at] as usize];
-            let product: f32 = (0..premises).map(truth).product();
-            let (kept, corrupted) = (truth(premises), truth(premises + 1));
-            if margin - product * (kept - 1.0) + product * (corrupted - 1.0) > 0.0 {
-                let pull = weight * scale;
-                for at in 0..premises {
-                    let others: f32 = (0..premises).filter(|&other| other != at).map(truth).product();
-                    d_scores[places[at] as usize] += pull * others * (corrupted - kept);
-                }
-                d_scores[places[premises] as usize] -= pull * product;
-                d_scores[places[premises + 1] as usize] += pull * product;
-            }
-        }
+        guidance::inject(batch, &truths, weight * scale, margin, d_scores);
         self.work.unlabeled_scores = truths;
     }
 
@@ -236,7 +211,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         let segments = &batch.incidence.segments;
         self.work.reserve(slots * PARTS, segments.len(), examples.negatives.len());
         let rows = self.images.as_ref().unwrap_or(&self.state.embeddings);
-        let Work { slots: slot_rows, partials, d_scores, losses, .. } = &mut self.work;
+        let Work { slots: slot_rows, partials, d_scores, losses, supports, .. } = &mut self.work;
         let pass = Pass {
             scoring: &self.scoring,
             entities: &rows.entities,
@@ -245,6 +220,9 @@ impl<F: ScoringFunction> CpuModel<F> {
             pull,
             aims: match plan.guidance {
                 Guidance::Injection { .. } => Aims::DScores(aims),
+                Guidance::SoftLabels { slackness, t_norm } if plan.inner_steps == 1 => {
+                    Aims::Supports(supports, t_norm, slackness, unlabeled_weight)
+                }
                 _ => Aims::Labels(aims, unlabeled_weight),
             },
             stride: slot_rows.stride(),
@@ -407,7 +385,7 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
     fn score(&self, triples: &[Triple], scores: &mut [f32]) {
         assert_eq!(triples.len(), scores.len(), "one score per triple");
         let Embeddings { entities, relations } = self.scored_rows();
-        triples.par_chunks(256).zip(scores.par_chunks_mut(256)).for_each(|(triples, scores)| {
+        triples.par_chunks(64).zip(scores.par_chunks_mut(64)).for_each(|(triples, scores)| {
             self.isa.run(Scores { scoring: &self.scoring, entities, relations, triples, scores });
         });
     }

@@ -124,6 +124,12 @@ impl Pull {
         }
     }
 
+    /// φ of a score.
+    #[inline(always)]
+    pub fn truth(&self, score: f32) -> f32 {
+        truth(self.shift + score)
+    }
+
     /// `d_score` of one triple with a soft label, Eq. (10), and its loss, unweighted.
     #[inline(always)]
     pub fn soft(&self, score: f32, label: f32, weight: f32) -> (f32, f64) {

@@ -9,6 +9,8 @@ use ruge_kg::Triple;
 
 use crate::batch::{Batch, Examples};
 use crate::cpu::{Isa, Kernel, prefetch, row};
+use crate::evidence::TNorm;
+use crate::guidance::Supports;
 use crate::incidence::{HEAD_GRADIENT, HEAD_QUERY, PARTS, Segment, TAIL_GRADIENT, TAIL_QUERY};
 use crate::objective::Pull;
 use crate::scoring::ScoringFunction;
@@ -16,8 +18,10 @@ use crate::table::Table;
 
 /// What pulls on the unlabeled triples of a batch.
 #[derive(Clone, Copy, Debug)]
-pub enum Aims<'a> {
-    /// Cross-entropy towards soft labels, each of the given weight.
+pub(crate) enum Aims<'a> {
+    /// Cross-entropy towards soft labels that follow from these groundings, each of the given weight.
+    Supports(&'a Supports, TNorm, f32, f32),
+    /// Cross-entropy towards soft labels worked out already, each of the given weight.
     Labels(&'a [f32], f32),
     /// ∂loss/∂η, worked out already.
     DScores(&'a [f32]),
@@ -122,7 +126,7 @@ impl<F: ScoringFunction> Kernel for Run<'_, '_, F> {
                     d_scores = rest;
                     loss[0] += positive(pass, slot, parts, own, d_tail_query, d_head_query, d_relation);
                 } else {
-                    loss[1] += unlabeled(pass, slot - positives, parts, d_tail_query, d_relation);
+                    loss[1] += unlabeled(pass, slot - positives, parts, d_head_query, d_tail_query, d_relation);
                 }
             }
         }
@@ -216,21 +220,31 @@ fn fetch_next<F: ScoringFunction>(pass: &Pass<'_, F>, examples: &Examples, slot:
     }
 }
 
-/// An unlabeled triple.
+/// An unlabeled triple. Nobody but itself meets its query, which is not kept.
 #[inline(always)]
 fn unlabeled<F: ScoringFunction>(
     pass: &Pass<'_, F>,
     at: usize,
     parts: [&mut [f32]; PARTS],
+    query: &mut [f32],
     d_query: &mut [f32],
     d_relation: &mut [f32],
 ) -> f64 {
-    let [query, _, d_head, d_tail] = parts;
+    let [.., d_head, d_tail] = parts;
+    if let Some(next) = pass.batch.unlabeled.get(at + 1) {
+        prefetch(pass.entity(next.head));
+        prefetch(pass.entity(next.tail));
+    }
     let Triple { head, relation, tail } = pass.batch.unlabeled[at];
     let (head, tail) = (pass.entity(head), pass.entity(tail));
     let relation = pass.relations.row(relation.index());
     pass.scoring.tail_query(head, relation, query);
     let (d_score, loss) = match pass.aims {
+        Aims::Supports(supports, t_norm, slackness, weight) => {
+            let score = row::compare(F::COMPARATOR, query, tail);
+            let label = t_norm.soft_label(pass.pull.truth(score), supports.of(at), slackness);
+            pass.pull.soft(score, label, weight)
+        }
         Aims::Labels(labels, weight) => {
             let score = row::compare(F::COMPARATOR, query, tail);
             pass.pull.soft(score, labels[at], weight)
@@ -262,7 +276,11 @@ impl<F: ScoringFunction> Kernel for Scores<'_, F> {
     #[inline(always)]
     fn run(self) {
         let mut query = vec![0.0; self.scoring.entity_width()];
-        for (score, x) in self.scores.iter_mut().zip(self.triples) {
+        for (at, (score, x)) in self.scores.iter_mut().zip(self.triples).enumerate() {
+            if let Some(next) = self.triples.get(at + 1) {
+                prefetch(self.entities.row(next.head.index()));
+                prefetch(self.entities.row(next.tail.index()));
+            }
             let (head, tail) = (self.entities.row(x.head.index()), self.entities.row(x.tail.index()));
             self.scoring.tail_query(head, self.relations.row(x.relation.index()), &mut query);
             *score = row::compare(F::COMPARATOR, &query, tail);

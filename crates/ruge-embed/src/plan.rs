@@ -167,3 +167,67 @@ impl EpochOrder {
         self.groundings[from..to].iter().map(|&grounding| grounding as usize)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+
+    fn circle() -> Vec<Triple> {
+        (0..40).map(|i| Triple::new(i, i % 3, (i + 1) % 40)).collect()
+    }
+
+    #[test]
+    fn every_triple_and_every_grounding_comes_once_an_epoch() {
+        let facts = circle();
+        let graph = Graph::new(40, 3, &facts);
+        let mut evidence = Evidence::default();
+        for pair in facts.windows(2) {
+            evidence.push(pair, pair[0].reversed(), 0.9);
+        }
+        let guidance = Guidance::SoftLabels { slackness: 0.1, t_norm: Default::default() };
+        let plan = Plan { batches: 7, evidence: &evidence, guidance, ..Plan::new(&graph, &facts, 3) };
+        let gather = |epoch| {
+            let order = EpochOrder::new(&plan, epoch);
+            let mut batch = Batch::default();
+            let (mut positives, mut conclusions) = (Vec::new(), Vec::new());
+            for index in 0..7 {
+                batch.prepare(&plan, &order, index);
+                positives.extend_from_slice(&batch.examples.positives);
+                conclusions.extend_from_slice(batch.evidence.conclusions());
+            }
+            (positives, conclusions)
+        };
+        let ((mut positives, mut conclusions), other) = (gather(1), gather(2));
+        assert_ne!(positives, other.0, "epochs differ");
+        positives.sort_unstable();
+        assert_eq!(positives, facts);
+        conclusions.sort_unstable();
+        conclusions.dedup();
+        assert_eq!(conclusions.len(), 39);
+    }
+
+    #[test]
+    fn groundings_may_go_with_their_premises() {
+        let facts = circle();
+        let graph = Graph::new(40, 3, &facts);
+        let mut evidence = Evidence::default();
+        for (i, pair) in facts.windows(2).enumerate() {
+            evidence.push(&pair[..1 + i % 2], pair[0].reversed(), 0.9);
+        }
+        let guidance = Guidance::SoftLabels { slackness: 0.1, t_norm: Default::default() };
+        let dealing = Dealing::WithPremises;
+        let plan = Plan { batches: 3, evidence: &evidence, guidance, dealing, ..Plan::new(&graph, &facts, 3) };
+        let order = EpochOrder::new(&plan, 1);
+        let (mut batch, mut single) = (Batch::default(), 0);
+        for index in 0..3 {
+            batch.prepare(&plan, &order, index);
+            for grounding in 0..batch.evidence.len() {
+                let premises = batch.evidence.premises(grounding);
+                single += usize::from(premises.len() == 1);
+                assert!(premises.iter().all(|premise| batch.examples.positives.contains(premise)));
+            }
+        }
+        assert_eq!(single, 20, "a grounding of one premise always finds its batch");
+    }
+}
