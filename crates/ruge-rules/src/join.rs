@@ -74,6 +74,11 @@ impl Plan {
         Some(Self { steps, variables })
     }
 
+    /// Number of variables to bind.
+    pub(crate) fn variables(&self) -> usize {
+        self.variables
+    }
+
     /// Empty bindings of the right size.
     pub(crate) fn bindings(&self) -> Bindings {
         vec![UNBOUND; self.variables]

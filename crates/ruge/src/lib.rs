@@ -4,3 +4,4 @@
 //! and guidance, trains, and keeps what came out on disk.
 
 pub mod guidance;
+pub mod rules_only;
