@@ -1,7 +1,7 @@
 //! A rule as a function: given one end of its conclusion, which entities does it put at the other?
 //!
 //! Ranking by rules asks this for every query, with the known end bound before the first step, so that the premise is
-//! walked from there and never scanned. Only the training graph is asked whether a premise holds. Conclusions that are
+//! walked from there and never scanned. Only the training graph is asked whether a premise holds, negated ones included. Conclusions that are
 //! facts already are answers like any other: whether they count is for the asker to say.
 
 use ruge_kg::{EntityId, Graph};
@@ -31,7 +31,7 @@ impl Application {
         prepare(graph, rule)?;
         let plan = |from: Term| {
             let bound: Vec<Variable> = from.variable().into_iter().collect();
-            Plan::new(graph, &rule.premise, rule.variable_count(), &bound).ok_or(NotGrounded::UnknownRelation)
+            Plan::new(graph, rule, &bound).ok_or(NotGrounded::UnknownRelation)
         };
         let conclusion = rule.conclusion;
         Ok(Self { conclusion, from_subject: plan(conclusion.subject)?, from_object: plan(conclusion.object)? })

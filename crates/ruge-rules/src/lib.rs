@@ -7,6 +7,7 @@ pub mod apply;
 pub mod atom;
 pub mod count;
 pub mod error;
+pub mod fuzzy;
 pub mod ground;
 pub mod io;
 mod join;

@@ -33,9 +33,10 @@ fn rules() -> impl Strategy<Value = Vec<SoftRule>> {
     ];
     let atom = (0..RELATIONS, term.clone(), term).prop_map(|(r, s, o)| Atom::new(RelationId(r), s, o));
     let body = proptest::collection::vec(atom.clone(), 0..4);
+    let negated = prop_oneof![3 => Just(vec![]), 1 => proptest::collection::vec(atom.clone(), 1..3)];
     let confidence = prop_oneof![1 => Just(0.0), 2 => Just(0.25), 4 => Just(0.5), 2 => Just(0.75), 1 => Just(1.0)];
-    let rule = (atom, body, confidence).prop_map(|(conclusion, premise, confidence)| SoftRule {
-        rule: Rule { conclusion, premise },
+    let rule = (atom, body, negated, confidence).prop_map(|(conclusion, premise, negated, confidence)| SoftRule {
+        rule: Rule { conclusion, premise, negated },
         confidence: Confidence::new(confidence).expect("in range"),
     });
     proptest::collection::vec(rule, 0..8)
@@ -52,7 +53,8 @@ fn concludes(train: &[Triple], rule: &Rule, triple: Triple) -> bool {
             Term::Constant(entity) => entity.0,
         };
         let bound = |atom: &Atom| Triple::new(value(atom.subject), atom.relation.0, value(atom.object));
-        bound(&rule.conclusion) == triple && rule.premise.iter().all(|atom| train.contains(&bound(atom)))
+        let holds = |atom: &Atom| train.contains(&bound(atom));
+        bound(&rule.conclusion) == triple && rule.premise.iter().all(holds) && !rule.negated.iter().any(holds)
     })
 }
 
