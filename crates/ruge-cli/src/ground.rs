@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use ruge_kg::{Names, Triple};
-use ruge_rules::ground::{StreamReport, Visit, stream};
+use ruge_rules::ground::{Grounded, StreamReport, Visit, stream};
 use ruge_rules::io::decimal;
 use ruge_rules::{Rule, words};
 use serde_json::json;
@@ -28,7 +28,8 @@ use crate::{memory, output, progress};
   ruge ground demo --rules rules.tsv --min-conf 0.9 --out groundings.tsv
 
 The file has one grounding a line: number of the rule, its confidence, head, relation and tail of the conclusion, then
-head, relation and tail of each premise.")]
+head, relation and tail of each premise. A negated premise, which holds where the triple is not in train, has a `!` before
+its relation.")]
 pub struct GroundArgs {
     #[command(flatten)]
     data: DataArgs,
@@ -87,13 +88,16 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
             .with_context(|| format!("grounding stopped while writing (temporary files are in {})", folder.display()))
     };
     let report = match &args.out {
-        None => ground(&mut |_, _, _| Ok(()))?,
+        None => ground(&mut |_| Ok(()))?,
         Some(path) => output::to_file(path, |out| {
             writeln!(out, "#rule\tconfidence\thead\trelation\ttail\tpremises")?;
-            ground(&mut |rule, premises, conclusion| {
+            ground(&mut |Grounded { rule, premises, negated, conclusion }| {
                 write!(out, "{}\t{}", chosen[rule].line, decimal(chosen[rule].confidence.get()))?;
                 for triple in std::iter::once(&conclusion).chain(premises) {
-                    write_triple(out, &names, *triple)?;
+                    write_triple(out, &names, *triple, "")?;
+                }
+                for triple in negated {
+                    write_triple(out, &names, *triple, "!")?;
                 }
                 writeln!(out)
             })
@@ -114,9 +118,9 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
     tell(args, rules.len(), &report, held_out.map(<[Triple]>::len), seconds, console)
 }
 
-fn write_triple(out: &mut dyn Write, names: &Names, triple: Triple) -> std::io::Result<()> {
+fn write_triple(out: &mut dyn Write, names: &Names, triple: Triple, sign: &str) -> std::io::Result<()> {
     let [head, tail] = [triple.head, triple.tail].map(|id| names.entities.name(id));
-    write!(out, "\t{head}\t{}\t{tail}", names.relations.name(triple.relation))
+    write!(out, "\t{head}\t{sign}{}\t{tail}", names.relations.name(triple.relation))
 }
 
 fn tell(

@@ -47,7 +47,7 @@ impl Counter {
                 counts.side = Side::Object;
             }
         }
-        let Some(plan) = Plan::new(graph, &rule.premise, rule.variable_count(), &[Variable::X]) else {
+        let Some(plan) = Plan::new(graph, rule, &[Variable::X]) else {
             return counts;
         };
         let mut bindings = plan.bindings();
@@ -89,7 +89,7 @@ fn count_values(graph: &Graph, rule: &Rule, free: Variable, fixed: Term, side: S
     } else if head.index() < graph.relation_count() {
         counts.head = graph.facts(head).iter().filter(|pair| pair.key == pair.other).count() as u64;
     }
-    let Some(plan) = Plan::new(graph, &rule.premise, rule.variable_count(), &[free]) else { return counts };
+    let Some(plan) = Plan::new(graph, rule, &[free]) else { return counts };
     let mut bindings = plan.bindings();
     for value in values(graph, rule, free) {
         bindings.fill(UNBOUND);

@@ -5,6 +5,9 @@
 //! identity; variables may coincide; the same premises (in order) and conclusion coming from two rules count once, for
 //! the first of them. The distinct conclusions are the *unlabeled triples*.
 //!
+//! A negated premise ¬r(a,b) is fulfilled where r(a,b) is not observed: the world is closed over the training graph. Such
+//! triples belong to a grounding like its premises, and count in guidance with truth 1 − φ.
+//!
 //! Everything is kept as flat arrays with the way back: rule → groundings → conclusions and conclusion → groundings,
 //! ready for training and for explanations.
 
@@ -23,7 +26,7 @@ pub use stream::{StreamReport, Visit, stream};
 pub enum NotGrounded {
     /// It has no premise.
     NoPremise,
-    /// A variable of the conclusion is in no premise.
+    /// A variable of the conclusion, or of a negated premise, is in no other premise.
     Unsafe,
     /// A relation is not in the training graph.
     UnknownRelation,
@@ -34,7 +37,9 @@ impl NotGrounded {
     pub fn reason(self) -> &'static str {
         match self {
             NotGrounded::NoPremise => "it has no premise",
-            NotGrounded::Unsafe => "a variable of its conclusion is in no premise",
+            NotGrounded::Unsafe => {
+                "a variable of its conclusion, or of a negated premise, is in no premise that must hold"
+            }
             NotGrounded::UnknownRelation => "a relation of it is not in the training data",
         }
     }
@@ -48,6 +53,10 @@ pub struct Groundings {
     /// Premises of grounding `g` are `premise_offsets[g]..premise_offsets[g + 1]`.
     premise_offsets: Vec<usize>,
     premises: Vec<Triple>,
+    /// Negated premises of grounding `g` are `negated_offsets[g]..negated_offsets[g + 1]`; both empty where no rule
+    /// negates.
+    negated_offsets: Vec<usize>,
+    negated: Vec<Triple>,
     /// Which unlabeled triple each grounding concludes.
     conclusions: Vec<u32>,
     unlabeled: Vec<Triple>,
@@ -92,6 +101,15 @@ impl Groundings {
         &self.premises[self.premise_offsets[grounding]..self.premise_offsets[grounding + 1]]
     }
 
+    /// The negated premises of one grounding, in the rule's order: triples that are not observed.
+    #[inline]
+    pub fn negated(&self, grounding: usize) -> &[Triple] {
+        if self.negated_offsets.is_empty() {
+            return &[];
+        }
+        &self.negated[self.negated_offsets[grounding]..self.negated_offsets[grounding + 1]]
+    }
+
     /// The unlabeled triple a grounding concludes, as its place in [`unlabeled`](Self::unlabeled).
     #[inline]
     pub fn conclusion(&self, grounding: usize) -> usize {
@@ -124,7 +142,8 @@ impl Groundings {
         self.unlabeled.iter().filter(|triple| known.contains(triple)).count()
     }
 
-    fn push(&mut self, premises: &[Triple], conclusion: Triple, ids: &mut FxHashMap<Triple, u32>) {
+    fn push(&mut self, grounded: &Grounded<'_>, ids: &mut FxHashMap<Triple, u32>) {
+        let &Grounded { premises, negated, conclusion, .. } = grounded;
         let next = self.unlabeled.len() as u32;
         let id = *ids.entry(conclusion).or_insert(next);
         if id == next {
@@ -133,6 +152,10 @@ impl Groundings {
         self.premises.extend_from_slice(premises);
         self.premise_offsets.push(self.premises.len());
         self.conclusions.push(id);
+        if !self.negated_offsets.is_empty() {
+            self.negated.extend_from_slice(negated);
+            self.negated_offsets.push(self.negated.len());
+        }
     }
 
     /// Builds conclusion → groundings by a counting sort.
@@ -165,14 +188,54 @@ pub(crate) fn prepare(graph: &Graph, rule: &Rule) -> Result<Plan, NotGrounded> {
     if rule.head().index() >= graph.relation_count() {
         return Err(NotGrounded::UnknownRelation);
     }
-    Plan::new(graph, &rule.premise, rule.variable_count(), &[]).ok_or(NotGrounded::UnknownRelation)
+    Plan::new(graph, rule, &[]).ok_or(NotGrounded::UnknownRelation)
 }
 
-/// What one piece of one rule gave: premises side by side, and conclusions.
+/// One valid grounding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grounded<'a> {
+    /// The rule's place in the list.
+    pub rule: usize,
+    /// The premises, in the rule's order: observed.
+    pub premises: &'a [Triple],
+    /// The negated premises, in the rule's order: not observed.
+    pub negated: &'a [Triple],
+    /// The conclusion: not observed.
+    pub conclusion: Triple,
+}
+
+/// What one piece of one rule gave: premises and negated premises side by side, and conclusions.
 #[derive(Default)]
 pub(crate) struct Piece {
-    pub(crate) premises: Vec<Triple>,
-    pub(crate) conclusions: Vec<Triple>,
+    triples: Vec<Triple>,
+    conclusions: Vec<Triple>,
+}
+
+impl Piece {
+    /// Grounds one piece of the rule at place `index`.
+    pub(crate) fn of(graph: &Graph, rule: &Rule, plan: &Plan, piece: Option<&[Pair]>) -> Self {
+        let mut out = Self::default();
+        ground_piece(graph, rule, plan, piece, &mut |triples, conclusion| {
+            out.triples.extend_from_slice(triples);
+            out.conclusions.push(conclusion);
+            true
+        });
+        out
+    }
+
+    /// Its groundings, each also as the list of its premises and negated premises: what tells it from others.
+    pub(crate) fn groundings<'p>(
+        &'p self,
+        index: usize,
+        rule: &Rule,
+    ) -> impl Iterator<Item = (Grounded<'p>, &'p [Triple])> {
+        let width = rule.premise.len();
+        let triples = self.triples.chunks_exact(width + rule.negated.len());
+        triples.zip(&self.conclusions).map(move |(triples, &conclusion)| {
+            let (premises, negated) = triples.split_at(width);
+            (Grounded { rule: index, premises, negated, conclusion }, triples)
+        })
+    }
 }
 
 /// Facts of the first premise matched by one task.
@@ -187,7 +250,7 @@ pub(crate) fn pieces<'g>(graph: &'g Graph, plan: &Plan) -> Vec<Option<&'g [Pair]
 }
 
 /// Grounds one piece, in a fixed order. Stops early when the visitor says so.
-pub(crate) fn ground_piece(
+fn ground_piece(
     graph: &Graph,
     rule: &Rule,
     plan: &Plan,
@@ -195,13 +258,13 @@ pub(crate) fn ground_piece(
     visit: &mut impl FnMut(&[Triple], Triple) -> bool,
 ) -> bool {
     let mut bindings = plan.bindings();
-    let mut premises = vec![Triple::new(0, 0, 0); rule.premise.len()];
+    let mut premises = vec![Triple::new(0, 0, 0); rule.premise.len() + rule.negated.len()];
     let mut check = |bindings: &Vec<_>| {
         let conclusion = bind(rule.conclusion, bindings);
         if holds(graph, conclusion) {
             return true;
         }
-        for (place, &atom) in premises.iter_mut().zip(&rule.premise) {
+        for (place, &atom) in premises.iter_mut().zip(rule.premise.iter().chain(&rule.negated)) {
             *place = bind(atom, bindings);
         }
         visit(&premises, conclusion)
@@ -212,9 +275,11 @@ pub(crate) fn ground_piece(
     }
 }
 
-/// For each rule, the other rules whose groundings could be the same text: equal relations in equal order.
+/// For each rule, whether groundings of another could be the same text: equal relations in equal order.
+///
+/// Signs need no part in this: one triple cannot be observed and unobserved.
 pub(crate) fn look_alikes(rules: &[Rule]) -> Vec<bool> {
-    let key = |rule: &Rule| (rule.head(), rule.premise.iter().map(|atom| atom.relation).collect::<Vec<_>>());
+    let key = |rule: &Rule| rule.atoms().map(|atom| atom.relation).collect::<Vec<_>>();
     let mut seen: FxHashMap<_, usize> = FxHashMap::default();
     for rule in rules {
         *seen.entry(key(rule)).or_default() += 1;
@@ -231,33 +296,25 @@ pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
         .filter_map(|(rule, plan)| plan.as_ref().ok().map(|plan| (rule, plan)))
         .flat_map(|(rule, plan)| pieces(graph, plan).into_iter().map(move |piece| (rule, plan, piece)))
         .collect();
-    let found: Vec<Piece> = tasks
-        .par_iter()
-        .map(|&(rule, plan, piece)| {
-            let mut out = Piece::default();
-            ground_piece(graph, &rules[rule], plan, piece, &mut |premises, conclusion| {
-                out.premises.extend_from_slice(premises);
-                out.conclusions.push(conclusion);
-                true
-            });
-            out
-        })
-        .collect();
+    let found: Vec<Piece> =
+        tasks.par_iter().map(|&(rule, plan, piece)| Piece::of(graph, &rules[rule], plan, piece)).collect();
 
     let look_alike = look_alikes(rules);
     let mut seen: FxHashSet<(Box<[Triple]>, Triple)> = FxHashSet::default();
     let mut ids = FxHashMap::default();
     let mut all = Groundings { rule_offsets: vec![0], premise_offsets: vec![0], ..Groundings::default() };
+    if rules.iter().any(|rule| !rule.negated.is_empty()) {
+        all.negated_offsets.push(0);
+    }
     let mut found = tasks.iter().zip(found).peekable();
     for (rule, plan) in plans.iter().enumerate() {
         while let Some((_, piece)) = found.next_if(|(task, _)| task.0 == rule) {
-            let width = rules[rule].premise.len();
-            for (premises, &conclusion) in piece.premises.chunks_exact(width).zip(&piece.conclusions) {
-                if look_alike[rule] && !seen.insert((premises.into(), conclusion)) {
+            for (grounded, triples) in piece.groundings(rule, &rules[rule]) {
+                if look_alike[rule] && !seen.insert((triples.into(), grounded.conclusion)) {
                     all.repeated += 1;
                     continue;
                 }
-                all.push(premises, conclusion, &mut ids);
+                all.push(&grounded, &mut ids);
             }
         }
         all.rule_offsets.push(all.conclusions.len());
@@ -269,7 +326,8 @@ pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
     all
 }
 
-/// The groundings of one rule that conclude one given triple, observed or not: what an explanation shows.
+/// The groundings of one rule that conclude one given triple, observed or not: what an explanation shows. Each holds the
+/// premises in the rule's order, then the negated ones.
 pub fn ground_conclusion(graph: &Graph, rule: &Rule, conclusion: Triple, limit: usize) -> Vec<Vec<Triple>> {
     let mut found = Vec::new();
     let mut bound = Vec::new();
@@ -291,13 +349,13 @@ pub fn ground_conclusion(graph: &Graph, rule: &Rule, conclusion: Triple, limit: 
             },
         }
     }
-    let Some(plan) = Plan::new(graph, &rule.premise, rule.variable_count(), &bound) else { return found };
+    let Some(plan) = Plan::new(graph, rule, &bound) else { return found };
     let mut bindings = plan.bindings();
     for (variable, value) in values {
         bindings[variable.index()] = value;
     }
     plan.run(graph, &mut bindings, &mut |bindings| {
-        found.push(rule.premise.iter().map(|&atom| bind(atom, bindings)).collect());
+        found.push(rule.premise.iter().chain(&rule.negated).map(|&atom| bind(atom, bindings)).collect());
         found.len() < limit
     });
     found

@@ -7,6 +7,7 @@
 use ruge_kg::{EntityId, Graph, Label, Pair, RelationId, Triple};
 
 use crate::atom::{Atom, Term, Variable};
+use crate::rule::Rule;
 
 /// The values of a rule's variables; unbound ones hold [`UNBOUND`].
 pub(crate) type Bindings = Vec<EntityId>;
@@ -29,18 +30,30 @@ enum Step {
     Walk { from: Term, label: Label, to: Variable },
     /// Both ends known.
     Check(Atom),
+    /// Both ends known, and no fact may join them.
+    Absent(Atom),
 }
 
 impl Plan {
-    /// Orders `premise`, given which variables are bound from the start. `None` if a relation is unknown to the graph:
-    /// such a premise never holds.
-    pub(crate) fn new(graph: &Graph, premise: &[Atom], variables: usize, bound: &[Variable]) -> Option<Self> {
+    /// Orders the premise of `rule`, given which variables are bound from the start. Negated atoms are tested as soon as
+    /// their variables are bound. `None` if a relation of the premise is unknown to the graph, or if nothing binds a
+    /// variable of a negated atom: such a premise never holds.
+    pub(crate) fn new(graph: &Graph, rule: &Rule, bound: &[Variable]) -> Option<Self> {
+        let variables = rule.variable_count();
         let mut known = vec![false; variables];
         for variable in bound {
             known[variable.index()] = true;
         }
-        let mut left: Vec<Atom> = premise.to_vec();
-        let mut steps = Vec::with_capacity(left.len());
+        let mut left: Vec<Atom> = rule.premise.clone();
+        let mut absent: Vec<Atom> = rule.negated.clone();
+        let mut steps = Vec::with_capacity(left.len() + absent.len());
+        let mut test_absent = |known: &[bool], steps: &mut Vec<Step>| {
+            let is_open = |atom: &Atom| atom.variables().any(|v| !known[v.index()]);
+            steps.extend(absent.iter().filter(|atom| !is_open(atom)).map(|&atom| Step::Absent(atom)));
+            absent.retain(is_open);
+            absent.is_empty()
+        };
+        let mut complete = test_absent(&known, &mut steps);
         if left.iter().any(|atom| atom.relation.index() >= graph.relation_count()) {
             return None;
         }
@@ -70,8 +83,14 @@ impl Plan {
                 known[variable.index()] = true;
             }
             steps.push(step);
+            complete = test_absent(&known, &mut steps);
         }
-        Some(Self { steps, variables })
+        complete.then_some(Self { steps, variables })
+    }
+
+    /// Number of variables to bind.
+    pub(crate) fn variables(&self) -> usize {
+        self.variables
     }
 
     /// Empty bindings of the right size.
@@ -141,6 +160,13 @@ impl Plan {
                     self.extend(graph, at + 1, bindings, visit)
                 } else {
                     true
+                }
+            }
+            Step::Absent(atom) => {
+                if holds(graph, bind(atom, bindings)) {
+                    true
+                } else {
+                    self.extend(graph, at + 1, bindings, visit)
                 }
             }
         }

@@ -3,9 +3,11 @@
 //! This crate knows graphs and never vectors: any rules may guide any scoring function, and only the crate `ruge` brings
 //! the two together.
 
+pub mod apply;
 pub mod atom;
 pub mod count;
 pub mod error;
+pub mod fuzzy;
 pub mod ground;
 pub mod io;
 mod join;

@@ -6,23 +6,34 @@ use serde::{Deserialize, Serialize};
 use crate::atom::{Atom, Term, Variable};
 
 /// premise ⇒ conclusion. The premise keeps the order in which it was written or mined.
+///
+/// Some atoms of the premise may be negated. The world is closed over the training graph: ¬r(a,b) holds where r(a,b) is
+/// no training triple. Miners never negate; people may.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Rule {
     /// What follows.
     pub conclusion: Atom,
     /// What must hold, all of it.
     pub premise: Vec<Atom>,
+    /// What must not hold, none of it. Its variables are bound by `premise`, or the rule is not safe.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub negated: Vec<Atom>,
 }
 
 impl Rule {
+    /// A Horn rule: nothing is negated.
+    pub fn new(conclusion: Atom, premise: Vec<Atom>) -> Self {
+        Self { conclusion, premise, negated: Vec::new() }
+    }
+
     /// The relation that the rule predicts.
     pub fn head(&self) -> RelationId {
         self.conclusion.relation
     }
 
-    /// All atoms, conclusion first.
+    /// All atoms, conclusion first, negated ones last.
     pub fn atoms(&self) -> impl Iterator<Item = &Atom> {
-        std::iter::once(&self.conclusion).chain(&self.premise)
+        std::iter::once(&self.conclusion).chain(&self.premise).chain(&self.negated)
     }
 
     /// One more than the largest variable number.
@@ -30,10 +41,11 @@ impl Rule {
         self.atoms().flat_map(|atom| atom.variables()).map(|v| v.index() + 1).max().unwrap_or(0)
     }
 
-    /// Whether every variable of the conclusion occurs in the premise, so that the rule can be grounded.
+    /// Whether every variable of the conclusion and of the negated atoms occurs in the premise, so that the rule can be
+    /// grounded.
     pub fn is_safe(&self) -> bool {
         let bound = |variable| self.premise.iter().any(|atom| atom.variables().any(|v| v == variable));
-        self.conclusion.variables().all(bound)
+        self.negated.iter().chain([&self.conclusion]).flat_map(|atom| atom.variables()).all(bound)
     }
 
     /// Whether every variable occurs in at least two atoms.
@@ -47,7 +59,8 @@ impl Rule {
         self.atoms().any(|atom| atom.terms().iter().any(|term| matches!(term, Term::Constant(_))))
     }
 
-    /// The same rule with variables numbered by first appearance: conclusion first, then the premise in order.
+    /// The same rule with variables numbered by first appearance: conclusion first, then the premise in order, then the
+    /// negated atoms.
     pub fn renumbered(&self) -> Self {
         let mut seen: Vec<Variable> = Vec::new();
         // X and Y are reserved for the conclusion's places even where these hold entities.
@@ -74,22 +87,27 @@ impl Rule {
             object: atom.object.variable().map_or(atom.object, |v| number(v).into()),
         };
         let conclusion = renumber(&self.conclusion);
-        Self { conclusion, premise: self.premise.iter().map(renumber).collect() }
+        let premise = self.premise.iter().map(&mut renumber).collect();
+        Self { conclusion, premise, negated: self.negated.iter().map(renumber).collect() }
     }
 
     /// A form that two rules share exactly when they differ only in the names of variables and the order of premises.
     ///
-    /// The smallest of all orders of the premise, each renumbered. Premises of more than six atoms keep their order.
+    /// The smallest of all orders of the premise, each renumbered. Premises of more than six atoms, negated ones
+    /// included, keep their order.
     pub fn canonical(&self) -> Self {
         let mut best = self.renumbered();
-        if self.premise.len() > 6 {
+        if self.premise.len() + self.negated.len() > 6 {
             return best;
         }
         permute(&mut self.premise.clone(), 0, &mut |premise| {
-            let candidate = Rule { conclusion: self.conclusion, premise: premise.to_vec() }.renumbered();
-            if candidate < best {
-                best = candidate;
-            }
+            permute(&mut self.negated.clone(), 0, &mut |negated| {
+                let (premise, negated) = (premise.to_vec(), negated.to_vec());
+                let candidate = Rule { conclusion: self.conclusion, premise, negated }.renumbered();
+                if candidate < best {
+                    best = candidate;
+                }
+            });
         });
         best
     }
@@ -100,6 +118,9 @@ impl Rule {
         let (x, y, z) = (Term::from(Variable::X), Term::from(Variable::Y), Term::from(Variable::Z));
         if rule.has_constants() {
             return Shape::Constant;
+        }
+        if !rule.negated.is_empty() {
+            return Shape::Other;
         }
         match rule.premise[..] {
             [atom] if atom.terms() == [x, y] => Shape::SameDirection,
@@ -217,7 +238,7 @@ impl From<Confidence> for f64 {
     }
 }
 
-/// (f, λ): a Horn rule that holds with some confidence. 1 is a hard rule.
+/// (f, λ): a rule that holds with some confidence. 1 is a hard rule.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SoftRule {
     /// f.
@@ -237,12 +258,33 @@ mod tests {
 
     #[test]
     fn names_and_order_do_not_matter() {
-        let a = Rule { conclusion: atom(0, 0, 1), premise: vec![atom(1, 0, 5), atom(2, 5, 1)] };
-        let b = Rule { conclusion: atom(0, 3, 4), premise: vec![atom(2, 9, 4), atom(1, 3, 9)] };
+        let a = Rule::new(atom(0, 0, 1), vec![atom(1, 0, 5), atom(2, 5, 1)]);
+        let b = Rule::new(atom(0, 3, 4), vec![atom(2, 9, 4), atom(1, 3, 9)]);
         assert_eq!(a.canonical(), b.canonical());
-        let c = Rule { conclusion: atom(0, 0, 1), premise: vec![atom(1, 5, 0), atom(2, 5, 1)] };
+        let c = Rule::new(atom(0, 0, 1), vec![atom(1, 5, 0), atom(2, 5, 1)]);
         assert_ne!(a.canonical(), c.canonical());
         assert_eq!((a.shape(), b.shape(), c.shape()), (Shape::Chain, Shape::Chain, Shape::CommonSubject));
+    }
+
+    #[test]
+    fn negation_is_part_of_a_rule() {
+        let horn = Rule::new(atom(0, 0, 1), vec![atom(1, 0, 2), atom(2, 2, 1)]);
+        let rule = Rule { negated: vec![atom(3, 1, 0), atom(1, 2, 0)], ..horn.clone() };
+        assert_ne!(rule.canonical(), horn.canonical());
+        let turned = Rule {
+            premise: vec![atom(2, 7, 1), atom(1, 0, 7)],
+            negated: vec![atom(1, 7, 0), atom(3, 1, 0)],
+            ..horn.clone()
+        };
+        assert_eq!(rule.canonical(), turned.canonical());
+        assert!(rule.is_safe() && rule.shape() == Shape::Other);
+        assert!(!Rule { negated: vec![atom(3, 1, 4)], ..horn.clone() }.is_safe(), "nobody binds the variable 4");
+        let json = serde_json::to_string(&horn).expect("JSON");
+        assert!(!json.contains("negated"), "{json}");
+        for rule in [horn, rule] {
+            let json = serde_json::to_string(&rule).expect("JSON");
+            assert_eq!(serde_json::from_str::<Rule>(&json).expect("a rule"), rule);
+        }
     }
 
     proptest! {
@@ -251,7 +293,7 @@ mod tests {
             atoms in proptest::collection::vec((0u32..3, 0u8..4, 0u8..4), 1..4), turn in 0usize..4,
         ) {
             let premise: Vec<Atom> = atoms.iter().map(|&(r, s, o)| atom(r, s, o)).collect();
-            let rule = Rule { conclusion: atom(0, 0, 1), premise };
+            let rule = Rule::new(atom(0, 0, 1), premise);
             let mut turned = rule.clone();
             let n = turned.premise.len();
             turned.premise.rotate_left(turn % n);

@@ -3,12 +3,12 @@
 use ruge_kg::Names;
 
 use crate::atom::{Atom, Term};
-use crate::io::{letter, natural, show_text};
+use crate::io::{LOGIC, letter, natural, show_text};
 use crate::rule::Rule;
 
 /// `born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)`. The text form's reader understands it.
 pub fn formula(rule: &Rule, names: &Names) -> String {
-    show_text(rule, names, " ∧ ", " ⇒ ")
+    show_text(rule, names, &LOGIC)
 }
 
 /// `if x born_in y and y part_of z then x nationality z`
@@ -20,7 +20,8 @@ pub fn sentence(rule: &Rule, names: &Names) -> String {
     };
     let clause =
         |atom: &Atom| format!("{} {} {}", term(atom.subject), names.relations.name(atom.relation), term(atom.object));
-    let premise: Vec<String> = rule.premise.iter().map(clause).collect();
+    let mut premise: Vec<String> = rule.premise.iter().map(clause).collect();
+    premise.extend(rule.negated.iter().map(|atom| format!("not {}", clause(atom))));
     let conclusion = clause(&rule.conclusion);
     if premise.is_empty() {
         return format!("always {conclusion}");
@@ -40,7 +41,8 @@ mod tests {
                     part_of(q,r) & born_in(p,q) => nationality(p,r)\n\
                     parent(z,x) & parent(z,y) => sibling(x,y)\n\
                     spouse(y,x) => spouse(x,y)\n\
-                    lives_in(x,Rome) => \"is a\"(x,Roman)\n";
+                    lives_in(x,Rome) => \"is a\"(x,Roman)\n\
+                    parent(x,y) & !adopted(y,x) => resembles(y,x)\n";
         let file = parse_rules(text, &RuleReadOptions::default(), &mut names).expect("rules");
         assert_eq!(file.bad, []);
         let said: Vec<String> = file.rules.iter().map(|r| sentence(&r.rule, &names)).collect();
@@ -52,9 +54,11 @@ mod tests {
                 "if x parent y and x parent z then y sibling z",
                 "if x spouse y then y spouse x",
                 "if x lives_in Rome then x is a Roman",
+                "if x parent y and not y adopted x then y resembles x",
             ]
         );
         assert_eq!(formula(&file.rules[1].rule, &names), "born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)");
         assert_eq!(formula(&file.rules[4].rule, &names), "lives_in(x,Rome) ⇒ \"is a\"(x,Roman)");
+        assert_eq!(formula(&file.rules[5].rule, &names), "parent(x,y) ∧ ¬adopted(y,x) ⇒ resembles(y,x)");
     }
 }

@@ -74,6 +74,7 @@ fn term() -> impl Strategy<Value = Place> {
 struct World {
     names: Vec<String>,
     atoms: Vec<(u32, Place, Place)>,
+    negated: Vec<(u32, Place, Place)>,
     confidence: f64,
     counts: Option<Counts>,
 }
@@ -92,9 +93,10 @@ fn counts() -> impl Strategy<Value = Counts> {
 }
 
 fn world<N: Strategy<Value = String>>(name: impl Fn() -> N) -> impl Strategy<Value = World> {
-    let atoms = proptest::collection::vec((0u32..4, term(), term()), 1..5);
-    (proptest::collection::vec(name(), 8), atoms, 0.0..=1.0f64, proptest::option::of(counts()))
-        .prop_map(|(names, atoms, confidence, counts)| World { names, atoms, confidence, counts })
+    let atoms = |most| proptest::collection::vec((0u32..4, term(), term()), most);
+    let negated = prop_oneof![2 => Just(vec![]), 1 => atoms(1..3)];
+    (proptest::collection::vec(name(), 8), atoms(1..5), negated, 0.0..=1.0f64, proptest::option::of(counts()))
+        .prop_map(|(names, atoms, negated, confidence, counts)| World { names, atoms, negated, confidence, counts })
 }
 
 impl World {
@@ -106,9 +108,10 @@ impl World {
             Ok(variable) => Term::Variable(Variable(variable)),
             Err(entity) => Term::Constant(entities[entity as usize]),
         };
-        let mut atoms = self.atoms.iter().map(|&(r, s, o)| Atom::new(relations[r as usize], term(s), term(o)));
+        let atom = |&(r, s, o): &(u32, Place, Place)| Atom::new(relations[r as usize], term(s), term(o));
+        let mut atoms = self.atoms.iter().map(atom);
         let conclusion = atoms.next().expect("at least one atom");
-        let rule = Rule { conclusion, premise: atoms.collect() };
+        let rule = Rule { conclusion, premise: atoms.collect(), negated: self.negated.iter().map(atom).collect() };
         let record = match self.counts {
             Some(counts) => RuleRecord::counted(rule, counts),
             None => {
@@ -158,7 +161,8 @@ proptest! {
             let said = there_and_back(format, &record, &names, Some(world.names[..4].to_vec())).is_some();
             let must = match format {
                 RuleFormat::Native | RuleFormat::Json => true,
-                RuleFormat::Text | RuleFormat::Prolog => !record.rule.premise.is_empty(),
+                RuleFormat::Text => !record.rule.premise.is_empty() && !contradicts_itself(&record.rule),
+                RuleFormat::Prolog => !record.rule.premise.is_empty() && record.rule.negated.is_empty(),
                 _ => false,
             };
             prop_assert!(said || !must, "{format} must be able to say {:?}", world);
@@ -173,8 +177,11 @@ proptest! {
         for format in RuleFormat::all() {
             let said = there_and_back(format, &record, &names, Some(world.names[..4].to_vec())).is_some();
             let can = match format {
-                RuleFormat::Native | RuleFormat::Json | RuleFormat::Amie => true,
-                RuleFormat::Text | RuleFormat::Prolog => body > 0,
+                RuleFormat::Native | RuleFormat::Json => true,
+                RuleFormat::Text => body > 0 && !contradicts_itself(&record.rule),
+                _ if !record.rule.negated.is_empty() => false,
+                RuleFormat::Amie => true,
+                RuleFormat::Prolog => body > 0,
                 RuleFormat::Ruge => body > 0 && !record.rule.has_constants(),
                 RuleFormat::AnyBurl | RuleFormat::AmieAnyBurl => world.counts.is_some(),
                 RuleFormat::RnnLogic => steps,
@@ -199,6 +206,11 @@ proptest! {
             }
         }
     }
+}
+
+/// The text form explains such a rule as a mistake.
+fn contradicts_itself(rule: &Rule) -> bool {
+    rule.negated.iter().any(|atom| rule.premise.contains(atom))
 }
 
 /// Whether the premises form one walk from x to y, found by trying every order: the slow twin of the writers' own test.

@@ -184,10 +184,16 @@ fn json() {
 #[test]
 fn mistakes_in_the_text_form_are_explained() {
     let wrong = [
-        ("a(x,y) | b(x,y) => c(x,y)", "not supported yet in a premise"),
-        ("a(x,y) ∨ b(x,y) => c(x,y)", "not supported yet in a premise"),
-        ("!a(x,y) => c(x,y)", "not supported yet in a premise"),
-        ("b(x,y) & ¬a(x,y) => c(x,y)", "not supported yet in a premise"),
+        ("!a(x,y) => c(x,y)", "to say of whom it speaks"),
+        ("a(x,y) | !b(x,y) => c(x,y)", "to say of whom it speaks"),
+        ("a(x,y) & !a(x,y) => c(x,y)", "contradicts itself"),
+        ("a(x,y) => !c(x,y)", "one conclusion"),
+        ("a(x,y) => b(x,y) | c(x,y)", "one conclusion"),
+        ("(a(x,y) | b(x,y) => c(x,y)", "never closed"),
+        ("(old)name(x,y) => c(x,y)", "quote a name that begins with a bracket"),
+        ("a(x,y) | (b(x,y) &) => c(x,y)", "does not begin with"),
+        ("(a(x,y) | b(x,y)) c(x,y) => d(x,y)", "a sign is missing"),
+        ("!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!a(x,y) => c(x,y)", "more than 32"),
         ("a(x,y) b(x,y) => c(x,y)", "seems to be missing"),
         ("a(x,y) => c(x,y) & d(x,y)", "one conclusion"),
         ("a(x,y) => c(x,y) often", "not a number"),
@@ -208,11 +214,42 @@ fn mistakes_in_the_text_form_are_explained() {
     assert_eq!((file.rules.len(), file.duplicates.len(), file.duplicates[0].first), (2, 1, 1));
 }
 
+/// Each line of the text form against the rules it stands for.
+#[test]
+fn alternatives_and_negation_in_a_premise() {
+    let worlds: &[(&str, &[&str])] = &[
+        ("(p(x,y) | q(x,y)) & !r(y,x) => h(x,y) 0.9", &["p(x,y) ∧ ¬r(y,x) ⇒ h(x,y)", "q(x,y) ∧ ¬r(y,x) ⇒ h(x,y)"]),
+        ("h(x,y) :- p(x,y), ¬(r(x,y) ∧ r(y,x))", &["p(x,y) ∧ ¬r(x,y) ⇒ h(x,y)", "p(x,y) ∧ ¬r(y,x) ⇒ h(x,y)"]),
+        ("p(x,y)|q(x,y)&r(y,x)=>h(x,y)", &["p(x,y) ⇒ h(x,y)", "q(x,y) ∧ r(y,x) ⇒ h(x,y)"]),
+        ("p(x,y) || q(x,y) ∨ \"r|s\"(x,y) => h(x,y)", &["p(x,y) ⇒ h(x,y)", "q(x,y) ⇒ h(x,y)", "\"r|s\"(x,y) ⇒ h(x,y)"]),
+        ("!!p(x,y) & (q(x,Rome)) => h(x,y)", &["p(x,y) ∧ q(x,Rome) ⇒ h(x,y)"]),
+        ("!\"is a\"(x,Town) && p(x,y) => h(x,y)", &["p(x,y) ∧ ¬\"is a\"(x,Town) ⇒ h(x,y)"]),
+        ("named(old)(x,y)|!q(y,x)&p(x,y)==>h(x,y)", &["\"named(old)\"(x,y) ⇒ h(x,y)", "p(x,y) ∧ ¬q(y,x) ⇒ h(x,y)"]),
+        ("a|b(x,y) => h(x,y)", &["\"a|b\"(x,y) ⇒ h(x,y)"]),
+    ];
+    for (line, expected) in worlds {
+        let mut names = Names::default();
+        // Only `:-` has to be told apart from Prolog.
+        let format = line.contains(":-").then_some(RuleFormat::Text);
+        let options = RuleReadOptions { format, ..Default::default() };
+        let file = parse_rules(line, &options, &mut names).expect("readable");
+        assert_eq!((file.format, &file.bad[..]), (RuleFormat::Text, &[][..]), "{line}");
+        let said: Vec<String> = file.rules.iter().map(|record| formula(&record.rule, &names)).collect();
+        assert_eq!(&said, expected, "{line}");
+        assert!(file.rules.iter().all(|record| record.line == 1 && record.confidence == file.rules[0].confidence));
+    }
+    let many: Vec<String> = (0..7).map(|i| format!("(a{i}{i}(x,y) | b{i}{i}(x,y))")).collect();
+    let file =
+        parse_rules(&format!("{} => h(x,y)", many.join(" & ")), &RuleReadOptions::default(), &mut Names::default());
+    assert!(file.expect("readable").bad[0].reason.contains("more than 64 alternatives"));
+}
+
 #[test]
 fn what_a_format_cannot_say_names_the_rule() {
     let mut names = Names::default();
     let options = RuleReadOptions { format: Some(RuleFormat::Text), ..Default::default() };
-    let text = "\"born in\"(x,y) => nation(x,y) 0.5\na(x,y) & b(y,x) => c(x,y)\nlives(x,Rome) => speaks(x,Italian)\n";
+    let text = "\"born in\"(x,y) => nation(x,y) 0.5\na(x,y) & b(y,x) => c(x,y)\nlives(x,Rome) => speaks(x,Italian)\n\
+                a(x,y) & !b(y,x) => c(x,y)\n";
     let rules = parse_rules(text, &options, &mut names).expect("readable").rules;
     for (at, format, reason) in [
         (0, RuleFormat::Ruge, "would be refused"),
@@ -225,6 +262,15 @@ fn what_a_format_cannot_say_names_the_rule() {
         (2, RuleFormat::NneAer, "without entities"),
         (2, RuleFormat::Ruge, "no entities"),
         (2, RuleFormat::AnyBurl, "--data DATA"),
+        (3, RuleFormat::Ruge, "a premise is negated"),
+        (3, RuleFormat::Amie, "a premise is negated"),
+        (3, RuleFormat::AnyBurl, "a premise is negated"),
+        (3, RuleFormat::AmieAnyBurl, "a premise is negated"),
+        (3, RuleFormat::RnnLogic, "a premise is negated"),
+        (3, RuleFormat::Rpje, "a premise is negated"),
+        (3, RuleFormat::NneAer, "a premise is negated"),
+        (3, RuleFormat::Kale, "a premise is negated"),
+        (3, RuleFormat::Prolog, "a premise is negated"),
     ] {
         let mut out = Vec::new();
         let error = write_rules(&mut out, format, &rules[at..=at], &names, &RuleWriteOptions::default());
@@ -271,7 +317,8 @@ fn compressed_broken_and_foreign_files() {
 #[test]
 fn a_hostile_line_is_refused_at_once() {
     let started = std::time::Instant::now();
-    for piece in ["(", ")", "),", "(,", "a(x,", "\"", "a(x,y)&", "a(x,y)&(", "?a  r  ?b  "] {
+    for piece in ["(", ")", "),", "(,", "a(x,", "\"", "a(x,y)&", "a(x,y)&(", "a(x,y)|", "!", "a(x,y)&!(", "?a  r  ?b  "]
+    {
         for repeats in [1000, 7000, 1_000_000] {
             let text = format!("{} => b(x,y)", piece.repeat(repeats));
             for format in RuleFormat::all().filter(|&format| format != RuleFormat::Json) {

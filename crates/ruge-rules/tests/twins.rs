@@ -58,7 +58,8 @@ impl World {
             if injective && used.iter().any(|&a| used.iter().any(|&b| a < b && values[a] == values[b])) {
                 continue;
             }
-            if rule.premise.iter().all(|atom| self.holds(atom, &values)) {
+            let fails = |atom: &Atom| !self.holds(atom, &values);
+            if rule.premise.iter().all(|atom| self.holds(atom, &values)) && rule.negated.iter().all(fails) {
                 all.push(values);
             }
         }
@@ -102,13 +103,13 @@ fn brute_force(world: &World, config: &MineConfig) -> BTreeMap<Rule, (u64, u64, 
     let mut found = BTreeMap::new();
     for head in (0..RELATIONS).map(RelationId) {
         let conclusion = Atom::new(head, x, y);
-        let size = world.counts(&Rule { conclusion, premise: vec![] }, config.injective).head;
+        let size = world.counts(&Rule::new(conclusion, vec![]), config.injective).head;
         if size < config.min_head_size.max(1) {
             continue;
         }
         let threshold = (config.min_head_coverage * size as f64).ceil().max(config.min_support as f64).max(1.0) as u64;
         let mut consider = |premise: Vec<Atom>, keep: &dyn Fn(&Counts) -> bool| {
-            let rule = Rule { conclusion, premise };
+            let rule = Rule::new(conclusion, premise);
             let c = world.counts(&rule, config.injective);
             let passes = c.support >= threshold && c.pca() >= config.min_pca && c.standard() >= config.min_std;
             if passes && keep(&c) {
@@ -238,8 +239,7 @@ fn brute_force_constants(world: &World, config: &MineConfig) -> BTreeMap<Rule, (
                                 }
                             };
                             let end = of.map_or(Term::from(Variable::Z), |d| EntityId(d).into());
-                            let rule =
-                                Rule { conclusion: place(to, EntityId(c).into()), premise: vec![place(label, end)] };
+                            let rule = Rule::new(place(to, EntityId(c).into()), vec![place(label, end)]);
                             found.insert(rule.canonical(), (support, body.len() as u64, known));
                         }
                     }
@@ -276,19 +276,21 @@ proptest! {
     }
 }
 
-/// Any rule at all: 1 to 3 atoms over 4 variables and entities, safe or not.
+/// Any rule at all: 1 to 3 atoms over 4 variables and entities, some with negated ones beside them, safe or not.
 fn rules() -> impl Strategy<Value = Vec<Rule>> {
     let term = prop_oneof![
         6 => (0u8..4).prop_map(|v| Term::from(Variable(v))),
         1 => (0..ENTITIES).prop_map(|e| Term::from(EntityId(e))),
     ];
     let atom = (0..RELATIONS + 1, term.clone(), term).prop_map(|(r, s, o)| Atom::new(RelationId(r), s, o));
-    let rule = (atom.clone(), proptest::collection::vec(atom, 0..4))
-        .prop_map(|(conclusion, premise)| Rule { conclusion, premise });
+    let negated = prop_oneof![1 => Just(vec![]), 1 => proptest::collection::vec(atom.clone(), 1..3)];
+    let rule = (atom.clone(), proptest::collection::vec(atom, 0..4), negated)
+        .prop_map(|(conclusion, premise, negated)| Rule { conclusion, premise, negated });
     proptest::collection::vec(rule, 0..5)
 }
 
-type Grounded = (Vec<Triple>, Triple);
+/// Premises, negated premises, conclusion.
+type Grounded = (Vec<Triple>, Vec<Triple>, Triple);
 
 fn brute_force_groundings(world: &World, rules: &[Rule]) -> Vec<(usize, Grounded)> {
     let mut seen = BTreeSet::new();
@@ -307,9 +309,10 @@ fn brute_force_groundings(world: &World, rules: &[Rule]) -> Vec<(usize, Grounded
             };
             let conclusion = bound(&rule.conclusion);
             let premises: Vec<Triple> = rule.premise.iter().map(bound).collect();
+            let negated: Vec<Triple> = rule.negated.iter().map(bound).collect();
             let observed = world.facts.contains(&(conclusion.head.0, conclusion.relation.0, conclusion.tail.0));
-            if !observed && seen.insert((premises.clone(), conclusion)) {
-                all.push((index, (premises, conclusion)));
+            if !observed && seen.insert((premises.clone(), negated.clone(), conclusion)) {
+                all.push((index, (premises, negated, conclusion)));
             }
         }
     }
@@ -327,7 +330,7 @@ proptest! {
         let mut ours: Vec<(usize, Grounded)> = (0..groundings.len())
             .map(|g| {
                 let conclusion = groundings.unlabeled()[groundings.conclusion(g)];
-                (groundings.rule(g), (groundings.premises(g).to_vec(), conclusion))
+                (groundings.rule(g), (groundings.premises(g).to_vec(), groundings.negated(g).to_vec(), conclusion))
             })
             .collect();
         let in_order = ours.clone();
@@ -336,7 +339,7 @@ proptest! {
         prop_assert_eq!(&ours, &expected);
 
         // Provenance both ways.
-        let distinct: BTreeSet<Triple> = expected.iter().map(|(_, (_, c))| *c).collect();
+        let distinct: BTreeSet<Triple> = expected.iter().map(|(_, (.., c))| *c).collect();
         prop_assert_eq!(groundings.unlabeled().len(), distinct.len());
         for rule in 0..rules.len() {
             prop_assert!(groundings.of_rule(rule).all(|g| groundings.rule(g) == rule));
@@ -344,15 +347,15 @@ proptest! {
         for (u, &triple) in groundings.unlabeled().iter().enumerate() {
             let all = groundings.concluding(u);
             prop_assert!(!all.is_empty() && all.iter().all(|&g| groundings.conclusion(g as usize) == u));
-            prop_assert_eq!(all.len(), expected.iter().filter(|(_, (_, c))| *c == triple).count());
+            prop_assert_eq!(all.len(), expected.iter().filter(|(_, (.., c))| *c == triple).count());
         }
 
         // Streaming with next to no memory hands on the same, in the same order.
         let mut streamed = Vec::new();
         let folder = std::env::temp_dir();
         let held_out = [Triple::new(0, 0, 0), Triple::new(1, 1, 1)];
-        let report = stream(&graph, &rules, 0, &folder, &[&held_out], &mut |rule, premises, conclusion| {
-            streamed.push((rule, (premises.to_vec(), conclusion)));
+        let report = stream(&graph, &rules, 0, &folder, &[&held_out], &mut |g| {
+            streamed.push((g.rule, (g.premises.to_vec(), g.negated.to_vec(), g.conclusion)));
             Ok(())
         }).unwrap();
         prop_assert_eq!(&streamed, &in_order);
@@ -375,7 +378,7 @@ proptest! {
                                 || if let Term::Constant(e) = term { e.0 } else { 0 }, |v| values[v.index()]);
                             Triple::new(value(atom.subject), atom.relation.0, value(atom.object))
                         };
-                        (bound(&rule.conclusion), rule.premise.iter().map(bound).collect::<Vec<_>>())
+                        (bound(&rule.conclusion), rule.premise.iter().chain(&rule.negated).map(bound).collect::<Vec<_>>())
                     })
                     .filter(|(conclusion, _)| *conclusion == triple)
                     .map(|(_, premises)| premises)
@@ -384,6 +387,25 @@ proptest! {
                 if rule.is_safe() {
                     prop_assert_eq!(&back, &world_says, "rule {} for unlabeled {}", index, u);
                 }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn counting_any_rule(triples in graphs(), rules in rules()) {
+        let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &triples);
+        let mut counter = Counter::new(ENTITIES as usize);
+        for rule in rules.iter().map(Rule::renumbered) {
+            let pairs = [Term::from(Variable::X), Term::from(Variable::Y)];
+            if rule.premise.is_empty() || !rule.is_safe() {
+                prop_assert_eq!(counter.count(&graph, &rule), None);
+            } else if rule.conclusion.terms() == pairs {
+                let expected = World::new(&triples).counts(&rule, false);
+                prop_assert_eq!(counter.count(&graph, &rule), Some(expected), "{:?}", rule);
             }
         }
     }

@@ -2,12 +2,13 @@
 //!
 //! Rules never hear of vectors and embeddings never hear of rules; this crate knows both. A [`spec`] says everything about
 //! a run, [`assemble`] turns it into running objects, [`run`] trains and keeps the run on disk, and [`model_file`] is the
-//! one self-contained file that comes out.
+//! one self-contained file that comes out. [`rules_only`] ranks by the rules alone: the row beside every guided one.
 
 pub mod assemble;
 pub mod error;
 pub mod guidance;
 pub mod model_file;
+pub mod rules_only;
 pub mod run;
 pub mod spec;
 

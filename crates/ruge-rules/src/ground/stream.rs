@@ -13,7 +13,7 @@ use ruge_kg::random::{Stream, draw};
 use ruge_kg::{Graph, Triple};
 use rustc_hash::FxHashSet;
 
-use super::{NotGrounded, Piece, ground_piece, look_alikes, pieces, prepare};
+use super::{Grounded, NotGrounded, Piece, look_alikes, pieces, prepare};
 use crate::rule::Rule;
 
 /// What streaming counted.
@@ -33,8 +33,8 @@ pub struct StreamReport {
     pub spilled: usize,
 }
 
-/// Takes one grounding: the rule's place in the list, the premises in its order, the conclusion.
-pub type Visit<'a> = dyn FnMut(usize, &[Triple], Triple) -> io::Result<()> + 'a;
+/// Takes one grounding.
+pub type Visit<'a> = dyn FnMut(Grounded<'_>) -> io::Result<()> + 'a;
 
 /// Pieces grounded at a time; a batch is the unit that must fit in memory beside the budget.
 const BATCH: usize = 64;
@@ -64,27 +64,16 @@ pub fn stream(
             }
         };
         for batch in pieces(graph, &plan).chunks(BATCH) {
-            let found: Vec<Piece> = batch
-                .par_iter()
-                .map(|&piece| {
-                    let mut out = Piece::default();
-                    ground_piece(graph, rule, &plan, piece, &mut |premises, conclusion| {
-                        out.premises.extend_from_slice(premises);
-                        out.conclusions.push(conclusion);
-                        true
-                    });
-                    out
-                })
-                .collect();
+            let found: Vec<Piece> = batch.par_iter().map(|&piece| Piece::of(graph, rule, &plan, piece)).collect();
             for piece in found {
-                for (premises, &conclusion) in piece.premises.chunks_exact(rule.premise.len()).zip(&piece.conclusions) {
-                    if look_alike[index] && !seen.insert(digest(premises, conclusion)) {
+                for (grounded, triples) in piece.groundings(index, rule) {
+                    if look_alike[index] && !seen.insert(digest(triples, grounded.conclusion)) {
                         report.repeated += 1;
                         continue;
                     }
                     report.groundings += 1;
-                    distinct.push(conclusion)?;
-                    visit(index, premises, conclusion)?;
+                    distinct.push(grounded.conclusion)?;
+                    visit(grounded)?;
                 }
             }
         }

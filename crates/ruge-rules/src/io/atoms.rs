@@ -8,9 +8,11 @@ use std::borrow::Cow;
 
 use ruge_kg::Names;
 
+use super::logic;
 use super::raw::{Fault, RawAtom, RawRule, RawTerm};
 use super::ruge::quoted;
 use crate::atom::{Atom, Term, Variable};
+use crate::fuzzy::Alternative;
 use crate::rule::Rule;
 
 /// Stands for every byte of a quoted name; control characters never occur in structure.
@@ -31,36 +33,53 @@ pub(crate) struct Notation {
     pub(crate) is_variable: fn(&str) -> bool,
     /// Whether an unquoted relation may hold a closing bracket and a blank. Elsewhere this is a forgotten `&`.
     pub(crate) loose_names: bool,
-    /// Whether `|` and `!` mean logic.
+    /// Whether `|`, `!` and brackets around premises mean logic.
     pub(crate) logic: bool,
 }
 
 /// A piece of a line with its mask.
 #[derive(Clone, Copy)]
-struct Span<'t, 'm> {
-    text: &'t str,
-    mask: &'m [u8],
+pub(crate) struct Span<'t, 'm> {
+    pub(crate) text: &'t str,
+    pub(crate) mask: &'m [u8],
 }
 
 impl<'t, 'm> Span<'t, 'm> {
-    fn slice(self, from: usize, to: usize) -> Self {
+    pub(crate) fn slice(self, from: usize, to: usize) -> Self {
         Span { text: &self.text[from..to], mask: &self.mask[from..to] }
     }
 
-    fn trim(self) -> Self {
+    pub(crate) fn trim(self) -> Self {
         let from = self.text.len() - self.text.trim_start().len();
         let to = self.text.trim_end().len();
         if from >= to { self.slice(0, 0) } else { self.slice(from, to) }
     }
 
-    fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.text.len()
+    }
+
+    /// The mask from some byte on, which need not begin a character.
+    pub(crate) fn slice_bytes(self, from: usize) -> &'m [u8] {
+        &self.mask[from..]
+    }
+
+    pub(crate) fn starts_with_any(self, signs: &[&str]) -> bool {
+        signs.iter().any(|sign| self.mask.starts_with(sign.as_bytes()))
     }
 }
 
 /// The rule on a line, and what stands behind it.
 pub(crate) fn parse<'t>(text: &'t str, notation: &Notation) -> Result<(RawRule<'t>, &'t str), Fault> {
-    let mask = mask(text, notation.quotes);
+    match parse_all(text, notation)? {
+        (mut rules, tail) if rules.len() == 1 => Ok((rules.remove(0), tail)),
+        _ => Err(Fault::plain("several rules on a line")),
+    }
+}
+
+/// The rules on a line, one for each alternative of the premise, and what stands behind them.
+pub(crate) fn parse_all<'t>(text: &'t str, notation: &Notation) -> Result<(Vec<RawRule<'t>>, &'t str), Fault> {
+    let mask = mask(text, notation);
     let mut span = Span { text, mask: &mask };
     if let Some(sign) = notation.comment
         && let Some(at) = (1..span.len()).find(|&at| mask[at] == sign && matches!(mask[at - 1], b' ' | b'\t'))
@@ -76,16 +95,32 @@ pub(crate) fn parse<'t>(text: &'t str, notation: &Notation) -> Result<(RawRule<'
     let end = right.mask.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
     let (right, tail) = (right.slice(0, end), &right.text[end..]);
     let (premise, conclusion) = if reversed { (right, left) } else { (left, right) };
-    let premise = if premise.trim().len() == 0 { vec![] } else { conjunction(premise, notation)? };
-    let mut conclusions = conjunction(conclusion, notation)?;
-    match (conclusions.pop(), conclusions.is_empty()) {
-        (Some(conclusion), true) => Ok((RawRule { premise, conclusion }, tail)),
-        _ => Err(Fault::plain("a rule has one conclusion")),
+    if notation.logic && logic::is_logic(conclusion, notation) {
+        let reason = "a conclusion is one atom, without `!`, `|` and brackets around it; a rule has one conclusion";
+        return Err(Fault::new("a rule has one conclusion", reason));
     }
+    let ways = if premise.trim().len() == 0 {
+        vec![Alternative { holds: vec![], fails: vec![] }]
+    } else if notation.logic && logic::is_logic(premise, notation) {
+        logic::alternatives(premise, notation)?
+    } else {
+        vec![Alternative { holds: conjunction(premise, notation)?, fails: vec![] }]
+    };
+    let mut conclusions = conjunction(conclusion, notation)?;
+    let (Some(conclusion), true) = (conclusions.pop(), conclusions.is_empty()) else {
+        return Err(Fault::plain("a rule has one conclusion"));
+    };
+    let rule = |way: Alternative<RawAtom<'t>>| RawRule {
+        premise: way.holds,
+        negated: way.fails,
+        conclusion: conclusion.clone(),
+    };
+    Ok((ways.into_iter().map(rule).collect(), tail))
 }
 
 /// The line with quoted names blotted out.
-fn mask<'t>(text: &'t str, quotes: &[char]) -> Cow<'t, [u8]> {
+fn mask<'t>(text: &'t str, notation: &Notation) -> Cow<'t, [u8]> {
+    let quotes = notation.quotes;
     let mut mask = Cow::Borrowed(text.as_bytes());
     if !text.contains(quotes) {
         return mask;
@@ -95,7 +130,8 @@ fn mask<'t>(text: &'t str, quotes: &[char]) -> Cow<'t, [u8]> {
         let open = at + next;
         let quote = text[open..].chars().next().unwrap_or('"');
         let before = text[..open].chars().next_back();
-        let opens = before.is_none_or(|c| c.is_whitespace() || "(,&∧⇒>=-!¬".contains(c));
+        let sign = |c: char| "(,&∧⇒>=-!¬".contains(c) || (notation.logic && "|∨".contains(c));
+        let opens = before.is_none_or(|c| c.is_whitespace() || sign(c));
         at = open + 1;
         if !opens {
             continue;
@@ -133,9 +169,6 @@ fn conjunction<'t>(span: Span<'t, '_>, notation: &Notation) -> Result<Vec<RawAto
     for (at, &byte) in span.mask.iter().enumerate() {
         if let Some(end) = closed {
             let rest = &span.mask[at..];
-            if notation.logic && (rest.starts_with(b"|") || rest.starts_with("∨".as_bytes())) {
-                return Err(unsupported("a disjunction"));
-            }
             if let Some(separator) = notation.separators.iter().find(|s| rest.starts_with(s.as_bytes())) {
                 cuts.push((end, at + separator.len()));
             }
@@ -172,15 +205,8 @@ fn conjunction<'t>(span: Span<'t, '_>, notation: &Notation) -> Result<Vec<RawAto
     Ok(atoms)
 }
 
-fn unsupported(what: &str) -> Fault {
-    Fault::new("not supported yet in a premise", format!("{what} is not supported yet in a premise"))
-}
-
-fn atom<'t>(span: Span<'t, '_>, notation: &Notation, balanced: bool) -> Result<Option<RawAtom<'t>>, Fault> {
+pub(crate) fn atom<'t>(span: Span<'t, '_>, notation: &Notation, balanced: bool) -> Result<Option<RawAtom<'t>>, Fault> {
     let span = span.trim();
-    if notation.logic && (span.mask.starts_with(b"!") || span.mask.starts_with("¬".as_bytes())) {
-        return Err(unsupported("a negation"));
-    }
     let Some((b')', inner)) = span.mask.split_last() else { return Ok(None) };
     let end = inner.len();
     for open in openings(inner, balanced) {
@@ -276,9 +302,20 @@ impl Spelling<'_> {
         format!("{relation}({}{}{})", term(atom.subject), self.comma, term(atom.object))
     }
 
-    /// The premises, joined.
+    /// The premises that must hold, joined.
     pub(crate) fn premise(&self, rule: &Rule, names: &Names, and: &str) -> String {
         let atoms: Vec<String> = rule.premise.iter().map(|atom| self.atom(atom, names)).collect();
         atoms.join(and)
+    }
+
+    /// All premises, joined, each negated one behind `not`.
+    pub(crate) fn signed_premise(&self, rule: &Rule, names: &Names, and: &str, not: &str) -> String {
+        let mut text = self.premise(rule, names, and);
+        for atom in &rule.negated {
+            text.push_str(and);
+            text.push_str(not);
+            text.push_str(&self.atom(atom, names));
+        }
+        text
     }
 }

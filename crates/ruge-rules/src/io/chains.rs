@@ -156,7 +156,7 @@ fn walk<'a>(body: Vec<(Cow<'a, str>, bool)>, head: (Cow<'a, str>, bool)) -> RawR
     };
     let end = body.len();
     let premise = body.into_iter().enumerate().map(|(at, step)| atom(step, at, at + 1)).collect();
-    RawRule { premise, conclusion: atom(head, 0, end) }
+    RawRule { premise, negated: vec![], conclusion: atom(head, 0, end) }
 }
 
 /// A line in one of the three formats.

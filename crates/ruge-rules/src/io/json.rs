@@ -9,7 +9,8 @@
 //! ]}
 //! ```
 //!
-//! `rule` is for people; readers take `premise` and `conclusion`. A bare list of rules is accepted too.
+//! `rule` is for people; readers take `premise`, `negated` (left out where nothing is) and `conclusion`. A bare list of
+//! rules is accepted too.
 
 use std::path::Path;
 
@@ -30,6 +31,8 @@ struct JsonRule {
     #[serde(default = "hard")]
     confidence: f64,
     premise: Vec<JsonAtom>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    negated: Vec<JsonAtom>,
     conclusion: JsonAtom,
     #[serde(default)]
     stated: Stated,
@@ -75,7 +78,7 @@ pub(crate) fn elements(bytes: &[u8], path: &Path) -> Result<(Vec<String>, Vec<Va
 
 /// One element of the list.
 pub(crate) fn element(value: Value) -> Result<RawRecord<'static>, Fault> {
-    let JsonRule { confidence, premise, conclusion, stated, counts, .. } =
+    let JsonRule { confidence, premise, negated, conclusion, stated, counts, .. } =
         serde_json::from_value(value).map_err(|error| Fault::new("not a rule", error.to_string()))?;
     let term = |term: JsonTerm| match term {
         JsonTerm::Variable(name) => RawTerm::Variable(name.into()),
@@ -86,7 +89,11 @@ pub(crate) fn element(value: Value) -> Result<RawRecord<'static>, Fault> {
         subject: term(atom.subject),
         object: term(atom.object),
     };
-    let rule = RawRule { premise: premise.into_iter().map(atom).collect(), conclusion: atom(conclusion) };
+    let rule = RawRule {
+        premise: premise.into_iter().map(atom).collect(),
+        negated: negated.into_iter().map(atom).collect(),
+        conclusion: atom(conclusion),
+    };
     Ok(RawRecord { rule, confidence: Some(confidence), stated, counts })
 }
 
@@ -115,9 +122,10 @@ fn json(record: &RuleRecord, names: &Names) -> JsonRule {
         object: term(atom.object),
     };
     JsonRule {
-        rule: text::show(&record.rule, names, " & ", " => "),
+        rule: text::show(&record.rule, names, &text::PLAIN),
         confidence: record.confidence.get(),
         premise: record.rule.premise.iter().map(atom).collect(),
+        negated: record.rule.negated.iter().map(atom).collect(),
         conclusion: atom(&record.rule.conclusion),
         stated: record.stated,
         counts: record.counts,

@@ -25,6 +25,7 @@ mod atoms;
 mod chains;
 mod format;
 mod json;
+mod logic;
 mod prolog;
 mod raw;
 mod ruge;
@@ -54,7 +55,7 @@ pub use chains::read_relation_dictionary;
 pub use format::RuleFormat;
 pub use raw::decimal;
 pub(crate) use raw::natural;
-pub(crate) use text::{letter, show as show_text};
+pub(crate) use text::{LOGIC, letter, show as show_text};
 pub use unknown::{UnknownRelation, unknown_relations};
 pub use write::{RuleWriteOptions, write_rules};
 
@@ -159,6 +160,8 @@ impl RuleRecord {
             Some("it has no premise")
         } else if self.rule.conclusion.subject == self.rule.conclusion.object {
             Some("both places of its conclusion are the same")
+        } else if !self.rule.is_safe() && !self.rule.negated.is_empty() {
+            Some("a variable of its conclusion or of a negated premise is missing in the premises that must hold")
         } else if !self.rule.is_safe() {
             Some("a variable of its conclusion is missing in its premise")
         } else {
@@ -291,6 +294,10 @@ fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path:
                 continue;
             }
             Ok(Line::Rule(raw)) => file.admit(number, &raw, options.take, names, &mut seen).err(),
+            // What is wrong with one alternative is wrong with the first: they share the confidence.
+            Ok(Line::Rules(all)) => {
+                all.iter().find_map(|raw| file.admit(number, raw, options.take, names, &mut seen).err())
+            }
             Err(fault) => Some(fault),
         };
         if let Some(Fault { kind, reason }) = bad {

@@ -49,6 +49,7 @@ pub(crate) struct RawAtom<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RawRule<'a> {
     pub(crate) premise: Vec<RawAtom<'a>>,
+    pub(crate) negated: Vec<RawAtom<'a>>,
     pub(crate) conclusion: RawAtom<'a>,
 }
 
@@ -72,6 +73,8 @@ impl<'a> RawRecord<'a> {
 /// A line, understood.
 pub(crate) enum Line<'a> {
     Rule(Box<RawRecord<'a>>),
+    /// Several rules: the alternatives of one premise.
+    Rules(Vec<RawRecord<'a>>),
     /// Free text that belongs to the file.
     Comment(&'a str),
     /// Not meant to be a rule, and why we think so.
@@ -85,14 +88,15 @@ impl RawRule<'_> {
         relation: &mut dyn FnMut(&str) -> Option<RelationId>,
         entity: &mut dyn FnMut(&str) -> Option<EntityId>,
     ) -> Result<Option<Rule>, Fault> {
-        if self.premise.len() > MAX_ATOMS {
-            let reason = format!("{} premises; at most {MAX_ATOMS} are read", self.premise.len());
+        let premises = self.premise.len() + self.negated.len();
+        if premises > MAX_ATOMS {
+            let reason = format!("{premises} premises; at most {MAX_ATOMS} are read");
             return Err(Fault::new("too many premises", reason));
         }
         // At most 66 variables fit in 33 atoms, well within a byte.
         let mut variables: Vec<&str> = Vec::new();
-        let mut atoms = Vec::with_capacity(1 + self.premise.len());
-        for raw in std::iter::once(&self.conclusion).chain(&self.premise) {
+        let mut atoms = Vec::with_capacity(1 + premises);
+        for raw in std::iter::once(&self.conclusion).chain(&self.premise).chain(&self.negated) {
             let mut places = Vec::with_capacity(2);
             for place in [&raw.subject, &raw.object] {
                 places.push(match place {
@@ -113,7 +117,8 @@ impl RawRule<'_> {
             atoms.push(Atom { relation, subject: places[0], object: places[1] });
         }
         let conclusion = atoms.remove(0);
-        Ok(Some(Rule { conclusion, premise: atoms }.renumbered()))
+        let negated = atoms.split_off(self.premise.len());
+        Ok(Some(Rule { conclusion, premise: atoms, negated }.renumbered()))
     }
 }
 
@@ -137,7 +142,7 @@ pub(crate) fn chain(rule: &Rule) -> Option<Vec<Step>> {
 /// The premises in the order of the walk from the conclusion's subject to its object.
 pub(crate) fn chain_order(rule: &Rule) -> Option<Vec<usize>> {
     let (start, end) = (rule.conclusion.subject, rule.conclusion.object);
-    if rule.has_constants() || start == end || rule.premise.is_empty() {
+    if rule.has_constants() || start == end || rule.premise.is_empty() || !rule.negated.is_empty() {
         return None;
     }
     let mut order: Vec<usize> = Vec::with_capacity(rule.premise.len());
@@ -169,7 +174,7 @@ pub(crate) fn in_chain_order(rule: &Rule) -> Rule {
     match chain_order(rule) {
         Some(order) => {
             let premise = order.into_iter().map(|index| rule.premise[index]).collect();
-            Rule { conclusion: rule.conclusion, premise }.renumbered()
+            Rule::new(rule.conclusion, premise).renumbered()
         }
         None => rule.renumbered(),
     }
@@ -183,7 +188,8 @@ pub(crate) fn natural(rule: &Rule) -> (Rule, Vec<Variable>) {
         rule.premise.reverse();
     }
     let mut order = Vec::new();
-    for variable in rule.premise.iter().chain([&rule.conclusion]).flat_map(|atom| atom.variables()) {
+    for variable in rule.premise.iter().chain([&rule.conclusion]).chain(&rule.negated).flat_map(|atom| atom.variables())
+    {
         if !order.contains(&variable) {
             order.push(variable);
         }
@@ -250,7 +256,7 @@ mod tests {
 
     fn rule(conclusion: (u8, u8), premise: &[(u8, u8)]) -> Rule {
         let atom = |(s, o): (u8, u8)| Atom::new(RelationId(0), Variable(s), Variable(o));
-        Rule { conclusion: atom(conclusion), premise: premise.iter().map(|&p| atom(p)).collect() }
+        Rule::new(atom(conclusion), premise.iter().map(|&p| atom(p)).collect())
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! with more columns.
 //!
 //! Column one is the rule, column two the confidence; a reader that takes no more than these reads both. In our own
-//! files a name that would break the notation stands in double quotes, with `\"`, `\\`, `\t`, `\n` and `\r` inside.
+//! files a name that would break the notation stands in double quotes, with `\"`, `\\`, `\t`, `\n` and `\r` inside, and a
+//! `!` stands before each negated premise.
 
 use std::borrow::Cow;
 
@@ -39,7 +40,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     if confidence.is_none() && tokens.len() == arrow + 5 {
         confidence = tokens.pop().map(|token| token.text.into_owned());
     }
-    let rule = from_tokens(tokens)?;
+    let rule = from_tokens(tokens, false)?;
     let missing = || Fault::plain("no confidence after the rule");
     let confidence =
         super::raw::number(&confidence.filter(|text| !text.is_empty()).ok_or_else(missing)?, "confidence")?;
@@ -62,9 +63,9 @@ pub(crate) fn parse_native<'a>(line: &'a str, columns: &mut Vec<Column>) -> Resu
     Ok(Line::Rule(Box::new(RawRecord { rule, confidence: Some(confidence), stated, counts })))
 }
 
-/// A rule in triple notation.
-pub(crate) fn notation(text: &str, quotes: bool) -> Result<RawRule<'_>, Fault> {
-    from_tokens(tokens(text, quotes))
+/// A rule in triple notation; our own has quotes and negation.
+pub(crate) fn notation(text: &str, own: bool) -> Result<RawRule<'_>, Fault> {
+    from_tokens(tokens(text, own), own)
 }
 
 pub(crate) struct Token<'a> {
@@ -76,10 +77,26 @@ impl Token<'_> {
     pub(crate) fn is_arrow(&self) -> bool {
         !self.quoted && self.text == "=>"
     }
+
+    fn is_not(&self) -> bool {
+        !self.quoted && self.text == "!"
+    }
 }
 
-fn from_tokens(tokens: Vec<Token<'_>>) -> Result<RawRule<'_>, Fault> {
-    let arrow = tokens.iter().position(Token::is_arrow).ok_or_else(|| Fault::plain("no `=>` in the rule"))?;
+fn from_tokens(mut tokens: Vec<Token<'_>>, negation: bool) -> Result<RawRule<'_>, Fault> {
+    let mut arrow = tokens.iter().position(Token::is_arrow).ok_or_else(|| Fault::plain("no `=>` in the rule"))?;
+    // Where an atom begins, `!` negates it.
+    let mut signs = Vec::new();
+    for at in (0..).step_by(3).take_while(|_| negation) {
+        if at >= arrow {
+            break;
+        }
+        signs.push(tokens[at].is_not());
+        if tokens[at].is_not() {
+            tokens.remove(at);
+            arrow -= 1;
+        }
+    }
     let (premise, conclusion) = (arrow, tokens.len() - arrow - 1);
     if premise % 3 != 0 || conclusion != 3 {
         return Err(Fault::new(
@@ -99,7 +116,12 @@ fn from_tokens(tokens: Vec<Token<'_>>) -> Result<RawRule<'_>, Fault> {
         atoms.push(RawAtom { relation: relation.text, subject: term(subject), object: term(object) });
     }
     let conclusion = atoms.pop().ok_or_else(|| Fault::plain("no conclusion"))?;
-    Ok(RawRule { premise: atoms, conclusion })
+    let is_negated = |at: usize| signs.get(at).copied().unwrap_or(false);
+    let (mut premise, mut negated) = (Vec::new(), Vec::new());
+    for (at, atom) in atoms.into_iter().enumerate() {
+        if is_negated(at) { &mut negated } else { &mut premise }.push(atom);
+    }
+    Ok(RawRule { premise, negated, conclusion })
 }
 
 fn term(token: Token<'_>) -> RawTerm<'_> {
@@ -200,7 +222,8 @@ pub(crate) fn show(rule: &Rule, names: &Names, name: &dyn Fn(&str) -> String) ->
     let atom = |atom: &Atom| {
         format!("{}  {}  {}", term(atom.subject), name(names.relations.name(atom.relation)), term(atom.object))
     };
-    let premise: Vec<String> = rule.premise.iter().map(atom).collect();
+    let mut premise: Vec<String> = rule.premise.iter().map(atom).collect();
+    premise.extend(rule.negated.iter().map(|negated| format!("!  {}", atom(negated))));
     format!("{}   => {}", premise.join("  "), atom(&rule.conclusion))
 }
 
@@ -209,6 +232,7 @@ pub(crate) fn native_name(name: &str) -> String {
     let plain = !name.is_empty()
         && !name.starts_with(['?', '"', '#'])
         && name != "=>"
+        && name != "!"
         && !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}');
     if plain { name.to_string() } else { quote(name, '"') }
 }

@@ -54,7 +54,8 @@ fn of_line(line: &str) -> Option<RuleFormat> {
         return Some(RuleFormat::AnyBurl);
     }
     if let Some(arrow) = arrow(line) {
-        let bare = line.ends_with(')') && !line.contains([' ', '"']);
+        let logic = line.starts_with(['(', '!', '¬']) || [")|", "&!", "&(", "∨", "¬"].iter().any(|s| line.contains(s));
+        let bare = line.ends_with(')') && !line.contains([' ', '"']) && !logic;
         return Some(match arrow {
             ":-" => RuleFormat::Prolog,
             "==>" if bare => RuleFormat::Kale,

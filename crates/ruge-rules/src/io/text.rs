@@ -1,12 +1,13 @@
 //! Rules as people write them: `born_in(x,y) & part_of(y,z) => nationality(x,z)  0.9`; KALE's files are a plain case.
 //!
-//! Variables are a letter with digits behind it, or `?name`; every other name, and every name in double quotes, is an
+//! Premises may be negated, `!r(y,x)`, and alternatives, `(p(x,y) | q(x,y)) & s(y,z)`: a line with alternatives is a rule
+//! for each of them. Variables are a letter with digits behind it, or `?name`; every other name, and every name in double quotes, is an
 //! entity. A rule without a number is hard.
 
 use ruge_kg::Names;
 
 use super::RuleRecord;
-use super::atoms::{Notation, Spelling, parse as parse_atoms};
+use super::atoms::{Notation, Spelling, parse as parse_atoms, parse_all};
 use super::raw::{Fault, Line, RawRecord, chain_order, decimal, natural, number};
 use super::ruge::quote;
 use crate::atom::Variable;
@@ -47,11 +48,17 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     if let Some(comment) = line.strip_prefix('#') {
         return Ok(Line::Comment(comment.trim()));
     }
-    let (rule, tail) = parse_atoms(line, &TEXT)?;
-    if rule.premise.is_empty() {
+    let (rules, tail) = parse_all(line, &TEXT)?;
+    if rules.iter().any(|rule| rule.premise.is_empty()) {
         return Err(Fault::plain("a rule needs a premise"));
     }
-    Ok(Line::Rule(Box::new(RawRecord::simple(rule, Some(weight(tail)?)))))
+    let confidence = weight(tail)?;
+    let mut records: Vec<RawRecord<'_>> =
+        rules.into_iter().map(|rule| RawRecord::simple(rule, Some(confidence))).collect();
+    Ok(match records.pop() {
+        Some(record) if records.is_empty() => Line::Rule(Box::new(record)),
+        last => Line::Rules(records.into_iter().chain(last).collect()),
+    })
 }
 
 /// A line of a KALE file. A number is accepted after the rule, though KALE itself writes none.
@@ -92,12 +99,26 @@ pub(crate) fn letter(at: usize) -> String {
     ["x", "y", "z", "u", "v", "w"].get(at).map_or_else(|| format!("z{}", at - 5), |letter| letter.to_string())
 }
 
+/// What stands between atoms, and before negated ones.
+pub(crate) struct Signs {
+    and: &'static str,
+    not: &'static str,
+    arrow: &'static str,
+}
+
+/// Signs of any keyboard.
+pub(crate) const PLAIN: Signs = Signs { and: " & ", not: "!", arrow: " => " };
+
+/// Signs of logic.
+pub(crate) const LOGIC: Signs = Signs { and: " ∧ ", not: "¬", arrow: " ⇒ " };
+
 /// The rule in the text form with these signs; variables are named in the order in which they are read.
-pub(crate) fn show(rule: &Rule, names: &Names, and: &str, arrow: &str) -> String {
+pub(crate) fn show(rule: &Rule, names: &Names, signs: &Signs) -> String {
     let (rule, order) = natural(rule);
     let variable = |variable: Variable| letter(order.iter().position(|&v| v == variable).unwrap_or(0));
     let spelling = Spelling { variable: &variable, relation: &name, entity: &entity, comma: "," };
-    let text = format!("{}{arrow}{}", spelling.premise(&rule, names, and), spelling.atom(&rule.conclusion, names));
+    let premise = spelling.signed_premise(&rule, names, signs.and, signs.not);
+    let text = format!("{premise}{}{}", signs.arrow, spelling.atom(&rule.conclusion, names));
     text.trim_start().to_string()
 }
 
@@ -106,7 +127,7 @@ pub(crate) fn write(record: &RuleRecord, names: &Names) -> Result<String, String
     if record.rule.premise.is_empty() {
         return Err("it has no premise".into());
     }
-    Ok(format!("{}  {}", show(&record.rule, names, " & ", " => "), decimal(record.confidence.get())))
+    Ok(format!("{}  {}", show(&record.rule, names, &PLAIN), decimal(record.confidence.get())))
 }
 
 /// A line of a KALE file.

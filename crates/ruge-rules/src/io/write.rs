@@ -40,7 +40,7 @@ pub fn write_rules(
             .and_then(|line| read_back(&mut reader, &record, names, &line).map(|()| line))
             .map_err(|reason| RuleError::Unsayable {
                 format,
-                rule: text::show(&record.rule, names, " & ", " => "),
+                rule: text::show(&record.rule, names, &text::PLAIN),
                 reason,
             })?;
         written.push_str(&line);
@@ -74,6 +74,9 @@ fn head(format: RuleFormat, comments: &[String]) -> String {
 }
 
 fn line(reader: &LineReader, record: &RuleRecord, names: &Names) -> Result<String, String> {
+    if !record.rule.negated.is_empty() && !matches!(reader.format, RuleFormat::Native | RuleFormat::Text) {
+        return Err("a premise is negated; native, text and json can say that".into());
+    }
     match reader.format {
         RuleFormat::Native => Ok(ruge::write_native(record, names)),
         RuleFormat::Ruge => ruge::write(record, names),

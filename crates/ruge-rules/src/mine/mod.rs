@@ -67,10 +67,10 @@ impl Body {
         };
         let conclusion = Atom::new(head, x, y);
         match self {
-            Body::One(label) => Rule { conclusion, premise: vec![step(label, x, y)] },
-            Body::SamePair(a, b) => Rule { conclusion, premise: vec![step(a, x, y), step(b, x, y)] },
-            Body::Path(a, b) => Rule { conclusion, premise: vec![step(a, x, z), step(b, z, y)] },
-            Body::Long(a, b, c) => Rule { conclusion, premise: vec![step(a, x, z), step(b, z, z1), step(c, z1, y)] },
+            Body::One(label) => Rule::new(conclusion, vec![step(label, x, y)]),
+            Body::SamePair(a, b) => Rule::new(conclusion, vec![step(a, x, y), step(b, x, y)]),
+            Body::Path(a, b) => Rule::new(conclusion, vec![step(a, x, z), step(b, z, y)]),
+            Body::Long(a, b, c) => Rule::new(conclusion, vec![step(a, x, z), step(b, z, z1), step(c, z1, y)]),
             Body::Constant { to, at, label, of } => {
                 // Walking `to` from the variable leads to the entity.
                 let free = if to.is_inverse() { y } else { x };
@@ -82,7 +82,7 @@ impl Body {
                     }
                 };
                 let other = of.map_or(Term::from(z), Term::from);
-                Rule { conclusion: place(to, free, at.into()), premise: vec![place(label, free, other)] }
+                Rule::new(place(to, free, at.into()), vec![place(label, free, other)])
             }
         }
     }

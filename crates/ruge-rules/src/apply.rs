@@ -1,0 +1,84 @@
+//! A rule as a function: given one end of its conclusion, which entities does it put at the other?
+//!
+//! Ranking by rules asks this for every query, with the known end bound before the first step, so that the premise is
+//! walked from there and never scanned. Only the training graph is asked whether a premise holds, negated ones included. Conclusions that are
+//! facts already are answers like any other: whether they count is for the asker to say.
+
+use ruge_kg::{EntityId, Graph};
+
+use crate::atom::{Atom, Term, Variable};
+use crate::ground::{NotGrounded, prepare};
+use crate::join::{Bindings, Plan, UNBOUND};
+use crate::rule::Rule;
+
+/// A rule with its two plans: from the subject of the conclusion, and from its object.
+#[derive(Clone, Debug)]
+pub struct Application {
+    conclusion: Atom,
+    from_subject: Plan,
+    from_object: Plan,
+}
+
+/// The working memory of a walk; one per thread.
+#[derive(Clone, Debug, Default)]
+pub struct Walker {
+    bindings: Bindings,
+}
+
+impl Application {
+    /// Plans both directions, or says why the rule concludes nothing.
+    pub fn new(graph: &Graph, rule: &Rule) -> Result<Self, NotGrounded> {
+        prepare(graph, rule)?;
+        let plan = |from: Term| {
+            let bound: Vec<Variable> = from.variable().into_iter().collect();
+            Plan::new(graph, rule, &bound).ok_or(NotGrounded::UnknownRelation)
+        };
+        let conclusion = rule.conclusion;
+        Ok(Self { conclusion, from_subject: plan(conclusion.subject)?, from_object: plan(conclusion.object)? })
+    }
+
+    /// Visits every object that the rule concludes for `subject`, once for each way to bind its other variables.
+    #[inline]
+    pub fn objects(&self, graph: &Graph, subject: EntityId, walker: &mut Walker, visit: &mut impl FnMut(EntityId)) {
+        walk(graph, &self.from_subject, self.conclusion.subject, subject, self.conclusion.object, walker, visit);
+    }
+
+    /// Visits every subject that the rule concludes for `object`, once for each way to bind its other variables.
+    #[inline]
+    pub fn subjects(&self, graph: &Graph, object: EntityId, walker: &mut Walker, visit: &mut impl FnMut(EntityId)) {
+        walk(graph, &self.from_object, self.conclusion.object, object, self.conclusion.subject, walker, visit);
+    }
+}
+
+fn walk(
+    graph: &Graph,
+    plan: &Plan,
+    known: Term,
+    value: EntityId,
+    hidden: Term,
+    walker: &mut Walker,
+    visit: &mut impl FnMut(EntityId),
+) {
+    let bindings = &mut walker.bindings;
+    bindings.clear();
+    bindings.resize(plan.variables(), UNBOUND);
+    match known {
+        Term::Constant(entity) if entity != value => return,
+        Term::Constant(_) => {}
+        Term::Variable(variable) => bindings[variable.index()] = value,
+    }
+    match hidden {
+        Term::Variable(variable) if known != hidden => {
+            plan.run(graph, bindings, &mut |bindings| {
+                visit(bindings[variable.index()]);
+                true
+            });
+        }
+        // The answer is fixed, an entity or the known end again: one witness is enough.
+        fixed => {
+            if !plan.run(graph, bindings, &mut |_| false) {
+                visit(if let Term::Constant(entity) = fixed { entity } else { value });
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Rules alone as a ranker: the row that stands beside every guided model.
+//!
+//! For a query (h, r, ?) or (?, r, t) every rule that concludes r is walked from the known end over the training graph,
+//! and a candidate's score is made of the confidences of the rules that reach it. Candidates that no rule reaches score
+//! 0 and tie. On FB15K most held-out facts follow from a rule, so a guided model must be read against this row.
+//!
+//! *How it is fast.* Queries that share relation, side and known end are answered together by one walk per rule. Rules
+//! are tried in falling confidence, and where only the best one counts, a walk ends as soon as all answers are found.
+//! Groups of queries are independent, so ranks are the same on any number of threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use ruge_embed::rank::{Place, Rank, RankQuery, Side};
+use ruge_kg::{EntityId, Filter, Graph, RelationId};
+use ruge_rules::SoftRule;
+use ruge_rules::apply::{Application, Walker};
+use ruge_rules::ground::NotGrounded;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// How the confidences of several rules for one candidate become its score. A rule counts once per candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aggregation {
+    /// The largest confidence.
+    #[default]
+    Max,
+    /// The largest confidence; among equals the next largest, and so on. More rules beat fewer with the same beginning.
+    MaxPlus,
+    /// 1 − Π (1 − λ): the rules as independent causes. A hard rule outweighs any number of others.
+    NoisyOr,
+}
+
+/// Rules of a training graph, ready to rank.
+#[derive(Clone, Debug)]
+pub struct RulesOnly<'g> {
+    graph: &'g Graph,
+    /// By the relation they conclude, in falling confidence, then in the order given.
+    rules: FxHashMap<RelationId, Vec<Weighted>>,
+    not_applied: Vec<(usize, NotGrounded)>,
+}
+
+#[derive(Clone, Debug)]
+struct Weighted {
+    confidence: f64,
+    rule: Application,
+}
+
+impl<'g> RulesOnly<'g> {
+    /// Plans every rule. Rules of confidence 0 say nothing and are left out.
+    pub fn new(graph: &'g Graph, rules: &[SoftRule]) -> Self {
+        let mut by_head: FxHashMap<RelationId, Vec<Weighted>> = FxHashMap::default();
+        let mut not_applied = Vec::new();
+        for (index, SoftRule { rule, confidence }) in rules.iter().enumerate() {
+            match Application::new(graph, rule) {
+                Err(reason) => not_applied.push((index, reason)),
+                Ok(_) if confidence.get() == 0.0 => {}
+                Ok(applied) => {
+                    let weighted = Weighted { confidence: confidence.get(), rule: applied };
+                    by_head.entry(rule.head()).or_default().push(weighted);
+                }
+            }
+        }
+        for rules in by_head.values_mut() {
+            rules.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        }
+        Self { graph, rules: by_head, not_applied }
+    }
+
+    /// Rules that can conclude nothing, by their place in the list given, and why.
+    pub fn not_applied(&self) -> &[(usize, NotGrounded)] {
+        &self.not_applied
+    }
+
+    /// Ranks every query's answer among all entities of the graph. `progress` hears of queries done and queries in all,
+    /// from any thread.
+    pub fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        aggregation: Aggregation,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Vec<Rank> {
+        let key = |query: &RankQuery| (query.triple.relation, query.side, given(query));
+        let mut order: Vec<usize> = (0..queries.len()).collect();
+        order.sort_by_key(|&index| key(&queries[index]));
+        let groups: Vec<&[usize]> = order.chunk_by(|&a, &b| key(&queries[a]) == key(&queries[b])).collect();
+        let done = AtomicUsize::new(0);
+        let ranked: Vec<Vec<Rank>> = groups
+            .par_iter()
+            .with_min_len(16)
+            .map_init(
+                || Board::new(self.graph.entity_count()),
+                |board, group| {
+                    let asked: Vec<RankQuery> = group.iter().map(|&index| queries[index]).collect();
+                    let ranks = self.rank_group(&asked, known, aggregation, board);
+                    let before = done.fetch_add(group.len(), Ordering::Relaxed);
+                    progress(before + group.len(), queries.len());
+                    ranks
+                },
+            )
+            .collect();
+        let mut ranks = vec![Rank::default(); queries.len()];
+        for (&index, rank) in groups.iter().copied().flatten().zip(ranked.into_iter().flatten()) {
+            ranks[index] = rank;
+        }
+        ranks
+    }
+
+    /// Ranks queries that differ in their answers only.
+    fn rank_group(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        aggregation: Aggregation,
+        board: &mut Board,
+    ) -> Vec<Rank> {
+        let Some(first) = queries.first() else { return Vec::new() };
+        board.clear();
+        self.fill(queries, first, aggregation, board);
+        let mut scores: Vec<u64> = board.reached.iter().map(|entity| board.scores[entity.index()]).collect();
+        scores.sort_unstable();
+        let known: &[EntityId] = match (known, first.side) {
+            (None, _) => &[],
+            (Some(filter), Side::Head) => filter.heads(first.triple.relation, first.triple.tail),
+            (Some(filter), Side::Tail) => filter.tails(first.triple.head, first.triple.relation),
+        };
+        let mut of_known: Vec<u64> = known.iter().map(|&entity| board.score(entity)).collect();
+        of_known.sort_unstable();
+        let place = |query: &RankQuery| {
+            let score = board.score(query.answer());
+            let itself_known = u32::from(known.binary_search(&query.answer()).is_ok());
+            let others = self.graph.entity_count() as u32 - 1;
+            let (better, reached) = above(&scores, score);
+            // Everyone whom no rule reaches ties with an answer that no rule reaches.
+            let equal = if score == 0 { others - better } else { reached - 1 };
+            let raw = Place { better, equal, others };
+            let (better_known, equal_known) = above(&of_known, score);
+            let filtered = Place {
+                better: better - better_known,
+                equal: equal - (equal_known - itself_known),
+                others: others - (known.len() as u32 - itself_known),
+            };
+            Rank { filtered, raw }
+        };
+        queries.iter().map(place).collect()
+    }
+
+    /// Walks the rules of a group of queries, of which `first` is one.
+    fn fill(&self, queries: &[RankQuery], first: &RankQuery, aggregation: Aggregation, board: &mut Board) {
+        let Some(rules) = self.rules.get(&first.triple.relation) else { return };
+        let mut walker = std::mem::take(&mut board.walker);
+        for level in rules.chunk_by(|a, b| a.confidence == b.confidence) {
+            for Weighted { confidence, rule } in level {
+                board.rule += 1;
+                let mut ask =
+                    Ask { graph: self.graph, rule, side: first.side, from: given(first), walker: &mut walker };
+                match aggregation {
+                    Aggregation::Max => ask.answers(|entity| board.reach(entity, confidence.to_bits())),
+                    Aggregation::MaxPlus => ask.answers(|entity| board.append(entity, *confidence)),
+                    Aggregation::NoisyOr => ask.answers(|entity| board.weaken(entity, 1.0 - confidence)),
+                }
+            }
+            // What comes now is below every answer.
+            if aggregation == Aggregation::Max && queries.iter().all(|query| board.score(query.answer()) > 0) {
+                break;
+            }
+        }
+        board.walker = walker;
+        if aggregation == Aggregation::MaxPlus {
+            board.number_lists();
+        }
+    }
+}
+
+/// One rule asked from the known end of a query.
+struct Ask<'a> {
+    graph: &'a Graph,
+    rule: &'a Application,
+    side: Side,
+    from: EntityId,
+    walker: &'a mut Walker,
+}
+
+impl Ask<'_> {
+    #[inline]
+    fn answers(&mut self, mut visit: impl FnMut(EntityId)) {
+        match self.side {
+            Side::Tail => self.rule.objects(self.graph, self.from, self.walker, &mut visit),
+            Side::Head => self.rule.subjects(self.graph, self.from, self.walker, &mut visit),
+        }
+    }
+}
+
+/// The end of the triple that is not hidden.
+fn given(query: &RankQuery) -> EntityId {
+    match query.side {
+        Side::Head => query.triple.tail,
+        Side::Tail => query.triple.head,
+    }
+}
+
+/// How many of the sorted `scores` lie above `score`, and how many are equal to it.
+fn above(scores: &[u64], score: u64) -> (u32, u32) {
+    let from = scores.partition_point(|&other| other < score);
+    let equal = scores[from..].partition_point(|&other| other == score);
+    ((scores.len() - from - equal) as u32, equal as u32)
+}
+
+/// The scores of one query's candidates: the scratch of one thread.
+///
+/// Scores are whole numbers that compare as the confidences do; 0 is a candidate that no rule reaches. Bits of
+/// non-negative floats compare like the floats.
+struct Board {
+    scores: Vec<u64>,
+    reached: Vec<EntityId>,
+    /// The rule that reached a candidate last: a rule counts once, however many ways lead there.
+    last: Vec<u64>,
+    rule: u64,
+    /// Under max-plus, the confidences of each candidate reached, in falling order.
+    lists: Vec<Vec<f64>>,
+    walker: Walker,
+}
+
+impl Board {
+    fn new(entities: usize) -> Self {
+        Self {
+            scores: vec![0; entities],
+            reached: Vec::new(),
+            last: vec![0; entities],
+            rule: 0,
+            lists: Vec::new(),
+            walker: Walker::default(),
+        }
+    }
+
+    fn clear(&mut self) {
+        for entity in self.reached.drain(..) {
+            self.scores[entity.index()] = 0;
+        }
+    }
+
+    fn score(&self, entity: EntityId) -> u64 {
+        self.scores[entity.index()]
+    }
+
+    /// The first rule to reach a candidate is the best.
+    fn reach(&mut self, entity: EntityId, score: u64) {
+        // A rule may name an entity that the graph does not have.
+        if let Some(slot @ 0) = self.scores.get_mut(entity.index()) {
+            *slot = score;
+            self.reached.push(entity);
+        }
+    }
+
+    /// Whether the current rule reaches the candidate for the first time.
+    fn is_new(&mut self, entity: EntityId) -> bool {
+        match self.last.get_mut(entity.index()) {
+            Some(last) if *last != self.rule => {
+                *last = self.rule;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Multiplies the doubt Π (1 − λ). The score counts down from the bits of 1, so that doubts far below the precision
+    /// of 1 − doubt still tell candidates apart.
+    fn weaken(&mut self, entity: EntityId, doubt: f64) {
+        if self.is_new(entity) {
+            let certain = 1f64.to_bits();
+            let slot = &mut self.scores[entity.index()];
+            if *slot == 0 {
+                self.reached.push(entity);
+            }
+            *slot = certain - (f64::from_bits(certain - *slot) * doubt).to_bits();
+        }
+    }
+
+    fn append(&mut self, entity: EntityId, confidence: f64) {
+        if self.is_new(entity) {
+            if self.scores[entity.index()] == 0 {
+                self.reached.push(entity);
+                self.scores[entity.index()] = self.reached.len() as u64;
+                if self.lists.len() < self.reached.len() {
+                    self.lists.push(Vec::new());
+                }
+                self.lists[self.reached.len() - 1].clear();
+            }
+            self.lists[self.scores[entity.index()] as usize - 1].push(confidence);
+        }
+    }
+
+    /// Under max-plus: replaces the places of lists by their order, equal numbers for equal lists.
+    fn number_lists(&mut self) {
+        let list = |entity: &EntityId, scores: &[u64]| scores[entity.index()] as usize - 1;
+        let mut order: Vec<(usize, EntityId)> =
+            self.reached.iter().map(|entity| (list(entity, &self.scores), *entity)).collect();
+        // Confidences are numbers, never NaN, so that comparing slices of them is total.
+        let compare =
+            |a: usize, b: usize| self.lists[a].partial_cmp(&self.lists[b]).unwrap_or(std::cmp::Ordering::Equal);
+        order.sort_by(|a, b| compare(a.0, b.0));
+        let mut score = 0;
+        let mut before = None;
+        for (at, entity) in order {
+            if before.is_none_or(|before| compare(before, at).is_ne()) {
+                score += 1;
+            }
+            before = Some(at);
+            self.scores[entity.index()] = score;
+        }
+    }
+}
