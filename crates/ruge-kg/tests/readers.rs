@@ -596,6 +596,20 @@ mod folders {
     }
 
     #[test]
+    fn held_out_files_stay_unread_when_only_train_is_wanted() {
+        let options = ReadOptions { train_only: true, ..Default::default() };
+        let libkge = libkge("dataset:\n");
+        fs::write(libkge.path().join("valid.del"), "nonsense").unwrap();
+        let openke = openke(ENTITIES, RELATIONS, "1\n0 1 0\n");
+        fs::write(openke.path().join("valid2id.txt"), "nonsense").unwrap();
+        for folder in [libkge, openke] {
+            assert!(load(&folder).is_err());
+            let (data, _) = Dataset::load(folder.path(), &options).unwrap();
+            assert_eq!((data.entity_count(), data.valid()), (3, &[][..]), "the dictionary names all entities");
+        }
+    }
+
+    #[test]
     fn libkge_without_dictionaries() {
         let folder = folder(&[("dataset.yaml", "dataset:\n  num_entities: 9\n"), ("train.del", "7\t5\t3\n")]);
         let (data, _) = load(&folder).unwrap();

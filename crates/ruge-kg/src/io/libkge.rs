@@ -33,6 +33,9 @@ pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> R
     let sizes = (entities.unwrap_or(usize::MAX), relations.unwrap_or(usize::MAX));
     let mut splits = [None, None, None];
     for (contents, split) in splits.iter_mut().zip(SPLITS) {
+        if split != "train" && options.train_only {
+            continue;
+        }
         // Without valid or test there is still something to learn from; without train there is nothing.
         if let Some(path) = description.file(folder, split, &format!("{split}.del"), split == "train")? {
             *contents = Some(read_triples(&path, Columns::default(), false, sizes, options)?);

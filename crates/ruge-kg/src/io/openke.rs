@@ -23,7 +23,7 @@ pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> R
     for (contents, split) in splits.iter_mut().zip(SPLITS) {
         let name = format!("{split}2id.txt");
         // Without valid or test there is still something to learn from; without train there is nothing.
-        if split == "train" || existing(folder, &name).is_some() {
+        if split == "train" || (!options.train_only && existing(folder, &name).is_some()) {
             *contents = Some(read_triples(&path(&name), ORDER, true, sizes, options)?);
         }
     }
