@@ -6,8 +6,11 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::ModelFile;
+use ruge::rules_only::{Aggregation, RulesOnly};
 use ruge_embed::rank::{RankQuery, Side};
 use ruge_embed::{Evaluation, Metrics, RankOptions, Ties};
+use ruge_kg::Dataset;
+use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -109,6 +112,7 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     let seconds = started.elapsed().as_secs_f64();
     bar.finish_and_clear();
     let evaluation = Evaluation::new(&queries, &ranks, data.graph(), ties, &args.hits);
+    let rules_only = rules_only(&file, data, &queries, ties, &args.hits);
     // Ranks as doubled integers (half ranks occur), so that two evaluations can be compared by one number.
     let mut hasher = Sha256::new();
     for rank in &ranks {
@@ -116,10 +120,25 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     }
     let digest: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if console.json {
-        console.json_result(&object(args, &file, &evaluation, seconds, name, &digest))
+        let mut object = object(args, &file, &evaluation, seconds, name, &digest);
+        if let Some(metrics) = &rules_only {
+            object["rules_only"] = figures(metrics);
+        }
+        console.json_result(&object)
     } else {
-        console.result(&report(args, &file, &evaluation, seconds, name, console))
+        console.result(&report(args, &file, &evaluation, rules_only.as_ref(), seconds, name, console))
     }
+}
+
+/// What the rules of a guided model reach without it: the highest confidence decides, ties count as for the model.
+fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Ties, hits: &[u32]) -> Option<Metrics> {
+    let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
+    if rules.is_empty() {
+        return None;
+    }
+    let alone = RulesOnly::new(data.graph(), &rules);
+    let ranks = alone.rank(queries, Some(data.filter()), Aggregation::Max, &|_, _| ());
+    Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits))
 }
 
 fn figures(metrics: &Metrics) -> Value {
@@ -170,6 +189,7 @@ fn report(
     args: &EvalArgs,
     file: &ModelFile,
     evaluation: &Evaluation,
+    rules_only: Option<&Metrics>,
     seconds: f64,
     split: &str,
     console: Console,
@@ -196,7 +216,7 @@ fn report(
     head.push("mean rank".into());
     table.row(head);
     let mut row = |name: String, metrics: &Metrics| {
-        let mut cells = vec![name, format!("{:.4}", metrics.mrr), format!("{}", metrics.median)];
+        let mut cells = vec![name, format!("{:.4}", metrics.mrr), format!("{:.1}", metrics.median)];
         cells.extend(args.hits.iter().map(|n| format!("{:.4}", metrics.hits.get(n).unwrap_or(&0.0))));
         cells.push(format!("{:.1}", metrics.mean_rank));
         table.row(cells);
@@ -204,6 +224,9 @@ fn report(
     row("filtered".into(), &evaluation.pooled);
     for (side, metrics) in &evaluation.by_side {
         row(format!("  {}", if *side == Side::Head { "heads" } else { "tails" }), metrics);
+    }
+    if let Some(metrics) = rules_only {
+        row("rules alone".into(), metrics);
     }
     row("raw".into(), &evaluation.raw);
     row("mean over relations".into(), &evaluation.macro_average);

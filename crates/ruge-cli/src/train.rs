@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -97,6 +98,9 @@ pub struct TrainArgs {
     /// Replaces a run that is there
     #[arg(long, conflicts_with = "resume")]
     force: bool,
+    /// Least seconds between two checkpoints
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    checkpoint_every: u64,
     /// Goes on from the last checkpoint of the run folder
     #[arg(long)]
     resume: bool,
@@ -339,7 +343,12 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             bar.suspend(|| console.note(&text));
         }
     };
-    let mut listener = Listener { grounded: &mut grounded, tick: &mut tick, stop };
+    let mut listener = Listener {
+        grounded: &mut grounded,
+        tick: &mut tick,
+        stop,
+        checkpoint_every: Duration::from_secs(args.checkpoint_every),
+    };
     let outcome = run::train(&spec, data, rules, &out, mode, &mut listener)?;
     bar.finish_and_clear();
     if console.json {

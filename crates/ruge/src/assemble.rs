@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ruge_embed::evidence::Step;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
 use ruge_embed::{CpuModel, Embeddings, Evidence, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
 use ruge_kg::Dataset;
@@ -46,10 +47,32 @@ pub fn evidence(rules: &[RuleRecord], groundings: &Groundings) -> Evidence {
     for (rule, record) in rules.iter().enumerate() {
         for grounding in groundings.of_rule(rule) {
             let conclusion = groundings.unlabeled()[groundings.conclusion(grounding)];
-            evidence.push(groundings.premises(grounding), conclusion, record.confidence.get() as f32);
+            let confidence = record.confidence.get() as f32;
+            let (premises, negated) = (groundings.premises(grounding), groundings.negated(grounding));
+            if negated.is_empty() {
+                evidence.push(premises, conclusion, confidence);
+            } else {
+                let formula = conjunction(premises.len(), negated.len());
+                evidence.push_formula(&[premises, negated].concat(), &formula, conclusion, confidence);
+            }
         }
     }
     evidence
+}
+
+/// p ∧ … ∧ ¬n ∧ …, in postfix.
+fn conjunction(premises: usize, negated: usize) -> Vec<Step> {
+    let mut formula = Vec::new();
+    for at in 0..premises + negated {
+        formula.push(Step::Premise(at as u32));
+        if at >= premises {
+            formula.push(Step::Not);
+        }
+        if at > 0 {
+            formula.push(Step::And);
+        }
+    }
+    formula
 }
 
 /// The rules a spec leaves in, and their groundings in train.

@@ -1,9 +1,9 @@
 //! `model.safetensors`: one file that holds all that predicting, explaining and evaluating need.
 //!
 //! Tensors: `entities` and `relations` (F32, a row each), `entity_names` and `relation_names` (U8, UTF-8 end to end) with
-//! their ends (`…_ends`, U64), and `train`, `valid`, `test` (U32, head, relation, tail). Metadata: format version, spec
-//! (TOML), rules (our TSV), hash of the data, and a checksum over all tensors, by which a damaged file is recognised. Any
-//! reader of the format can open it; Python's gives the tensors by these names.
+//! their ends (`…_ends`, U64), and `train`, `valid`, `test` (U32, head, relation, tail). The metadata entry `ruge` is a JSON object:
+//! format version, spec (TOML), rules (our TSV), hash of the data, and a checksum over all tensors, by which a damaged file
+//! is recognised. Any reader of the format can open it; Python's gives the tensors by these names.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -38,8 +38,8 @@ pub struct ModelFile {
     pub notes: std::collections::BTreeMap<String, String>,
 }
 
-/// Prefix of our own metadata.
-const OURS: &str = "ruge.";
+/// The metadata entry that holds everything of ours, as JSON.
+const OURS: &str = "ruge";
 
 impl ModelFile {
     /// The model, ready to score.
@@ -62,14 +62,16 @@ impl ModelFile {
         let mut rules = Vec::new();
         write_rules(&mut rules, RuleFormat::Native, contents.rules, names, &RuleWriteOptions::default())?;
         let tensors = tensors(contents);
-        let mut metadata: HashMap<String, String> =
-            contents.notes.iter().map(|(key, value)| (format!("{OURS}note.{key}"), value.clone())).collect();
-        let mut put = |key: &str, value: String| metadata.insert(format!("{OURS}{key}"), value);
-        put("version", VERSION.to_string());
-        put("spec", contents.spec.to_toml());
-        put("rules", String::from_utf8_lossy(&rules).into_owned());
-        put("data", data_hash(contents.data));
-        put("checksum", checksum(tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.data()))));
+        let ours = serde_json::json!({
+            "version": VERSION,
+            "spec": contents.spec.to_toml(),
+            "rules": String::from_utf8_lossy(&rules),
+            "data": data_hash(contents.data),
+            "checksum": checksum(tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.data()))),
+            "notes": contents.notes,
+        });
+        // One entry: the format keeps metadata in a hash map, and the same model must give the same bytes.
+        let metadata = HashMap::from([(OURS.to_string(), ours.to_string())]);
         let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(|error| RugeError::ModelFile {
             path: path.to_path_buf(),
             reason: format!("it could not be put together: {error}"),
@@ -196,20 +198,18 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     let broken = |error: safetensors::SafeTensorError| format!("{error}; is it cut off or damaged? copy it again");
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
-    let metadata = header.metadata().clone().unwrap_or_default();
-    let get = |key: &str| {
-        metadata
-            .get(&format!("{OURS}{key}"))
-            .ok_or_else(|| format!("it has no `{OURS}{key}`: it was not written by ruge"))
-    };
-    let version: u32 = get("version")?.parse().map_err(|_| "its version is no number".to_string())?;
-    if version > VERSION {
+    let ours = header.metadata().as_ref().and_then(|all| all.get(OURS)).ok_or("it was not written by ruge")?;
+    let ours: serde_json::Value =
+        serde_json::from_str(ours).map_err(|error| format!("its metadata are damaged: {error}"))?;
+    let get = |key: &str| ours[key].as_str().ok_or_else(|| format!("its metadata lack `{key}`"));
+    let version = ours["version"].as_u64().ok_or("its metadata lack `version`")?;
+    if version > u64::from(VERSION) {
         return Err(format!("it has version {version}, this program reads up to {VERSION}; use a newer ruge"));
     }
     let names = tensors.names();
     let found =
         checksum(names.iter().filter_map(|name| Some((*name, Cow::Borrowed(tensors.tensor(name).ok()?.data())))));
-    if found != *get("checksum")? {
+    if found != get("checksum")? {
         return Err("its numbers do not match its checksum: it is damaged; copy it again".into());
     }
     let tensor = |name: &str, dtype: Dtype| {
@@ -255,10 +255,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     }
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
     let rules = parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules;
-    let notes = metadata
-        .iter()
-        .filter_map(|(key, value)| Some((key.strip_prefix(OURS)?.strip_prefix("note.")?.to_string(), value.clone())))
-        .collect();
+    let notes = serde_json::from_value(ours["notes"].clone()).unwrap_or_default();
     // The rules may name entities and relations that no triple has; the data know only those of the tensors.
     let mut names = Names::default();
     for (_, name) in vocabulary.entities.iter().take(entities) {

@@ -81,10 +81,9 @@ pub struct Listener<'l> {
     pub tick: &'l mut dyn FnMut(&Tick<'_>),
     /// Set from outside to stop after the current epoch.
     pub stop: &'l AtomicBool,
+    /// Least time between two checkpoints.
+    pub checkpoint_every: Duration,
 }
-
-/// Least time between two checkpoints.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// Files of a run.
 struct Folder {
@@ -195,7 +194,7 @@ pub fn train(
         let stop = listener.stop.load(Ordering::Relaxed);
         let mut keep = || -> Result<()> {
             curve.add(&tick)?;
-            if stop || saved.elapsed() >= CHECKPOINT_EVERY {
+            if stop || saved.elapsed() >= listener.checkpoint_every {
                 curve.flush()?;
                 let file = folder.file("checkpoint.safetensors");
                 checkpoint::write(&file, event.model.state(), event.progress, &notes)?;

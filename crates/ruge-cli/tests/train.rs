@@ -1,0 +1,214 @@
+//! `ruge train` and `ruge eval` as a user types them: real processes, killed and resumed.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use assert_cmd::cargo::CommandCargoExt;
+use serde_json::Value;
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("ruge").expect("built");
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn ruge(args: &[&str]) -> Output {
+    command(args).output().expect("runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = ruge(args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text.lines().count(), 1, "one object: {text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A small, quick setting on the embedded graph.
+const SMALL: [&str; 9] = ["train", "demo", "--dim", "16", "--validate-every", "10", "--guidance", "ruge", "--json"];
+
+fn small<'a>(out: &'a str, epochs: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], &["--out", out, "--epochs", epochs], more].concat()
+}
+
+#[test]
+fn guidance_helps_and_the_run_folder_says_how() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let plain = json(&[
+        "train",
+        "demo",
+        "--dim",
+        "16",
+        "--epochs",
+        "30",
+        "--validate-every",
+        "10",
+        "--json",
+        "--out",
+        &path("a"),
+    ]);
+    let guided = json(&small(&path("b"), "30", &[]));
+    assert!(guided["valid_mrr"].as_f64().unwrap() > plain["valid_mrr"].as_f64().unwrap(), "{guided} {plain}");
+    for file in ["spec.toml", "rules.tsv", "metrics.jsonl", "model.safetensors"] {
+        assert!(folder.path().join("b").join(file).is_file(), "{file}");
+    }
+    let curve = std::fs::read_to_string(folder.path().join("b/metrics.jsonl")).unwrap();
+    assert_eq!(curve.lines().count(), 30);
+    // The stored spec alone repeats the run, to the bit.
+    let again =
+        json(&["train", "demo", "--spec", &path("b/spec.toml"), "--json", "--out", &path("c"), "--threads", "1"]);
+    assert_eq!(again["valid_mrr"], guided["valid_mrr"]);
+    let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
+    assert!(bytes("b") == bytes("c"), "the same spec on another number of threads gives another model");
+
+    let test = json(&["eval", &path("b"), "--json"]);
+    for key in ["mrr", "med", "hits", "head", "tail", "queries", "seconds", "raw", "rules_only"] {
+        assert!(!test[key].is_null(), "{key}: {test}");
+    }
+    let valid = json(&["eval", &path("b"), "--split", "valid", "--json"]);
+    assert_eq!(valid["mrr"], guided["valid_mrr"], "training and evaluation agree");
+    let same = json(&["eval", &path("b/model.safetensors"), "demo", "--json", "--threads", "1"]);
+    assert_eq!(same["ranks_sha256"], test["ranks_sha256"]);
+}
+
+#[test]
+fn no_rules_is_no_guidance() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("none.tsv"), "# no rules at all\n").unwrap();
+    json(&small(&path("a"), "30", &["--rules", &path("none.tsv")]));
+    json(&["train", "demo", "--dim", "16", "--epochs", "30", "--validate-every", "10", "--json", "--out", &path("b")]);
+    let curve = |name: &str| -> Vec<(Value, Value)> {
+        let text = std::fs::read_to_string(folder.path().join(name).join("metrics.jsonl")).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .map(|v| (v["loss"].clone(), v["valid_mrr"].clone()))
+            .collect()
+    };
+    assert_eq!(curve("a"), curve("b"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_killed_run_resumes_to_the_same_bits() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let often = ["--checkpoint-every", "0"];
+    let whole = json(&small(&path("whole"), "60", &often));
+    // Killed again and again, at moments that drift, until it is through.
+    let out = path("killed");
+    let mut kills = 0;
+    for attempt in 0..40u64 {
+        let resume: &[&str] = if attempt == 0 { &[] } else { &["--resume"] };
+        let mut child = command(&small(&out, "60", &[&often[..], resume].concat()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("runs");
+        let deadline = Instant::now() + Duration::from_millis(150 + 97 * attempt);
+        let ended = loop {
+            if let Some(status) = child.try_wait().expect("waited") {
+                break Some(status);
+            }
+            if Instant::now() > deadline {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        match ended {
+            Some(status) => {
+                assert!(status.success());
+                break;
+            }
+            None => {
+                child.kill().expect("killed");
+                child.wait().expect("waited");
+                kills += 1;
+            }
+        }
+    }
+    assert!(kills >= 1, "the run was over before it could be killed");
+    let resumed = json(&small(&out, "60", &[&often[..], &["--resume"]].concat()));
+    assert_eq!((&resumed["best_epoch"], &resumed["valid_mrr"]), (&whole["best_epoch"], &whole["valid_mrr"]));
+    let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
+    assert!(bytes("whole") == bytes("killed"), "the resumed model differs");
+    let curve = std::fs::read_to_string(folder.path().join("killed/metrics.jsonl")).unwrap();
+    assert_eq!(curve.lines().count(), 60, "one line per epoch, none twice");
+}
+
+#[test]
+fn what_can_go_wrong() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    json(&small(&path("run"), "2", &[]));
+    let model = std::fs::read(folder.path().join("run/model.safetensors")).unwrap();
+    std::fs::write(path("cut.safetensors"), &model[..model.len() / 2]).unwrap();
+    let mut flipped = model.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    std::fs::write(path("flipped.safetensors"), &flipped).unwrap();
+    std::fs::write(path("bad.toml"), "[model]\ndimenson = 5\n").unwrap();
+    let (cut, flip, bad, run) = (path("cut.safetensors"), path("flipped.safetensors"), path("bad.toml"), path("run"));
+    let out = path("new");
+    for (args, code, say) in [
+        (vec!["eval", &cut], 1, "cut off or damaged"),
+        (vec!["eval", &flip], 1, "damaged"),
+        (vec!["eval", "nowhere"], 1, "nowhere"),
+        (vec!["eval", &bad], 1, "not a usable model file"),
+        (vec!["train", "demo", "--out", &run], 1, "--resume"),
+        (vec!["train", "demo", "--spec", &bad, "--out", &out], 2, "did you mean `dimension`?"),
+        (vec!["train", "demo", "--rules", "x.tsv", "--out", &out], 2, "--guidance"),
+        (vec!["train", "demo", "--rate", "nan", "--out", &out], 2, "finite"),
+        (vec!["train", "demo", "--dim", "0", "--out", &out], 2, "dimension"),
+        (
+            vec!["train", "demo", "--model", "complex", "--rate", "1e30", "--dim", "8", "--epochs", "5", "--out", &out],
+            1,
+            "diverged",
+        ),
+        (vec!["train", "demo", "--out", &run, "--resume", "--dim", "77"], 1, "another spec"),
+    ] {
+        let output = ruge(&args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(say), "{args:?}: {}", stderr(&output));
+    }
+    assert!(Path::new(&run).join("model.safetensors").is_file(), "nothing was lost");
+}
+
+#[test]
+fn every_model_learns_something() {
+    let folder = tempfile::tempdir().expect("folder");
+    for (model, guidance) in [
+        ("distmult", "ruge"),
+        ("hole", "ruge"),
+        ("transe", "none"),
+        ("transe", "ruge"),
+        ("transe", "kale"),
+        ("rotate", "ruge"),
+    ] {
+        let out = folder.path().join(format!("{model}-{guidance}")).to_string_lossy().into_owned();
+        let args = [
+            "train",
+            "demo",
+            "--model",
+            model,
+            "--guidance",
+            guidance,
+            "--dim",
+            "16",
+            "--epochs",
+            "40",
+            "--json",
+            "--out",
+            &out,
+        ];
+        let run = json(&args);
+        let by_chance = 0.003;
+        assert!(run["valid_mrr"].as_f64().unwrap() > 5.0 * by_chance, "{model} under {guidance}: {run}");
+    }
+}
