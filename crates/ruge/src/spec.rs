@@ -113,7 +113,7 @@ pub struct BatchSpec {
 
 /// Guidance by name, with its constants.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum GuidanceSpec {
     /// The observed triples alone.
     None,
@@ -306,7 +306,8 @@ impl Spec {
     /// As TOML, every leaf spelled out.
     pub fn to_toml(&self) -> String {
         // Through JSON: it writes an f32 by its own shortest digits, TOML by those of the f64 next to it.
-        let json = serde_json::to_value(self).expect("a spec is plain data");
+        let json = serde_json::to_string(self).expect("a spec is plain data");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("what we print we can read");
         toml::to_string(&to_toml_value(&json)).expect("a spec is plain data")
     }
 
