@@ -61,7 +61,7 @@ impl Confidences {
         known.par_sort_unstable();
         known.dedup();
         let (instances, all_two) = count_instances(doubled, &known, max_path);
-        let total = |sequence| instances[known.binary_search(&sequence).unwrap_or_else(|_| unreachable!())];
+        let total = |sequence| instances[known.binary_search(&sequence).expect("every counted path is known")];
         let mut lists: Lists<f64> = linked
             .into_par_iter()
             .map(|list| list.into_iter().map(|(p, count)| (p, f64::from(count) / total(p) as f64)).collect())
@@ -119,7 +119,7 @@ impl Confidences {
         confidences.offsets.push(0);
         for list in lists {
             for (sequence, confidence) in list {
-                let number = confidences.number(sequence).unwrap_or_else(|| unreachable!());
+                let number = confidences.number(sequence).expect("every listed path has a number");
                 confidences.which.push(number);
                 confidences.values.push(confidence as f32);
             }
@@ -247,7 +247,7 @@ fn extend(
 ) -> (Vec<(RelationId, Sequence, f64)>, ThreeStepReport) {
     let graph = doubled.graph();
     let adjacency = graph.adjacency();
-    let (first, second) = (prefix.first(), prefix.label(1).unwrap_or_else(|| unreachable!()));
+    let (first, second) = (prefix.first(), prefix.label(1).expect("a prefix has two steps"));
     let mut linked: FxHashMap<(Sequence, RelationId), u64> = FxHashMap::default();
     let mut arriving: FxHashMap<EntityId, u64> = FxHashMap::default();
     let mut ends: Vec<EntityId> = Vec::new();

@@ -173,15 +173,20 @@ fn path_terms(model: &PTransE<'_>, sample: &Sample, part: &mut Part) {
             continue;
         }
         part.loss += f64::from(weight) * f64::from(loss);
-        for k in 0..sum.len() {
+        // One length, known before the loop, so that it needs no checks within.
+        let n = sum.len();
+        let (yes, no, sum) = (&yes[..n], &no[..n], &sum[..n]);
+        let (of_relation, of_corruption) = (&mut part.of_relation[..n], &mut part.of_corruption[..n]);
+        let difference = &mut difference[..n];
+        for k in 0..n {
             let up = weight * sign(yes[k] - sum[k]);
             let down = weight * sign(no[k] - sum[k]);
-            part.of_relation[k] += up;
-            part.of_corruption[k] -= down;
+            of_relation[k] += up;
+            of_corruption[k] -= down;
             difference[k] = down - up;
         }
         for step in sequence.labels() {
-            part.relation(doubled.row(step)).iter_mut().zip(&difference).for_each(|(g, x)| *g += x);
+            part.relation(doubled.row(step)).iter_mut().zip(&*difference).for_each(|(g, x)| *g += x);
         }
     }
     (part.sum, part.difference) = (sum, difference);

@@ -28,6 +28,8 @@ pub mod walk;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin;
 
 pub use confidence::{Confidences, ThreeStepReport};
 pub use doubled::Sequence;

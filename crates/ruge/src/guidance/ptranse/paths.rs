@@ -186,8 +186,8 @@ impl<'g> Paths<'g> {
             normalise(&mut arriving);
             let before = gathered.numbers.len();
             for &(sequence, share) in arriving.iter().filter(|x| x.1 > config.drop) {
-                // Every path between linked entities has a number: it or its reverse was counted.
-                gathered.numbers.push(self.confidences.number(sequence).unwrap_or_else(|| unreachable!()));
+                let number = self.confidences.number(sequence);
+                gathered.numbers.push(number.expect("a path between linked entities was counted, or its reverse was"));
                 gathered.resources.push(share as f32);
             }
             let kept = gathered.numbers.len() - before;
