@@ -1,6 +1,6 @@
 //! Trains PTransE on a data set and prints its paths, its pace and the filtered MRR of the first validation triples.
 //!
-//! `cargo run --release -p ruge --example ptranse -- FOLDER [EPOCHS] [TRIPLES] [MAX_PATH] [CUT_OFF]`
+//! `cargo run --release -p ruge --example ptranse -- FOLDER [EPOCHS] [TRIPLES] [MAX_PATH] [CUT_OFF] [RATE]`
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;
@@ -18,6 +18,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = PTransEConfig { max_path: number(4, 2), ..PTransEConfig::default() };
     if let Some(cut_off) = arguments.get(5) {
         config.confidence_cut_off = cut_off.parse()?;
+    }
+    if let Some(rate) = arguments.get(6) {
+        config.rate = rate.parse()?;
     }
     let clock = Instant::now();
     let mut model = PTransE::new(data.graph(), config, 1)?;

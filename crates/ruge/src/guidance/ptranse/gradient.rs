@@ -15,12 +15,13 @@ pub(super) struct Part {
     pub(super) loss: f64,
     pub(super) relations: Table,
     pub(super) touched: Vec<bool>,
+    /// Relation rows that were sampled, which are kept within the unit ball.
+    pub(super) sampled: Vec<bool>,
     /// Entities and, d numbers each, the whole multiples of the rate their rows go down by.
     pub(super) entities: Vec<u32>,
     pub(super) moves: Vec<i8>,
-    /// Rows to be kept within the unit ball.
-    pub(super) bounded_entities: Vec<u32>,
-    pub(super) bounded_relations: Vec<u32>,
+    /// Per sample, where its moves end, and the entities it keeps within the unit ball.
+    pub(super) samples: Vec<(usize, [Option<EntityId>; 3])>,
     sum: Vec<f32>,
     difference: Vec<f32>,
     of_relation: Vec<f32>,
@@ -34,10 +35,10 @@ impl Part {
             loss: 0.0,
             relations: Table::zeros(labels, dimension),
             touched: vec![false; labels],
+            sampled: vec![false; labels],
             entities: Vec::new(),
             moves: Vec::new(),
-            bounded_entities: Vec::new(),
-            bounded_relations: Vec::new(),
+            samples: Vec::new(),
             sum: buffer(),
             difference: buffer(),
             of_relation: buffer(),
@@ -53,8 +54,8 @@ impl Part {
         }
         self.entities.clear();
         self.moves.clear();
-        self.bounded_entities.clear();
-        self.bounded_relations.clear();
+        self.samples.clear();
+        self.sampled.fill(false);
     }
 
     #[inline(always)]
@@ -85,10 +86,14 @@ impl Kernel for Gradients<'_, '_> {
         for position in self.positions {
             let sample = self.model.sample(self.epoch, position);
             let (head, label, tail) = self.model.paths.triple(sample.link);
-            self.part.bounded_entities.extend([head.0, tail.0]);
-            self.part.bounded_relations.push(self.model.paths.doubled().row(label) as u32);
             triple_term(self.model, &sample, self.part);
             path_terms(self.model, &sample, self.part);
+            let other = match sample.corruption {
+                Some(Corruption::Head(other) | Corruption::Tail(other)) => Some(other),
+                _ => None,
+            };
+            self.part.samples.push((self.part.entities.len(), [Some(head), Some(tail), other]));
+            self.part.sampled[self.model.paths.doubled().row(label)] = true;
         }
     }
 }
@@ -105,9 +110,6 @@ fn triple_term(model: &PTransE<'_>, sample: &Sample, part: &mut Part) {
         Corruption::Head(other) => other_head = other,
         Corruption::Tail(other) => other_tail = other,
         Corruption::Relation(other) => other_label = other,
-    }
-    if let Corruption::Head(other) | Corruption::Tail(other) = corruption {
-        part.bounded_entities.push(other.0);
     }
     let offset = |offsets: &mut [f32], head: EntityId, label: Label, tail: EntityId| {
         let rows = entities.row(head.index()).iter().zip(relations.row(doubled.row(label)));

@@ -13,10 +13,11 @@
 //! | where does a set of paths lead from one entity? | [`walk`] |
 //!
 //! *Deviations from the reference program.* A batch's gradients are taken at its starting parameters there too, but the
-//! norm constraint is applied after the batch, not after each sample, so that the order of samples (and the number of
-//! threads) cannot matter. Path features exist for every re-ranked candidate alike and come from the training triples
-//! only; the reference reads them from a list of pairs that favours the true ones. A corruption that cannot be found in
-//! 100 draws is left out instead of being drawn for ever.
+//! norm constraint on relations is applied sixteen times in a batch, not after each sample, so that threads can share the
+//! work and cannot change the result. Path features exist for every re-ranked candidate alike and come from the training triples
+//! only; the reference reads them from a list of pairs that favours the true ones. The re-ranked block stands before all
+//! other candidates even where a path term is negative. Paths of three steps are chosen by a cut-off on their confidence,
+//! not by listed pairs. A corruption that cannot be found in 100 draws is left out instead of being drawn for ever.
 
 pub mod confidence;
 pub mod doubled;

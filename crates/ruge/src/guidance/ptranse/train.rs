@@ -6,8 +6,9 @@
 //!
 //! *Order.* All draws are functions of (seed, epoch, position). The gradients of a batch are taken at its starting
 //! parameters, in a fixed number of parts that threads share; parts are added in order, so the result has the same bits
-//! on any number of threads. Sums, not means. The norm constraint ‖·‖₂ ≤ 1 is applied after the batch to the rows the
-//! reference constrains after each sample: the sampled relation, both entities, the corrupting entity.
+//! on any number of threads. Sums, not means. After each sample its two entities and the corrupting one are scaled back
+//! to ‖·‖₂ ≤ 1, as in the reference; the relations sampled in a part only after that part (a sixteenth of the batch),
+//! since the paths of a sample pull on many relations and their sums are what threads share.
 
 use rayon::prelude::*;
 use ruge_embed::cpu::Isa;
@@ -195,24 +196,27 @@ impl<'g> PTransE<'g> {
         rayon::join(
             || {
                 relations.as_mut_slice().par_chunks_mut(stride).enumerate().for_each(|(index, row)| {
-                    for part in parts.iter().filter(|part| part.touched[index]) {
-                        row[..width].iter_mut().zip(part.relations.row(index)).for_each(|(x, g)| *x -= rate * g);
+                    let row = &mut row[..width];
+                    for part in parts.iter().filter(|part| part.touched[index] || part.sampled[index]) {
+                        row.iter_mut().zip(part.relations.row(index)).for_each(|(x, g)| *x -= rate * g);
+                        if part.sampled[index] {
+                            bound(row);
+                        }
                     }
                 });
-                for &index in parts.iter().flat_map(|part| &part.bounded_relations) {
-                    bound(relations.row_mut(index as usize));
-                }
             },
             || {
                 for part in parts.iter() {
-                    for (&index, moves) in part.entities.iter().zip(part.moves.chunks_exact(width)) {
-                        for (x, &times) in entities.row_mut(index as usize).iter_mut().zip(moves) {
-                            *x -= rate * f32::from(times);
+                    let mut at = 0;
+                    for &(end, bounded) in &part.samples {
+                        for place in at..end {
+                            let row = entities.row_mut(part.entities[place] as usize);
+                            let moves = &part.moves[place * width..][..width];
+                            row.iter_mut().zip(moves).for_each(|(x, &times)| *x -= rate * f32::from(times));
                         }
+                        bounded.into_iter().flatten().for_each(|entity| bound(entities.row_mut(entity.index())));
+                        at = end;
                     }
-                }
-                for &index in parts.iter().flat_map(|part| &part.bounded_entities) {
-                    bound(entities.row_mut(index as usize));
                 }
             },
         );
