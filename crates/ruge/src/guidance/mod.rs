@@ -1,1 +1,3 @@
 //! What, besides the observed triples, pulls on the embeddings.
+
+pub mod ptranse;

@@ -1,0 +1,328 @@
+//! R(p|h,t): which paths join the training pairs, and how much of a resource each carries (PCRA).
+//!
+//! A resource of 1 at h is split at every step equally over the entities the next relation leads to; R(p|h,t) is what
+//! arrives at t along p. For each ordered pair linked in the doubled graph the resources of its paths are normalised to
+//! sum 1, and paths with at most `drop` are left out without normalising again. A path of two steps is found by the
+//! common neighbours of h and t, so nothing is walked that does not arrive.
+//!
+//! Everything lies in flat arrays: pairs in link order, features by pair, and the P(r|p) of a triple's relation for
+//! the features of its pair, aligned with them, so that training looks nothing up.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use ruge_kg::{EntityId, Graph, Label};
+use serde::{Deserialize, Serialize};
+
+use super::confidence::{Confidences, ThreeStepReport};
+use super::doubled::{Doubled, Sequence};
+use super::walk::{Start, Walker};
+use super::{PTransEConfig, PTransEError};
+
+/// Entities whose features are held twice at a time while they are gathered.
+const BLOCK: usize = 1024;
+
+/// The paths of a graph, measured.
+#[derive(Debug)]
+pub struct Paths<'g> {
+    doubled: Doubled<'g>,
+    confidences: Confidences,
+    heads: Vec<EntityId>,
+    tails: Vec<EntityId>,
+    /// Per link, its label and its pair.
+    labels: Vec<Label>,
+    pair_of: Vec<u32>,
+    /// Per pair, where its features begin.
+    first_feature: Vec<usize>,
+    numbers: Vec<u32>,
+    resources: Vec<f32>,
+    /// Per link, where its P(r|p) begin; none for an inverse relation.
+    first_known: Vec<usize>,
+    known: Vec<f32>,
+    max_path: usize,
+    /// The kept sequences of three steps as walked from a tail, in order.
+    three_reversed: Vec<Sequence>,
+    report: PathReport,
+}
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PathReport {
+    /// Ordered pairs of entities linked in the doubled graph.
+    pub pairs: u64,
+    /// Features R(p|h,t) kept.
+    pub features: u64,
+    /// Features left out for their small share.
+    pub features_dropped: u64,
+    /// Paths that predict some relation, by their number of steps.
+    pub sequences: [u64; 3],
+    /// Stored P(r|p).
+    pub confidences: u64,
+    /// What the cut-off left of paths of three steps, where they were asked for.
+    pub three_steps: Option<ThreeStepReport>,
+}
+
+/// The paths of one pair: sequences by number, R(p|h,t) for each.
+#[derive(Clone, Copy, Debug)]
+pub struct Features<'p> {
+    /// Places in [`Confidences::sequences`].
+    pub numbers: &'p [u32],
+    /// Normalised resources.
+    pub resources: &'p [f32],
+}
+
+impl<'g> Paths<'g> {
+    /// Finds and measures the paths of a training graph.
+    pub fn extract(graph: &'g Graph, config: &PTransEConfig) -> Result<Self, PTransEError> {
+        config.check()?;
+        if graph.relation_count() > Sequence::RELATIONS {
+            return Err(PTransEError::Relations { found: graph.relation_count(), limit: Sequence::RELATIONS });
+        }
+        let doubled = Doubled::new(graph);
+        let (confidences, three_steps) = Confidences::count(&doubled, config.max_path, config.confidence_cut_off);
+        let mut three_reversed: Vec<Sequence> = confidences.three_steps().iter().map(|p| p.reversed()).collect();
+        three_reversed.sort_unstable();
+        let mut paths = Self {
+            confidences,
+            heads: Vec::new(),
+            tails: Vec::new(),
+            labels: Vec::with_capacity(doubled.link_count()),
+            pair_of: Vec::with_capacity(doubled.link_count()),
+            first_feature: vec![0],
+            numbers: Vec::new(),
+            resources: Vec::new(),
+            first_known: Vec::new(),
+            known: Vec::new(),
+            max_path: config.max_path,
+            three_reversed,
+            report: PathReport::default(),
+            doubled,
+        };
+        paths.list_pairs();
+        let dropped = paths.gather_features(config);
+        paths.align_confidences();
+        let mut sequences = [0; 3];
+        let mut predicts = vec![false; paths.confidences.sequences().len()];
+        for relation in graph.relations() {
+            paths.confidences.of(relation).0.iter().for_each(|&number| predicts[number as usize] = true);
+        }
+        for (sequence, _) in paths.confidences.sequences().iter().zip(&predicts).filter(|x| *x.1) {
+            sequences[sequence.len() - 1] += 1;
+        }
+        paths.report = PathReport {
+            pairs: paths.heads.len() as u64,
+            features: paths.numbers.len() as u64,
+            features_dropped: dropped,
+            sequences,
+            confidences: paths.confidences.len() as u64,
+            three_steps,
+        };
+        Ok(paths)
+    }
+
+    fn list_pairs(&mut self) {
+        let graph = self.doubled.graph();
+        for head in graph.entities() {
+            for links in graph.links(head).chunk_by(|a, b| a.neighbour == b.neighbour) {
+                for link in links {
+                    self.labels.push(link.label);
+                    self.pair_of.push(self.heads.len() as u32);
+                }
+                self.heads.push(head);
+                self.tails.push(links[0].neighbour);
+            }
+        }
+    }
+
+    /// Measures every pair; returns how many features were too small.
+    fn gather_features(&mut self, config: &PTransEConfig) -> u64 {
+        let entities: Vec<EntityId> = self.doubled.graph().entities().collect();
+        let mut dropped = 0;
+        for block in entities.chunks(BLOCK) {
+            let found: Vec<Gathered> = block
+                .par_iter()
+                .with_max_len(8)
+                .map_init(|| Walker::new(&self.doubled), |walker, &head| self.features_from(head, config, walker))
+                .collect();
+            for part in found {
+                dropped += part.dropped;
+                let mut at = self.numbers.len();
+                self.first_feature.extend(part.counts.iter().map(|&count| {
+                    at += count as usize;
+                    at
+                }));
+                self.numbers.extend(part.numbers);
+                self.resources.extend(part.resources);
+            }
+        }
+        self.numbers.shrink_to_fit();
+        self.resources.shrink_to_fit();
+        dropped
+    }
+
+    /// The features of all pairs from one head, in the order of tails.
+    fn features_from(&self, head: EntityId, config: &PTransEConfig, walker: &mut Walker) -> Gathered {
+        let (doubled, graph) = (&self.doubled, self.doubled.graph());
+        let tails: Vec<EntityId> =
+            graph.links(head).chunk_by(|a, b| a.neighbour == b.neighbour).map(|links| links[0].neighbour).collect();
+        let mut far: Vec<(u32, Sequence, f64)> = Vec::new();
+        let three = self.confidences.three_steps();
+        if !three.is_empty() {
+            walker.walk(doubled, Start::Head, head, three, &mut |at, end, resource| {
+                if let Ok(tail) = tails.binary_search(&end) {
+                    far.push((tail as u32, three[at], resource));
+                }
+            });
+            far.sort_unstable_by_key(|&(tail, sequence, _)| (tail, sequence));
+        }
+        let mut gathered = Gathered::default();
+        let mut arriving: Vec<(Sequence, f64)> = Vec::new();
+        for (at, &tail) in tails.iter().enumerate() {
+            arriving.clear();
+            self.near(head, tail, config.max_path, &mut arriving);
+            let from = far.partition_point(|x| (x.0 as usize) < at);
+            let to = far.partition_point(|x| x.0 as usize <= at);
+            arriving.extend(far[from..to].iter().map(|&(_, sequence, resource)| (sequence, resource)));
+            normalise(&mut arriving);
+            let before = gathered.numbers.len();
+            for &(sequence, share) in arriving.iter().filter(|x| x.1 > config.drop) {
+                let number = self.confidences.number(sequence);
+                gathered.numbers.push(number.expect("a path between linked entities was counted, or its reverse was"));
+                gathered.resources.push(share as f32);
+            }
+            let kept = gathered.numbers.len() - before;
+            gathered.dropped += (arriving.len() - kept) as u64;
+            gathered.counts.push(kept as u32);
+        }
+        gathered
+    }
+
+    /// Every instance of a path of one or two steps from `head` to `tail`, with what it carries.
+    fn near(&self, head: EntityId, tail: EntityId, max_path: usize, arriving: &mut Vec<(Sequence, f64)>) {
+        let doubled = &self.doubled;
+        for link in self.links_between(head, tail) {
+            arriving.push((Sequence::one(self.labels[link]), 1.0 / f64::from(doubled.out(link))));
+        }
+        if max_path >= 2 {
+            doubled.meet(head, tail, |from_head, from_tail| {
+                for first in from_head {
+                    for second in from_tail.clone() {
+                        let sequence = Sequence::two(self.labels[first], self.labels[second].reversed());
+                        let split = f64::from(doubled.out(first)) * f64::from(doubled.back(second));
+                        arriving.push((sequence, 1.0 / split));
+                    }
+                }
+            });
+        }
+    }
+
+    fn links_between(&self, head: EntityId, tail: EntityId) -> Range<usize> {
+        let links = self.doubled.graph().links(head);
+        let from = links.partition_point(|edge| edge.neighbour < tail);
+        let count = links[from..].partition_point(|edge| edge.neighbour == tail);
+        let start = self.doubled.links_of(head).start + from;
+        start..start + count
+    }
+
+    fn align_confidences(&mut self) {
+        let paths = &*self;
+        let links = paths.labels.len();
+        let mut at = 0;
+        let mut first_known = Vec::with_capacity(links + 1);
+        first_known.push(0);
+        first_known.extend((0..links).map(|link| {
+            at += if paths.labels[link].is_inverse() { 0 } else { paths.features(link).numbers.len() };
+            at
+        }));
+        let known = (0..links)
+            .into_par_iter()
+            .filter(|&link| !paths.labels[link].is_inverse())
+            .flat_map_iter(|link| {
+                let relation = paths.labels[link].relation();
+                paths.features(link).numbers.iter().map(move |&number| paths.confidences.get(relation, number))
+            })
+            .collect();
+        (self.first_known, self.known) = (first_known, known);
+    }
+
+    /// The doubled graph.
+    pub fn doubled(&self) -> &Doubled<'g> {
+        &self.doubled
+    }
+
+    /// P(r|p).
+    pub fn confidences(&self) -> &Confidences {
+        &self.confidences
+    }
+
+    /// The most steps of a path.
+    pub fn max_path(&self) -> usize {
+        self.max_path
+    }
+
+    /// The kept sequences of three steps as walked from either end, in order.
+    pub fn three_steps(&self, start: Start) -> &[Sequence] {
+        match start {
+            Start::Head => self.confidences.three_steps(),
+            Start::Tail => &self.three_reversed,
+        }
+    }
+
+    /// What was found, and what was left out.
+    pub fn report(&self) -> &PathReport {
+        &self.report
+    }
+
+    /// The doubled triple at a place of the doubled training list.
+    #[inline]
+    pub fn triple(&self, link: usize) -> (EntityId, Label, EntityId) {
+        let pair = self.pair_of[link] as usize;
+        (self.heads[pair], self.labels[link], self.tails[pair])
+    }
+
+    /// The paths that join the two ends of a doubled triple.
+    #[inline]
+    pub fn features(&self, link: usize) -> Features<'_> {
+        let pair = self.pair_of[link] as usize;
+        let range = self.first_feature[pair]..self.first_feature[pair + 1];
+        Features { numbers: &self.numbers[range.clone()], resources: &self.resources[range] }
+    }
+
+    /// P(r|p) of a doubled triple's relation for each of its [`features`](Self::features); empty for an inverse
+    /// relation, for which none is known.
+    #[inline]
+    pub fn known(&self, link: usize) -> &[f32] {
+        &self.known[self.first_known[link]..self.first_known[link + 1]]
+    }
+
+    /// Bytes held, the graph not counted.
+    pub fn bytes(&self) -> usize {
+        self.confidences.bytes()
+            + 4 * (self.heads.len() + self.tails.len() + self.labels.len() + self.pair_of.len())
+            + 8 * (self.first_feature.len() + self.numbers.len() + self.first_known.len())
+            + 4 * (self.known.len() + 3 * self.labels.len())
+    }
+}
+
+/// The features of pairs with one head, gathered by a thread.
+#[derive(Default)]
+struct Gathered {
+    counts: Vec<u32>,
+    numbers: Vec<u32>,
+    resources: Vec<f32>,
+    dropped: u64,
+}
+
+/// Adds up instances of the same path, in order of size so that entity ids do not matter, and divides by the total.
+fn normalise(arriving: &mut Vec<(Sequence, f64)>) {
+    arriving.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    arriving.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+    let total: f64 = arriving.iter().map(|x| x.1).sum();
+    arriving.iter_mut().for_each(|x| x.1 /= total);
+}

@@ -1,0 +1,295 @@
+//! Training: L1 energies, margins, plain gradient descent.
+//!
+//! E(h,r,t) = ‖h + r − t‖₁ and E(p,r) = ‖r − Σ_{ρ∈p} ρ‖₁. A sampled triple of the doubled list is set against a
+//! corruption of its tail (¼), head (¼) or relation (½) with margin δ; and for every path of its pair, its relation is
+//! set against one that does not link the pair, with margin 2δ and weight R(p|h,t)·(0.99·P(r|p) + 0.01).
+//!
+//! *Order.* All draws are functions of (seed, epoch, position). The gradients of a batch are taken at its starting
+//! parameters, in a fixed number of parts that threads share; parts are added in order, so the result has the same bits
+//! on any number of threads. Sums, not means. After each sample its two entities and the corrupting one are scaled back
+//! to ‖·‖₂ ≤ 1, as in the reference; the relations sampled in a part only after that part (a sixteenth of the batch),
+//! since the paths of a sample pull on many relations and their sums are what threads share.
+
+use rayon::prelude::*;
+use ruge_embed::cpu::Isa;
+use ruge_embed::{EmbedError, Embeddings, Rank, RankQuery, Table};
+use ruge_kg::random::{self, Stream};
+use ruge_kg::{EntityId, Filter, Graph, Label, Triple};
+
+use super::gradient::{Gradients, Part, bound};
+use super::paths::Paths;
+use super::{PTransEConfig, PTransEError};
+
+/// Start values of entity rows.
+const INIT_ENTITIES: Stream = Stream(0x501);
+/// Start values of relation rows.
+const INIT_RELATIONS: Stream = Stream(0x502);
+/// Which triple a position samples.
+const SAMPLES: Stream = Stream(0x503);
+/// What is corrupted.
+const SIDES: Stream = Stream(0x504);
+/// By which entity or relation.
+const CORRUPTIONS: Stream = Stream(0x505);
+/// The relation that paths are set against.
+const PATH_CORRUPTIONS: Stream = Stream(0x506);
+
+/// Draws before a corruption is given up.
+const ATTEMPTS: u64 = 100;
+/// Parts of a batch: threads share them, and their gradients are added in their order.
+const PARTS: usize = 16;
+
+/// A PTransE model in training.
+#[derive(Debug)]
+pub struct PTransE<'g> {
+    pub(super) paths: Paths<'g>,
+    pub(super) config: PTransEConfig,
+    seed: u64,
+    pub(super) embeddings: Embeddings,
+    epoch: u64,
+    isa: Isa,
+    parts: Vec<Part>,
+}
+
+/// All that training changes: what a checkpoint holds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PTransEState {
+    /// Entity rows, and relation rows with those of inverse relations behind.
+    pub embeddings: Embeddings,
+    /// Epochs done.
+    pub epoch: u64,
+}
+
+/// What replaces what in a doubled triple.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Corruption {
+    Head(EntityId),
+    Tail(EntityId),
+    Relation(Label),
+}
+
+/// What a position of an epoch draws. A corruption that was not found is none, and its term is left out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub link: usize,
+    pub corruption: Option<Corruption>,
+    pub path_relation: Option<Label>,
+}
+
+impl<'g> PTransE<'g> {
+    /// Finds the paths of the training graph and starts the rows: normal with deviation 1/d within ±6/√d, entities then
+    /// within the unit ball.
+    pub fn new(graph: &'g Graph, config: PTransEConfig, seed: u64) -> Result<Self, PTransEError> {
+        let paths = Paths::extract(graph, &config)?;
+        let labels = paths.doubled().label_count();
+        let mut entities = start(graph.entity_count(), config.dimension, seed, INIT_ENTITIES);
+        (0..entities.rows()).for_each(|index| bound(entities.row_mut(index)));
+        let relations = start(labels, config.dimension, seed, INIT_RELATIONS);
+        let parts = (0..PARTS).map(|_| Part::new(labels, config.dimension)).collect();
+        let embeddings = Embeddings { entities, relations };
+        Ok(Self { paths, config, seed, embeddings, epoch: 0, isa: Isa::detect(), parts })
+    }
+
+    /// The paths of the training graph.
+    pub fn paths(&self) -> &Paths<'g> {
+        &self.paths
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &PTransEConfig {
+        &self.config
+    }
+
+    /// The rows as they are: entities; relations with inverse relations behind.
+    pub fn embeddings(&self) -> &Embeddings {
+        &self.embeddings
+    }
+
+    /// Epochs done.
+    pub fn epochs_done(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Computes with another instruction set; any gives the same bits.
+    pub fn set_isa(&mut self, isa: Isa) {
+        self.isa = isa;
+    }
+
+    /// A copy of all that training changes.
+    pub fn state(&self) -> PTransEState {
+        PTransEState { embeddings: self.embeddings.clone(), epoch: self.epoch }
+    }
+
+    /// Goes on from a stored state.
+    pub fn set_state(&mut self, state: PTransEState) -> Result<(), PTransEError> {
+        let shape = |table: &Table| format!("{} rows of {} numbers", table.rows(), table.width());
+        let (now, new) = (&self.embeddings, &state.embeddings);
+        for (what, found, expected) in
+            [("entities", &new.entities, &now.entities), ("relations", &new.relations, &now.relations)]
+        {
+            if (found.rows(), found.width()) != (expected.rows(), expected.width()) {
+                let (found, expected) = (shape(found), shape(expected));
+                return Err(EmbedError::Shape { what, found, expected }.into());
+            }
+        }
+        self.embeddings = state.embeddings;
+        self.epoch = state.epoch;
+        Ok(())
+    }
+
+    /// Ranks answers with the rows as they are; see [`rank`](super::rank::rank).
+    pub fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Vec<Rank> {
+        super::rank::rank(&self.paths, &self.embeddings, &self.config, queries, known, progress)
+    }
+
+    /// Positions of a batch.
+    pub fn batch_size(&self) -> usize {
+        (self.paths.doubled().link_count() / self.config.batches).max(1)
+    }
+
+    /// Runs the epoch with the given number, counted from 1; returns the mean loss of a sample.
+    pub fn epoch(&mut self, number: u64) -> Result<f64, PTransEError> {
+        let size = self.batch_size();
+        let mut loss = 0.0;
+        if self.paths.doubled().link_count() > 0 {
+            for batch in 0..self.config.batches {
+                loss += self.batch(number, batch * size, size);
+            }
+            loss /= (size * self.config.batches) as f64;
+        }
+        if !loss.is_finite() || !self.embeddings.is_finite() {
+            let rate = self.config.rate;
+            return Err(EmbedError::Diverged { epoch: number, loss, entity_rate: rate, relation_rate: rate }.into());
+        }
+        self.epoch = number;
+        Ok(loss)
+    }
+
+    fn batch(&mut self, epoch: u64, first: usize, size: usize) -> f64 {
+        let loss = self.gradients(epoch, first, size);
+        self.descend();
+        loss
+    }
+
+    /// Fills the parts with the gradients of a batch; returns its loss.
+    fn gradients(&mut self, epoch: u64, first: usize, size: usize) -> f64 {
+        let mut parts = std::mem::take(&mut self.parts);
+        let model = &*self;
+        parts.par_iter_mut().enumerate().for_each(|(index, part)| {
+            let positions = first + size * index / PARTS..first + size * (index + 1) / PARTS;
+            part.clear();
+            model.isa.run(Gradients { model, part, epoch, positions });
+        });
+        self.parts = parts;
+        self.parts.iter().map(|part| part.loss).sum()
+    }
+
+    /// Goes down the gradients of all parts, in their order, and back into the unit ball.
+    fn descend(&mut self) {
+        let Self { parts, embeddings: Embeddings { entities, relations }, config, .. } = self;
+        let rate = config.rate;
+        let (width, stride) = (relations.width(), relations.stride());
+        rayon::join(
+            || {
+                relations.as_mut_slice().par_chunks_mut(stride).enumerate().for_each(|(index, row)| {
+                    let row = &mut row[..width];
+                    for part in parts.iter().filter(|part| part.touched[index] || part.sampled[index]) {
+                        row.iter_mut().zip(part.relations.row(index)).for_each(|(x, g)| *x -= rate * g);
+                        if part.sampled[index] {
+                            bound(row);
+                        }
+                    }
+                });
+            },
+            || {
+                for part in parts.iter() {
+                    let mut at = 0;
+                    for &(end, bounded) in &part.samples {
+                        for place in at..end {
+                            let row = entities.row_mut(part.entities[place] as usize);
+                            let moves = &part.moves[place * width..][..width];
+                            row.iter_mut().zip(moves).for_each(|(x, &times)| *x -= rate * f32::from(times));
+                        }
+                        bounded.into_iter().flatten().for_each(|entity| bound(entities.row_mut(entity.index())));
+                        at = end;
+                    }
+                }
+            },
+        );
+    }
+
+    /// What a position of an epoch draws.
+    pub(super) fn sample(&self, epoch: u64, position: usize) -> Sample {
+        let graph = self.paths.doubled().graph();
+        let draw = |stream, place| random::draw(self.seed, stream, epoch, place);
+        let position = position as u64;
+        let link = random::below(draw(SAMPLES, position), self.paths.doubled().link_count() as u64) as usize;
+        let (head, label, tail) = self.paths.triple(link);
+        let side = random::below(draw(SIDES, position), 4);
+        let pick = |stream, attempt, bound: usize| {
+            random::below(draw(stream, position * ATTEMPTS + attempt), bound as u64) as u32
+        };
+        let corruption = (0..ATTEMPTS).find_map(|attempt| match side {
+            0 => {
+                let other = EntityId(pick(CORRUPTIONS, attempt, graph.entity_count()));
+                (!linked(graph, head, label, other)).then_some(Corruption::Tail(other))
+            }
+            1 => {
+                let other = EntityId(pick(CORRUPTIONS, attempt, graph.entity_count()));
+                (!linked(graph, other, label, tail)).then_some(Corruption::Head(other))
+            }
+            _ => {
+                let other = Label(pick(CORRUPTIONS, attempt, 2 * graph.relation_count()));
+                (!linked(graph, head, other, tail)).then_some(Corruption::Relation(other))
+            }
+        });
+        let path_relation = (0..ATTEMPTS)
+            .map(|attempt| Label(pick(PATH_CORRUPTIONS, attempt, 2 * graph.relation_count())))
+            .find(|&other| !linked(graph, head, other, tail));
+        Sample { link, corruption, path_relation }
+    }
+
+    /// The loss of a batch and its gradient by rows of entities and relations, for tests.
+    #[cfg(test)]
+    pub(super) fn loss_and_gradient(&mut self, epoch: u64, first: usize, size: usize) -> (f64, Table, Table) {
+        let loss = self.gradients(epoch, first, size);
+        let Embeddings { entities, relations } = &self.embeddings;
+        let width = entities.width();
+        let mut down = (Table::zeros(entities.rows(), width), Table::zeros(relations.rows(), width));
+        for part in &self.parts {
+            for (&index, moves) in part.entities.iter().zip(part.moves.chunks_exact(width)) {
+                down.0.row_mut(index as usize).iter_mut().zip(moves).for_each(|(x, &times)| *x += f32::from(times));
+            }
+            for index in (0..relations.rows()).filter(|&index| part.touched[index]) {
+                down.1.row_mut(index).iter_mut().zip(part.relations.row(index)).for_each(|(x, g)| *x += g);
+            }
+        }
+        (loss, down.0, down.1)
+    }
+}
+
+/// Whether the doubled triple was observed.
+fn linked(graph: &Graph, head: EntityId, label: Label, tail: EntityId) -> bool {
+    let triple = Triple { head, relation: label.relation(), tail };
+    graph.contains(if label.is_inverse() { triple.reversed() } else { triple })
+}
+
+/// Start values. The reference rejects uniform draws under the density; the distribution is this one.
+fn start(rows: usize, dimension: usize, seed: u64, stream: Stream) -> Table {
+    let deviation = 1.0 / dimension as f64;
+    let limit = 6.0 / (dimension as f64).sqrt();
+    let mut table = Table::zeros(rows, dimension);
+    for index in 0..rows {
+        for (column, x) in table.row_mut(index).iter_mut().enumerate() {
+            let unit = |k| random::unit(random::draw(seed, stream, index as u64, (2 * column + k) as u64));
+            // Box and Muller; 1 − u is never 0.
+            let normal = (-2.0 * (1.0 - unit(0)).ln()).sqrt() * (std::f64::consts::TAU * unit(1)).cos();
+            *x = (deviation * normal).clamp(-limit, limit) as f32;
+        }
+    }
+    table
+}
