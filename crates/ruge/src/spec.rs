@@ -329,7 +329,7 @@ fn lay_over(base: &mut toml::Table, over: toml::Table) {
         match (base.get_mut(&key), value) {
             (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
                 let changed = |kind: &&str| new.get(*kind).is_some_and(|value| old.get(*kind) != Some(value));
-                if kinds.iter().any(|kind| changed(&kind)) {
+                if kinds.iter().any(changed) {
                     *old = new;
                 } else {
                     lay_over(old, new);
