@@ -112,14 +112,15 @@ fn run(graph: &Graph, config: &MineConfig) -> Mined {
     mine(graph, config, &Default::default())
 }
 
-/// Entities by a power law: the k-th of n is drawn in proportion to k^-0.8; relations likewise among 200. Every third
-/// triple copies an earlier one under the next relation, turned round, so that there are rules to find.
+/// Entities by a power law: the k-th of n is drawn in proportion to k^-0.5 (the first of them then has 1/√n of all ends);
+/// 200 relations likewise. Every third triple copies an earlier one under its partner relation, turned round, so that
+/// there are rules to find.
 fn synthetic(triples: u64) -> Graph {
     let entities = (triples / 20).max(1000);
     let pick = |stream: u64, at: u64, n: u64| -> u32 {
         let u = unit(draw(1, Stream(stream), 0, at));
-        // Inverse of the distribution function of k^-0.8 on [0, n].
-        ((u.powf(5.0) * n as f64) as u64).min(n - 1) as u32
+        // Inverse of the distribution function of k^-0.5 on [0, n].
+        ((u.powf(2.0) * n as f64) as u64).min(n - 1) as u32
     };
     let mut list: Vec<Triple> = Vec::with_capacity(triples as usize);
     for at in 0..triples {

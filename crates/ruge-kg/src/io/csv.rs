@@ -1,6 +1,6 @@
 //! CSV: fields between separators, quoted where they hold a separator, a quote or a line end.
 //!
-//! A file without a single quote is plain text and goes the parallel way of [`tsv`](super::tsv). The others are cut here
+//! A file without a single quote is plain text and goes the parallel way of [`tsv`](mod@super::tsv). The others are cut here
 //! rather than by a library, because a reader of names must know more than the fields: whether a field was quoted
 //! (then its blanks belong to the name), which line a record starts on, and above all where a quote was opened that is
 //! never closed. A forgiving parser reads on to the end of the file and hands all of it over as one field; this one

@@ -53,8 +53,13 @@ pub(crate) fn one(head: &Head<'_>, label: Label, support: u64, scratch: &Scratch
     counts
 }
 
-/// Sizes of a body of two labels over the same pair, exactly.
-pub(crate) fn same_pair(head: &Head<'_>, a: Label, b: Label, support: u64, scratch: &Scratch) -> Counts {
+/// Sizes of a body of two labels over the same pair, exactly; `None` once its PCA body is larger than `limit`.
+pub(crate) fn same_pair(
+    head: &Head<'_>,
+    (a, b, support): (Label, Label, u64),
+    limit: u64,
+    scratch: &Scratch,
+) -> Option<Counts> {
     let mut counts = empty(head, support);
     let (mut left, mut right) = (head.graph.pairs(a), head.graph.pairs(b));
     // Both lists are sorted by (x, y): leap over what the other lacks.
@@ -65,17 +70,23 @@ pub(crate) fn same_pair(head: &Head<'_>, a: Label, b: Label, support: u64, scrat
             std::cmp::Ordering::Equal => {
                 if !(head.config.injective && first.key == first.other) {
                     add(&mut counts, first.key, first.other, scratch);
+                    if counts.pca_body() > limit {
+                        return None;
+                    }
                 }
                 left = &left[1..];
                 right = &right[1..];
             }
         }
     }
-    counts
+    Some(counts)
 }
 
 /// How many pairs at the front are smaller than `target`; doubling steps, then a binary search.
 fn leap(pairs: &[Pair], target: &Pair) -> usize {
+    if pairs.first().is_none_or(|first| first >= target) {
+        return 0;
+    }
     let mut step = 1;
     while step < pairs.len() && pairs[step] < *target {
         step *= 2;
@@ -104,6 +115,9 @@ pub(crate) fn from_functional(side: Side, first: Label, second: Label) -> (Label
     }
 }
 
+/// Facts per value beyond which values are looked up among facts.
+const SEARCH: usize = 8;
+
 /// The values of the functional variable that have a first label, each with where it leads.
 pub(crate) struct Start<'g> {
     groups: Vec<&'g [Pair]>,
@@ -112,7 +126,27 @@ pub(crate) struct Start<'g> {
 impl<'g> Start<'g> {
     /// Only values that the head has can count towards the PCA.
     pub(crate) fn new(head: &Head<'g>, first: Label, scratch: &Scratch) -> Self {
-        Self { groups: groups(head.graph.pairs(first), roles(head.side).0, scratch) }
+        let own = match head.side {
+            Side::Subject => Label::forward(head.relation),
+            Side::Object => Label::inverse(head.relation),
+        };
+        let (values, pairs) = (head.graph.pairs(own), head.graph.pairs(first));
+        if pairs.len() < SEARCH * values.len() {
+            return Self { groups: groups(pairs, roles(head.side).0, scratch) };
+        }
+        // Few values among many facts: look each of them up, ever further on, instead of walking over all facts.
+        let mut rest = pairs;
+        let mut found = Vec::new();
+        for group in values.chunk_by(|a, b| a.key == b.key) {
+            let key = group[0].key;
+            rest = &rest[leap(rest, &Pair { key, other: EntityId(0) })..];
+            let end = rest.iter().position(|pair| pair.key != key).unwrap_or(rest.len());
+            if end > 0 {
+                found.push(&rest[..end]);
+                rest = &rest[end..];
+            }
+        }
+        Self { groups: found }
     }
 
     /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head.

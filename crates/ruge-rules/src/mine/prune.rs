@@ -47,7 +47,8 @@ fn select_marked(head: &Head<'_>, supported: &Supported, scratch: &mut Scratch) 
             if is_perfect(left) && is_perfect(right) {
                 continue;
             }
-            let counts = denominator::same_pair(head, a, b, support, scratch);
+            let limit = head.config.largest_body(support);
+            let Some(counts) = denominator::same_pair(head, (a, b, support), limit, scratch) else { continue };
             if passes(&counts) && (!head.config.skyline || (beats(&counts, left) && beats(&counts, right))) {
                 rules.push((Body::SamePair(a, b), counts));
             }

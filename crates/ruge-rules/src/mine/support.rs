@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use ruge_kg::{EntityId, Graph, Label, Pair};
+use ruge_kg::{Edge, EntityId, Graph, Label, Pair};
 
 use super::{Head, Pool, Scratch};
 
@@ -43,10 +43,14 @@ fn count_pairs(head: &Head<'_>, supported: &mut Supported) {
     let own = Label::forward(head.relation);
     let counted = |pair: &&Pair| !(head.config.injective && pair.key == pair.other);
     let mut counts = vec![0u64; 2 * graph.relation_count()];
-    for pair in graph.facts(head.relation).iter().filter(counted) {
-        for edge in graph.links_between(pair.key, pair.other) {
-            counts[edge.label.index()] += 1;
-        }
+    let links: Vec<&[Edge]> = graph
+        .facts(head.relation)
+        .iter()
+        .filter(counted)
+        .map(|pair| graph.links_between(pair.key, pair.other))
+        .collect();
+    for edge in links.iter().copied().flatten() {
+        counts[edge.label.index()] += 1;
     }
     counts[own.index()] = 0;
     let labels: Vec<Label> = (0..counts.len() as u32)
@@ -63,15 +67,9 @@ fn count_pairs(head: &Head<'_>, supported: &mut Supported) {
     }
     let mut table = vec![0u64; labels.len() * labels.len()];
     let mut here: Vec<u32> = Vec::new();
-    for pair in graph.facts(head.relation).iter().filter(counted) {
+    for edges in links {
         here.clear();
-        here.extend(
-            graph
-                .links_between(pair.key, pair.other)
-                .iter()
-                .map(|edge| place[edge.label.index()])
-                .filter(|&p| p != NONE),
-        );
+        here.extend(edges.iter().map(|edge| place[edge.label.index()]).filter(|&p| p != NONE));
         for (i, &a) in here.iter().enumerate() {
             for &b in &here[i + 1..] {
                 table[a as usize * labels.len() + b as usize] += 1;
