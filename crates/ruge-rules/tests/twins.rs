@@ -431,3 +431,30 @@ fn the_same_rules_on_any_number_of_threads() {
     assert_eq!(one, on(2));
     assert_eq!(one, on(5));
 }
+
+#[test]
+fn conclusions_beyond_the_budget_go_through_a_file() {
+    // A chain rule over a dense graph concludes thousands of triples many times over: several sorted runs.
+    let triples: Vec<Triple> = (0..200u32)
+        .flat_map(|x| (0..12u32).map(move |k| Triple::new(x, 0, (x * 7 + k * k * 5 + 1) % 200)))
+        .chain([Triple::new(0, 1, 0)])
+        .collect();
+    let graph = Graph::new(200, 2, &triples);
+    let (x, y, z) = (Variable::X, Variable::Y, Variable::Z);
+    let body = |r: u32| vec![Atom::new(RelationId(r), x, z), Atom::new(RelationId(r), z, y)];
+    let rules =
+        [Rule::new(Atom::new(RelationId(1), x, y), body(0)), Rule::new(Atom::new(RelationId(1), y, x), body(0))];
+    let whole = ground(&graph, &rules);
+    assert!(whole.unlabeled().len() > 5000, "{}", whole.unlabeled().len());
+    let held_out: Vec<Triple> = whole.unlabeled().iter().step_by(3).copied().collect();
+    let mut groundings = 0;
+    let report = stream(&graph, &rules, 0, &std::env::temp_dir(), &[&held_out], &mut |_| {
+        groundings += 1;
+        Ok(())
+    })
+    .unwrap();
+    assert!(report.spilled > 2, "{} runs", report.spilled);
+    assert_eq!((groundings, report.groundings as usize), (whole.len(), whole.len()));
+    assert_eq!(report.unlabeled as usize, whole.unlabeled().len());
+    assert_eq!(report.overlaps[0] as usize, held_out.len());
+}
