@@ -211,7 +211,7 @@ fn ctrl_c_leaves_what_was_finished() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("runs");
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(12));
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert!(killed.success(), "the search was over before it could be interrupted");
     let output = child.wait_with_output().expect("ends");
