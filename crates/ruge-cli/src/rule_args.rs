@@ -39,6 +39,11 @@ pub enum TakeArg {
 }
 
 impl RuleArgs {
+    /// Every flag at its default.
+    pub fn plain() -> Self {
+        Self { rule_format: None, confidence: TakeArg::Written, relation_ids: None }
+    }
+
     /// Reads `path`, interning names into `names`; tells on stderr what was not understood.
     ///
     /// `known` is the number of relations of the data whose names seed `names`, 0 without data.

@@ -1,6 +1,6 @@
 //! `ruge train`: embeddings, with or without guidance from rules.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
+use crate::rule_args::RuleArgs;
 use crate::text::grouped;
 use crate::usage::UsageError;
 use crate::{memory, progress};
@@ -309,9 +310,16 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         }
     });
     let watch = Watch { stop: Some(stop), ..Watch::default() };
-    let rules = {
-        let _spinner = progress::spinner(console, "mining rules");
-        assemble::rules(&spec, data, &watch)?
+    let rules = match &spec.rules.file {
+        // Read here and not by `assemble`, so that lines that are no rules are told.
+        Some(file) if spec.guidance != GuidanceSpec::None => {
+            let mut names = data.names().clone();
+            RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules
+        }
+        _ => {
+            let _spinner = progress::spinner(console, "mining rules");
+            assemble::rules(&spec, data, &watch)?
+        }
     };
     let bar = progress::work(console, "training", spec.schedule.epochs);
     let mut grounded = |rules: usize, groundings: &ruge_rules::Groundings| {

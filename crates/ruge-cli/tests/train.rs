@@ -83,6 +83,10 @@ fn no_rules_is_no_guidance() {
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     std::fs::write(path("none.tsv"), "# no rules at all\n").unwrap();
     json(&small(&path("a"), "30", &["--rules", &path("none.tsv")]));
+    // Lines that are no rules are told, and only they are left out.
+    std::fs::write(path("odd.tsv"), "?b  has_capital  ?a   => ?a  capital_of  ?b\t1\n?b  has_capital\t1\n").unwrap();
+    let odd = ruge(&small(&path("odd"), "1", &["--rules", &path("odd.tsv")]));
+    assert!(odd.status.success() && stderr(&odd).contains("the first is line 2"), "{}", stderr(&odd));
     json(&["train", "demo", "--dim", "16", "--epochs", "30", "--validate-every", "10", "--json", "--out", &path("b")]);
     let curve = |name: &str| -> Vec<(Value, Value)> {
         let text = std::fs::read_to_string(folder.path().join(name).join("metrics.jsonl")).unwrap();
