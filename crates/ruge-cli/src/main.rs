@@ -14,7 +14,6 @@ mod globals;
 mod ground;
 mod memory;
 mod mine;
-mod nearest;
 mod output;
 mod progress;
 mod rule_args;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use ruge::nearest::suggestion;
 use ruge_kg::{Dataset, RelationId};
 use ruge_rules::io::decimal;
 use ruge_rules::mine::RelationFilter;
@@ -17,7 +18,6 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::{DataArgs, Loaded};
-use crate::nearest::suggestion;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
 use crate::{memory, output, progress};

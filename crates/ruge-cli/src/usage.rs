@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use ruge::RugeError;
 use ruge_kg::KgError;
 
 /// A mistake in what was typed, in words that say what to type instead.
@@ -23,10 +24,12 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// 2 when a [`UsageError`], or the graph library's word for one, is anywhere in the chain, otherwise 1.
+/// 2 when a [`UsageError`], or a library's word for one, is anywhere in the chain, otherwise 1.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let is_usage = |cause: &(dyn std::error::Error + 'static)| {
-        cause.is::<UsageError>() || matches!(cause.downcast_ref(), Some(KgError::Option(_)))
+        cause.is::<UsageError>()
+            || matches!(cause.downcast_ref(), Some(KgError::Option(_)))
+            || matches!(cause.downcast_ref(), Some(RugeError::UnknownName { .. }))
     };
     if error.chain().any(is_usage) { 2 } else { 1 }
 }

@@ -11,6 +11,7 @@
 //! | where do the numbers live and move? | [`model`], with `pass` and `update`, its two passes, and [`cpu`] |
 //! | when does it stop, and how does it resume? | [`trainer`], [`checkpoint`] |
 //! | how good is it? | [`rank`](mod@rank), [`metrics`] |
+//! | what does it answer? | [`top`] |
 
 pub mod batch;
 pub mod checkpoint;
@@ -30,6 +31,7 @@ pub mod plan;
 pub mod rank;
 pub mod scoring;
 pub mod table;
+pub mod top;
 pub mod trainer;
 #[doc(hidden)]
 pub mod twin;
@@ -48,4 +50,5 @@ pub use plan::{Batching, Plan};
 pub use rank::{Place, Rank, RankOptions, RankQuery, Side, Ties};
 pub use scoring::{Comparator, ScoringFunction};
 pub use table::Table;
+pub use top::{Hide, Scored, TopOptions};
 pub use trainer::{Event, Progress, Schedule, StopReason, Validation, train};

@@ -21,6 +21,7 @@ use crate::plan::{EpochOrder, Plan};
 use crate::rank::{self, Rank, RankOptions, RankQuery};
 use crate::scoring::{ScoringFunction, entity_parameters, relation_parameters};
 use crate::table::Table;
+use crate::top::{self, Scored, TopOptions};
 use crate::update::{EntitySources, Kind, Normalise, Owner, RelationSources, Rows, Sources, transform_of};
 
 /// All that training changes: parameters, the optimiser's memory, and the number of steps taken.
@@ -44,7 +45,7 @@ pub struct Losses {
 }
 
 /// What ranking and training ask of a model, whatever its scoring function and its device.
-pub trait Model: Send {
+pub trait Model: Send + Sync {
     /// The scoring function's name.
     fn name(&self) -> &'static str;
     /// η of each triple.
@@ -59,6 +60,18 @@ pub trait Model: Send {
         options: &RankOptions,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Vec<Rank>;
+    /// The best answers to each query; what stands in the hidden place is not looked at. `progress` is as for `rank`.
+    fn top(
+        &self,
+        queries: &[RankQuery],
+        options: &TopOptions<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Vec<Vec<Scored>> {
+        let entities = self.state().embeddings.entities.rows();
+        let found = top::by_scores(entities, &|query, scores| self.score_all(query, scores), queries, options);
+        progress(queries.len(), queries.len());
+        found
+    }
     /// One epoch of Algorithm 1; epochs count from 1.
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses>;
     /// Parameters and all that resuming needs.

@@ -55,8 +55,16 @@ impl RankQuery {
         }
     }
 
+    /// The triple with another entity in the hidden place.
+    pub fn answered(&self, entity: EntityId) -> Triple {
+        match self.side {
+            Side::Head => Triple { head: entity, ..self.triple },
+            Side::Tail => Triple { tail: entity, ..self.triple },
+        }
+    }
+
     /// Every entity that completes the query to a known fact, in id order.
-    fn known<'f>(&self, filter: &'f Filter) -> &'f [EntityId] {
+    pub(crate) fn known<'f>(&self, filter: &'f Filter) -> &'f [EntityId] {
         match self.side {
             Side::Head => filter.heads(self.triple.relation, self.triple.tail),
             Side::Tail => filter.tails(self.triple.head, self.triple.relation),

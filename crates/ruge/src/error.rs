@@ -36,6 +36,16 @@ pub enum RugeError {
         /// Why not, and what to do.
         reason: String,
     },
+    /// A name that the model does not have.
+    #[error("the model has no {kind} called {name:?}{hint}")]
+    UnknownName {
+        /// Entity or relation.
+        kind: &'static str,
+        /// What was typed.
+        name: String,
+        /// The nearest names, or nothing.
+        hint: String,
+    },
     /// A run folder that is in the way, or not what it should be.
     #[error("{}: {reason}", path.display())]
     Run {

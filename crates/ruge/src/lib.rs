@@ -2,16 +2,21 @@
 //!
 //! Rules never hear of vectors and embeddings never hear of rules; this crate knows both. A [`spec`] says everything about
 //! a run, [`assemble`] turns it into running objects, [`run`] trains and keeps the run on disk, and [`model_file`] is the
-//! one self-contained file that comes out. [`rules_only`] ranks by the rules alone: the row beside every guided one.
+//! one self-contained file that comes out. [`loaded`] opens it for questions, with truth values from [`calibrate`]. [`rules_only`] ranks by the rules alone: the row beside every guided one.
 
 pub mod assemble;
+pub mod calibrate;
 pub mod error;
 pub mod guidance;
+pub mod loaded;
 pub mod model_file;
+pub mod nearest;
 pub mod rules_only;
 pub mod run;
 pub mod spec;
 
+pub use calibrate::{Calibration, Reliability};
 pub use error::{Result, RugeError};
+pub use loaded::Loaded;
 pub use model_file::ModelFile;
 pub use spec::{GuidanceSpec, MinePreset, ModelName, Spec};

@@ -2,8 +2,8 @@
 //!
 //! Tensors: `entities` and `relations` (F32, a row each), `entity_names` and `relation_names` (U8, UTF-8 end to end) with
 //! their ends (`…_ends`, U64), and `train`, `valid`, `test` (U32, head, relation, tail). The metadata entry `ruge` is a JSON object:
-//! format version, spec (TOML), rules (our TSV), hash of the data, and a checksum over all tensors, by which a damaged file
-//! is recognised. Any reader of the format can open it; Python's gives the tensors by these names.
+//! format version, spec (TOML), rules (our TSV), hash of the data, the calibration if there is one, and a checksum over all
+//! tensors, by which a damaged file is recognised. Any reader of the format can open it; Python's gives the tensors by these names.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,6 +17,7 @@ use safetensors::tensor::{Dtype, SafeTensors, View};
 use sha2::{Digest, Sha256};
 
 use crate::assemble;
+use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::spec::Spec;
 
@@ -36,6 +37,8 @@ pub struct ModelFile {
     pub rules: Vec<RuleRecord>,
     /// What training says about itself: best epoch, validation MRR, as words.
     pub notes: std::collections::BTreeMap<String, String>,
+    /// Scores to truth values; files of older versions have none.
+    pub calibration: Option<Calibration>,
 }
 
 /// The metadata entry that holds everything of ours, as JSON.
@@ -69,6 +72,7 @@ impl ModelFile {
             "data": data_hash(contents.data),
             "checksum": checksum(tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.data()))),
             "notes": contents.notes,
+            "calibration": contents.calibration,
         });
         // One entry: the format keeps metadata in a hash map, and the same model must give the same bytes.
         let metadata = HashMap::from([(OURS.to_string(), ours.to_string())]);
@@ -102,6 +106,8 @@ pub struct Contents<'a> {
     pub rules: &'a [RuleRecord],
     /// What training says about itself.
     pub notes: &'a std::collections::BTreeMap<String, String>,
+    /// Scores to truth values, where there was something to fit them on.
+    pub calibration: Option<&'a Calibration>,
 }
 
 /// SHA-256 over names and triples of all splits: the same data, the same hash, wherever they were read from.
@@ -256,6 +262,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
     let rules = parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules;
     let notes = serde_json::from_value(ours["notes"].clone()).unwrap_or_default();
+    // Missing or of a later kind: whoever needs it fits it anew.
+    let calibration = serde_json::from_value(ours["calibration"].clone()).ok();
     // The rules may name entities and relations that no triple has; the data know only those of the tensors.
     let mut names = Names::default();
     for (_, name) in vocabulary.entities.iter().take(entities) {
@@ -264,7 +272,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     for (_, name) in vocabulary.relations.iter().take(relations) {
         names.relations.intern(name);
     }
-    Ok(ModelFile { spec, embeddings, data: Dataset::new(names, train, valid, test), rules, notes })
+    Ok(ModelFile { spec, embeddings, data: Dataset::new(names, train, valid, test), rules, notes, calibration })
 }
 
 fn unflat<'t>(text: &'t [u8], ends: &'t [u8]) -> std::result::Result<impl Iterator<Item = &'t str>, String> {

@@ -22,6 +22,7 @@ use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
 use serde_json::json;
 
 use crate::assemble;
+use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
 use crate::spec::{GuidanceSpec, Spec};
@@ -214,9 +215,9 @@ pub fn train(
     let seconds_per_epoch = seconds / epochs.max(1) as f64;
     checkpoint::write(&folder.file("checkpoint.safetensors"), model.state(), &progress, &notes)?;
 
-    let (best_epoch, valid_mrr, embeddings) = match &progress.best {
-        Some(best) => (best.epoch, Some(best.mrr), &best.embeddings),
-        None => (progress.epoch, None, &model.state().embeddings),
+    let (best_epoch, valid_mrr) = match &progress.best {
+        Some(best) => (best.epoch, Some(best.mrr)),
+        None => (progress.epoch, None),
     };
     let mut words = BTreeMap::from([
         ("epochs".to_string(), progress.epoch.to_string()),
@@ -226,7 +227,15 @@ pub fn train(
         words.insert("valid_mrr".into(), mrr.to_string());
     }
     let file = folder.file("model.safetensors");
-    ModelFile::write(&file, &Contents { spec, embeddings, data, rules: &rules, notes: &words })?;
+    if let Some(best) = progress.best {
+        let State { moments, steps, .. } = model.state();
+        let kept = State { embeddings: best.embeddings, moments: moments.clone(), steps: *steps };
+        model.restore(kept)?;
+    }
+    let calibration = Calibration::fit(&*model, data, spec.seed);
+    let calibration = calibration.as_ref();
+    let embeddings = &model.state().embeddings;
+    ModelFile::write(&file, &Contents { spec, embeddings, data, rules: &rules, notes: &words, calibration })?;
     Ok(Outcome {
         epochs: progress.epoch,
         best_epoch,

@@ -1,0 +1,83 @@
+//! A model opened for questions: predicting, explaining, completing and reporting all begin here.
+
+use std::path::Path;
+
+use ruge_embed::Model;
+use ruge_kg::{EntityId, RelationId, Triple};
+use ruge_rules::{RuleRecord, SoftRule};
+
+use crate::calibrate::Calibration;
+use crate::error::{Result, RugeError};
+use crate::model_file::ModelFile;
+use crate::nearest::suggestion;
+
+/// A model file with all that answering needs.
+pub struct Loaded {
+    /// Names, triples, spec, rules as records.
+    pub file: ModelFile,
+    /// The model, ready to score.
+    pub model: Box<dyn Model>,
+    /// The rules in the order of `file.rules`; they may name entities and relations that no triple has.
+    pub rules: Vec<SoftRule>,
+    /// Scores to truth values; fitted now if the file has none.
+    pub calibration: Calibration,
+}
+
+impl Loaded {
+    /// Opens MODEL: a run folder or a model.safetensors.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = ModelFile::find(path);
+        if path.is_dir() && !file.exists() {
+            let reason = "it holds no model.safetensors; is its run finished? `ruge train … --resume` continues it";
+            return Err(RugeError::Run { path: path.to_path_buf(), reason: reason.to_string() });
+        }
+        let read = ModelFile::read(&file)?;
+        Self::new(read).map_err(|error| match error {
+            RugeError::Embed(error) => RugeError::ModelFile {
+                reason: format!("its tables do not fit its spec: {error}; train it anew"),
+                path: file,
+            },
+            other => other,
+        })
+    }
+
+    /// From a file that was read.
+    pub fn new(file: ModelFile) -> Result<Self> {
+        let model = file.model()?;
+        let rules = file.rules.iter().map(RuleRecord::soft).collect();
+        let calibration = match &file.calibration {
+            Some(calibration) => calibration.clone(),
+            None => Calibration::fit(&*model, &file.data, file.spec.seed)
+                .unwrap_or_else(|| Calibration::plain(file.spec.objective.shift)),
+        };
+        Ok(Self { file, model, rules, calibration })
+    }
+
+    /// The entity of that name, or an error that names the nearest ones.
+    pub fn entity(&self, name: &str) -> Result<EntityId> {
+        let names = &self.file.data.names().entities;
+        names.id(name).ok_or_else(|| unknown("entity", name, names.iter().map(|(_, name)| name)))
+    }
+
+    /// The relation of that name, or an error that names the nearest ones.
+    pub fn relation(&self, name: &str) -> Result<RelationId> {
+        let names = &self.file.data.names().relations;
+        names.id(name).ok_or_else(|| unknown("relation", name, names.iter().map(|(_, name)| name)))
+    }
+
+    /// η of a triple.
+    pub fn score(&self, triple: Triple) -> f32 {
+        let mut score = [0.0];
+        self.model.score(&[triple], &mut score);
+        score[0]
+    }
+
+    /// The calibrated truth of a score under a relation.
+    pub fn truth(&self, relation: RelationId, score: f32) -> f64 {
+        self.calibration.truth(relation, score)
+    }
+}
+
+fn unknown<'n>(kind: &'static str, name: &str, names: impl Iterator<Item = &'n str>) -> RugeError {
+    RugeError::UnknownName { kind, name: name.to_string(), hint: suggestion(name, names) }
+}
