@@ -108,7 +108,7 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     let started = Instant::now();
     let options = RankOptions { memory: args.memory << 20, ..RankOptions::default() };
     let follow = |done: usize, _: usize| bar.set_position(done as u64);
-    let ranks = model.rank(&queries, Some(data.filter()), &options, &follow);
+    let ranks = model.rank(&queries, Some(data.filter()), &options, &follow)?;
     let seconds = started.elapsed().as_secs_f64();
     bar.finish_and_clear();
     let evaluation = Evaluation::new(&queries, &ranks, data.graph(), ties, &args.hits);

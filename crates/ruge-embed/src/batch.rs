@@ -62,6 +62,12 @@ impl Batch {
     /// Fills this batch, reusing its memory.
     pub fn prepare(&mut self, plan: &Plan<'_>, order: &EpochOrder, batch: usize) {
         self.fill_examples(plan, order, batch);
+        self.prepare_unlabeled(plan, order, batch);
+        self.incidence.build(plan.entities, plan.relations, &self.examples, &self.unlabeled);
+    }
+
+    /// Fills the unlabeled part alone: for devices that sample and transpose by themselves.
+    pub fn prepare_unlabeled(&mut self, plan: &Plan<'_>, order: &EpochOrder, batch: usize) {
         self.evidence.clear();
         if plan.guidance != Guidance::None {
             for grounding in order.groundings(batch) {
@@ -69,7 +75,6 @@ impl Batch {
             }
         }
         self.fill_unlabeled(plan, order, batch);
-        self.incidence.build(plan.entities, plan.relations, &self.examples, &self.unlabeled);
     }
 
     /// A batch of given content, for tests and for those who sample by themselves. Positives are put in order.

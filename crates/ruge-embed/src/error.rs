@@ -37,6 +37,12 @@ pub enum EmbedError {
         /// Why not.
         reason: String,
     },
+    /// The device a model lives on failed.
+    #[error("{reason}")]
+    Device {
+        /// What happened and what to do.
+        reason: String,
+    },
     /// A stored state does not belong to this model.
     #[error("the stored state has {what} of {found}, the model expects {expected}")]
     Shape {

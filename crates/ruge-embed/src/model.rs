@@ -48,10 +48,10 @@ pub struct Losses {
 pub trait Model: Send + Sync {
     /// The scoring function's name.
     fn name(&self) -> &'static str;
-    /// η of each triple.
-    fn score(&self, triples: &[Triple], scores: &mut [f32]);
+    /// η of each triple. A device may fail; the processor never does.
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()>;
     /// η of every entity in the hidden place, as ranking sums it.
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]);
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()>;
     /// Where each query's answer stands among all entities.
     fn rank(
         &self,
@@ -59,25 +59,44 @@ pub trait Model: Send + Sync {
         known: Option<&Filter>,
         options: &RankOptions,
         progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Vec<Rank>;
+    ) -> Result<Vec<Rank>>;
     /// The best answers to each query; what stands in the hidden place is not looked at. `progress` is as for `rank`.
     fn top(
         &self,
         queries: &[RankQuery],
         options: &TopOptions<'_>,
         progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Vec<Vec<Scored>> {
-        let entities = self.state().embeddings.entities.rows();
-        let found = top::by_scores(entities, &|query, scores| self.score_all(query, scores), queries, options);
+    ) -> Result<Vec<Vec<Scored>>> {
+        let entities = self.state()?.embeddings.entities.rows();
+        let found = top::by_scores(entities, &|query, scores| self.score_all(query, scores), queries, options)?;
         progress(queries.len(), queries.len());
-        found
+        Ok(found)
     }
     /// One epoch of Algorithm 1; epochs count from 1.
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses>;
     /// Parameters and all that resuming needs.
-    fn state(&self) -> &State;
+    fn state(&self) -> Result<&State>;
     /// Takes over a stored state.
     fn restore(&mut self, state: State) -> Result<()>;
+}
+
+/// Whether a stored state belongs to a model with this one.
+pub fn check_shapes(state: &State, own: &State) -> Result<()> {
+    let shape = |x: &Embeddings| {
+        let of = |table: &Table| format!("{} x {}", table.rows(), table.width());
+        format!("{} and {}", of(&x.entities), of(&x.relations))
+    };
+    let expected = shape(&own.embeddings);
+    for part in std::iter::once(&state.embeddings).chain(&state.moments) {
+        if shape(part) != expected {
+            return Err(EmbedError::Shape { what: "tables", found: shape(part), expected });
+        }
+    }
+    if state.moments.len() != own.moments.len() {
+        let (found, expected) = (state.moments.len().to_string(), own.moments.len().to_string());
+        return Err(EmbedError::Shape { what: "moments", found, expected });
+    }
+    Ok(())
 }
 
 /// A model on the processor.
@@ -141,6 +160,20 @@ impl<F: ScoringFunction> CpuModel<F> {
     /// Rows as scored.
     pub fn scored_rows(&self) -> &Embeddings {
         self.images.as_ref().unwrap_or(&self.state.embeddings)
+    }
+
+    /// Parameters and all that resuming needs.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// η of each triple.
+    pub fn score(&self, triples: &[Triple], scores: &mut [f32]) {
+        assert_eq!(triples.len(), scores.len(), "one score per triple");
+        let Embeddings { entities, relations } = self.scored_rows();
+        triples.par_chunks(64).zip(scores.par_chunks_mut(64)).for_each(|(triples, scores)| {
+            self.isa.run(Scores { scoring: &self.scoring, entities, relations, triples, scores });
+        });
     }
 
     /// Bytes held: parameters, state, images and the memory of steps.
@@ -395,17 +428,15 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         F::NAME
     }
 
-    fn score(&self, triples: &[Triple], scores: &mut [f32]) {
-        assert_eq!(triples.len(), scores.len(), "one score per triple");
-        let Embeddings { entities, relations } = self.scored_rows();
-        triples.par_chunks(64).zip(scores.par_chunks_mut(64)).for_each(|(triples, scores)| {
-            self.isa.run(Scores { scoring: &self.scoring, entities, relations, triples, scores });
-        });
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()> {
+        self.score(triples, scores);
+        Ok(())
     }
 
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]) {
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
         let Embeddings { entities, relations } = self.scored_rows();
         rank::score_all(&self.scoring, entities, relations, query, self.isa, scores);
+        Ok(())
     }
 
     fn rank(
@@ -414,9 +445,9 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         known: Option<&Filter>,
         options: &RankOptions,
         progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Vec<Rank> {
+    ) -> Result<Vec<Rank>> {
         let Embeddings { entities, relations } = self.scored_rows();
-        rank::rank(&self.scoring, entities, relations, queries, known, options, progress)
+        Ok(rank::rank(&self.scoring, entities, relations, queries, known, options, progress))
     }
 
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
@@ -447,25 +478,12 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         Err(EmbedError::Diverged { epoch, loss, entity_rate, relation_rate })
     }
 
-    fn state(&self) -> &State {
-        &self.state
+    fn state(&self) -> Result<&State> {
+        Ok(&self.state)
     }
 
     fn restore(&mut self, state: State) -> Result<()> {
-        let shape = |x: &Embeddings| {
-            let of = |table: &Table| format!("{} x {}", table.rows(), table.width());
-            format!("{} and {}", of(&x.entities), of(&x.relations))
-        };
-        let expected = shape(&self.state.embeddings);
-        for part in std::iter::once(&state.embeddings).chain(&state.moments) {
-            if shape(part) != expected {
-                return Err(EmbedError::Shape { what: "tables", found: shape(part), expected });
-            }
-        }
-        if state.moments.len() != self.state.moments.len() {
-            let (found, expected) = (state.moments.len().to_string(), self.state.moments.len().to_string());
-            return Err(EmbedError::Shape { what: "moments", found, expected });
-        }
+        check_shapes(&state, &self.state)?;
         debug_assert_eq!(state.embeddings.entities.width(), entity_parameters(&self.scoring));
         debug_assert_eq!(state.embeddings.relations.width(), relation_parameters(&self.scoring));
         self.state = state;

@@ -64,7 +64,7 @@ impl RankQuery {
     }
 
     /// Every entity that completes the query to a known fact, in id order.
-    pub(crate) fn known<'f>(&self, filter: &'f Filter) -> &'f [EntityId] {
+    pub fn known<'f>(&self, filter: &'f Filter) -> &'f [EntityId] {
         match self.side {
             Side::Head => filter.heads(self.triple.relation, self.triple.tail),
             Side::Tail => filter.tails(self.triple.head, self.triple.relation),

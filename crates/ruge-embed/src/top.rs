@@ -6,6 +6,7 @@
 use rayon::prelude::*;
 use ruge_kg::{EntityId, Filter};
 
+use crate::error::Result;
 use crate::rank::{RankOptions, RankQuery};
 
 /// An entity with its score.
@@ -75,12 +76,12 @@ pub fn entity_set(entities: usize, members: impl IntoIterator<Item = EntityId>) 
 /// The definition: score all, leave out what is hidden, sort, cut.
 pub fn by_scores(
     entities: usize,
-    score_all: &(dyn Fn(RankQuery, &mut [f32]) + Sync),
+    score_all: &(dyn Fn(RankQuery, &mut [f32]) -> Result<()> + Sync),
     queries: &[RankQuery],
     options: &TopOptions<'_>,
-) -> Vec<Vec<Scored>> {
+) -> Result<Vec<Vec<Scored>>> {
     let answer = |scores: &mut Vec<f32>, query: &RankQuery| {
-        score_all(*query, scores);
+        score_all(*query, scores)?;
         let (hidden, stays) = options.hide.of(query);
         let only = options.only.and_then(|only| only(query));
         let wanted = |entity: EntityId| {
@@ -95,7 +96,7 @@ pub fn by_scores(
             found.truncate(options.k);
         }
         found.sort_unstable_by(order);
-        found
+        Ok(found)
     };
     queries.par_iter().map_init(|| vec![0.0; entities], answer).collect()
 }

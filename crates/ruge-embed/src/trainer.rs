@@ -130,10 +130,10 @@ pub fn train(
         let mut metrics = None;
         let mut improved = false;
         if let Some(validation) = validation.filter(|_| due && !queries.is_empty()) {
-            let ranks = model.rank(&queries, validation.known, &validation.options, &|_, _| ());
+            let ranks = model.rank(&queries, validation.known, &validation.options, &|_, _| ())?;
             let found = Metrics::of(ranks.iter().map(|rank| rank.filtered), schedule.ties, &HITS);
             improved = progress.best.as_ref().is_none_or(|best| found.mrr > best.mrr);
-            progress.note(epoch, &found, improved, &model.state().embeddings);
+            progress.note(epoch, &found, improved, &model.state()?.embeddings);
             metrics = Some(found);
         }
         let event = Event { losses, seconds, metrics: metrics.as_ref(), improved, progress, model };

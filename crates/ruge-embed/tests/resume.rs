@@ -63,13 +63,13 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
             let mut first = (model(&data, hole), Progress::default());
             assert_eq!(run(&data, &mut *first.0, &mut first.1, until), StopReason::Asked);
             let notes = BTreeMap::from([("spec".to_owned(), "d = 6".to_owned())]);
-            checkpoint::write(&path, first.0.state(), &first.1, &notes).unwrap();
+            checkpoint::write(&path, first.0.state().unwrap(), &first.1, &notes).unwrap();
             let stored = checkpoint::read(&path).unwrap();
-            assert_eq!((&stored.state, &stored.progress, &stored.notes), (first.0.state(), &first.1, &notes));
+            assert_eq!((&stored.state, &stored.progress, &stored.notes), (first.0.state().unwrap(), &first.1, &notes));
             let mut second = (model(&data, hole), stored.progress);
             second.0.restore(stored.state).unwrap();
             run(&data, &mut *second.0, &mut second.1, 99);
-            assert_eq!(second.0.state(), whole.0.state());
+            assert_eq!(second.0.state().unwrap(), whole.0.state().unwrap());
             assert_eq!(second.1, whole.1);
         }
         assert!(whole.1.best.is_some());
@@ -83,7 +83,7 @@ fn damaged_checkpoints_are_recognised() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.safetensors");
     let model = model(&data, false);
-    checkpoint::write(&path, model.state(), &Progress::default(), &BTreeMap::new()).unwrap();
+    checkpoint::write(&path, model.state().unwrap(), &Progress::default(), &BTreeMap::new()).unwrap();
     let good = std::fs::read(&path).unwrap();
     let mut flipped = good.clone();
     *flipped.last_mut().unwrap() ^= 1;
@@ -99,7 +99,7 @@ fn damaged_checkpoints_are_recognised() {
 fn a_state_of_another_shape_is_refused() {
     let data = world();
     let (mut one, other) = (model(&data, false), model(&data, true));
-    let message = one.restore(other.state().clone()).unwrap_err().to_string();
+    let message = one.restore(other.state().unwrap().clone()).unwrap_err().to_string();
     assert!(message.contains("the model expects"), "{message}");
 }
 

@@ -18,6 +18,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::Result;
 use ruge_embed::top::Hide;
 use ruge_embed::{Model, RankQuery, TopOptions};
 use ruge_kg::random::{self, Stream};
@@ -86,9 +87,9 @@ impl Calibration {
     }
 
     /// Fits on the validation triples; nothing if there are none, or if no answer could be scored.
-    pub fn fit(model: &dyn Model, data: &Dataset, seed: u64) -> Option<Self> {
-        let answers = answers(model, data, data.valid(), seed);
-        Self::of(&answers, 2 * data.valid().len().min(MOST))
+    pub fn fit(model: &dyn Model, data: &Dataset, seed: u64) -> Result<Option<Self>> {
+        let answers = answers(model, data, data.valid(), seed)?;
+        Ok(Self::of(&answers, 2 * data.valid().len().min(MOST)))
     }
 
     /// Fits on answers; `questions` is only told on.
@@ -134,9 +135,15 @@ impl Calibration {
     }
 
     /// How far truths can be believed on held-out triples, asked as in fitting.
-    pub fn reliability(&self, model: &dyn Model, data: &Dataset, held_out: &[Triple], seed: u64) -> Reliability {
-        let answers = answers(model, data, held_out, seed);
-        Reliability::of(answers.iter().map(|x| (self.truth(x.relation, x.score), x.fact)))
+    pub fn reliability(
+        &self,
+        model: &dyn Model,
+        data: &Dataset,
+        held_out: &[Triple],
+        seed: u64,
+    ) -> Result<Reliability> {
+        let answers = answers(model, data, held_out, seed)?;
+        Ok(Reliability::of(answers.iter().map(|x| (self.truth(x.relation, x.score), x.fact))))
     }
 }
 
@@ -152,7 +159,7 @@ pub struct Answer {
 }
 
 /// The first [`SHOWN`] answers to both questions of each held-out triple, known facts other than itself left out.
-pub fn answers(model: &dyn Model, data: &Dataset, held_out: &[Triple], seed: u64) -> Vec<Answer> {
+pub fn answers(model: &dyn Model, data: &Dataset, held_out: &[Triple], seed: u64) -> Result<Vec<Answer>> {
     let asked: Vec<Triple> = if held_out.len() > MOST {
         let mut chosen = random::permutation(held_out.len(), seed, QUESTIONS, 0);
         chosen.truncate(MOST);
@@ -163,7 +170,7 @@ pub fn answers(model: &dyn Model, data: &Dataset, held_out: &[Triple], seed: u64
     };
     let queries = RankQuery::both_sides(&asked);
     let options = TopOptions { hide: Hide::OtherKnown(data.filter()), ..TopOptions::new(SHOWN) };
-    let lists = model.top(&queries, &options, &|_, _| ());
+    let lists = model.top(&queries, &options, &|_, _| ())?;
     let mut triples = Vec::new();
     let mut answers = Vec::new();
     for (query, list) in queries.iter().zip(&lists) {
@@ -175,11 +182,11 @@ pub fn answers(model: &dyn Model, data: &Dataset, held_out: &[Triple], seed: u64
     }
     // Scored anew, triple by triple: ranking may compare squares, and sums in another order.
     let mut scores = vec![0.0; triples.len()];
-    model.score(&triples, &mut scores);
+    model.score(&triples, &mut scores)?;
     for (answer, score) in answers.iter_mut().zip(scores) {
         answer.score = score;
     }
-    answers
+    Ok(answers)
 }
 
 /// How well truth values agree with what is so.

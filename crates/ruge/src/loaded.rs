@@ -47,7 +47,7 @@ impl Loaded {
         let rules = file.rules.iter().map(RuleRecord::soft).collect();
         let calibration = match &file.calibration {
             Some(calibration) => calibration.clone(),
-            None => Calibration::fit(&*model, &file.data, file.spec.seed)
+            None => Calibration::fit(&*model, &file.data, file.spec.seed)?
                 .unwrap_or_else(|| Calibration::plain(file.spec.objective.shift)),
         };
         Ok(Self { file, model, rules, calibration })
@@ -66,10 +66,10 @@ impl Loaded {
     }
 
     /// η of a triple.
-    pub fn score(&self, triple: Triple) -> f32 {
+    pub fn score(&self, triple: Triple) -> Result<f32> {
         let mut score = [0.0];
-        self.model.score(&[triple], &mut score);
-        score[0]
+        self.model.score(&[triple], &mut score)?;
+        Ok(score[0])
     }
 
     /// The calibrated truth of a score under a relation.

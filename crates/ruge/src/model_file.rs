@@ -48,7 +48,7 @@ impl ModelFile {
     /// The model, ready to score.
     pub fn model(&self) -> Result<Box<dyn Model>> {
         let mut model = assemble::model(&self.spec, self.data.entity_count(), self.data.relation_count())?;
-        let state = model.state();
+        let state = model.state()?;
         let moments = state.moments.clone();
         model.restore(State { embeddings: self.embeddings.clone(), moments, steps: 0 })?;
         Ok(model)

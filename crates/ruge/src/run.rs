@@ -198,7 +198,7 @@ pub fn train(
             if stop || saved.elapsed() >= listener.checkpoint_every {
                 curve.flush()?;
                 let file = folder.file("checkpoint.safetensors");
-                checkpoint::write(&file, event.model.state(), event.progress, &notes)?;
+                checkpoint::write(&file, event.model.state()?, event.progress, &notes)?;
                 saved = Instant::now();
             }
             Ok(())
@@ -213,7 +213,7 @@ pub fn train(
     }
     curve.flush()?;
     let seconds_per_epoch = seconds / epochs.max(1) as f64;
-    checkpoint::write(&folder.file("checkpoint.safetensors"), model.state(), &progress, &notes)?;
+    checkpoint::write(&folder.file("checkpoint.safetensors"), model.state()?, &progress, &notes)?;
 
     let (best_epoch, valid_mrr) = match &progress.best {
         Some(best) => (best.epoch, Some(best.mrr)),
@@ -228,13 +228,13 @@ pub fn train(
     }
     let file = folder.file("model.safetensors");
     if let Some(best) = progress.best {
-        let State { moments, steps, .. } = model.state();
+        let State { moments, steps, .. } = model.state()?;
         let kept = State { embeddings: best.embeddings, moments: moments.clone(), steps: *steps };
         model.restore(kept)?;
     }
-    let calibration = Calibration::fit(&*model, data, spec.seed);
+    let calibration = Calibration::fit(&*model, data, spec.seed)?;
     let calibration = calibration.as_ref();
-    let embeddings = &model.state().embeddings;
+    let embeddings = &model.state()?.embeddings;
     ModelFile::write(&file, &Contents { spec, embeddings, data, rules: &rules, notes: &words, calibration })?;
     Ok(Outcome {
         epochs: progress.epoch,

@@ -19,7 +19,7 @@ fn spec() -> Spec {
 
 fn write(path: &Path, data: &Dataset, calibration: Option<&Calibration>) {
     let model = assemble::model(&spec(), data.entity_count(), data.relation_count()).unwrap();
-    let embeddings = &model.state().embeddings;
+    let embeddings = &model.state().unwrap().embeddings;
     let contents = Contents { spec: &spec(), embeddings, data, rules: &[], notes: &BTreeMap::new(), calibration };
     ModelFile::write(path, &contents).unwrap();
 }
@@ -29,7 +29,7 @@ fn a_calibration_is_stored_or_fitted_at_load_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let data = demo();
     let model = assemble::model(&spec(), data.entity_count(), data.relation_count()).unwrap();
-    let fit = || Calibration::fit(&*model, &data, 0).unwrap();
+    let fit = || Calibration::fit(&*model, &data, 0).unwrap().unwrap();
     let fitted = fit();
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -41,7 +41,7 @@ fn a_calibration_is_stored_or_fitted_at_load_on_any_number_of_threads() {
         assert_eq!(ModelFile::read(&path).unwrap().calibration.as_ref(), stored);
         let loaded = Loaded::open(&path).unwrap();
         assert_eq!(loaded.calibration, fitted, "{name}");
-        let reliability = loaded.calibration.reliability(&*loaded.model, &data, data.test(), 0);
+        let reliability = loaded.calibration.reliability(&*loaded.model, &data, data.test(), 0).unwrap();
         assert!((0.0..=1.0).contains(&reliability.ece) && reliability.answers > 1000, "{reliability:?}");
     }
 }
