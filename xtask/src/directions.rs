@@ -14,7 +14,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ruge-rules", &["ruge-kg"]),
     ("ruge-embed", &["ruge-kg"]),
     ("ruge", &["ruge-embed", "ruge-kg", "ruge-rules"]),
-    ("ruge-cli", &["ruge", "ruge-embed", "ruge-kg", "ruge-rules"]),
+    ("ruge-report", &["ruge", "ruge-embed", "ruge-kg", "ruge-rules"]),
+    ("ruge-cli", &["ruge", "ruge-embed", "ruge-kg", "ruge-report", "ruge-rules"]),
     ("xtask", &["ruge-kg"]),
 ];
 

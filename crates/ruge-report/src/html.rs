@@ -1,0 +1,189 @@
+//! The few pieces of HTML the page is made of. Every string of the user's passes [`escape`].
+
+use std::fmt::Write;
+
+/// Text as HTML and XML show it. Control characters become a replacement mark: XML forbids most of them.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(character),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `name` in at most `width` characters, its middle given up for `…`: paths and IRIs differ at their ends.
+pub fn cut(name: &str, width: usize) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    if characters.len() <= width {
+        return name.to_string();
+    }
+    let kept = width.saturating_sub(1);
+    let end = kept * 2 / 3;
+    let (first, last) = (&characters[..kept - end], &characters[characters.len() - end..]);
+    first.iter().chain(&['…']).chain(last).collect()
+}
+
+/// 1234567 as `1,234,567`.
+pub fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 rule`, `57 rules`.
+pub fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A metric or a truth value with three digits; `–` where it is not a number.
+pub fn decimal(value: f64) -> String {
+    if value.is_finite() { format!("{value:.3}") } else { "–".into() }
+}
+
+/// The same of what may be missing.
+pub fn maybe(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), decimal)
+}
+
+/// 0.8147 as `81.5 %`. Rounding never turns some into none or most into all.
+pub fn percent(share: f64) -> String {
+    let rounded = (share * 1000.0).round() / 10.0;
+    match rounded {
+        _ if !share.is_finite() => "–".into(),
+        0.0 if share > 0.0 => "&lt; 0.1 %".into(),
+        100.0 if share < 1.0 => "&gt; 99.9 %".into(),
+        _ => format!("{rounded:.1} %"),
+    }
+}
+
+/// A rank: whole where it is, else with its half.
+pub fn rank(value: f64) -> String {
+    if !value.is_finite() {
+        "–".into()
+    } else if value.fract() == 0.0 {
+        grouped(value as u64)
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// A time for people.
+pub fn seconds(value: f64) -> String {
+    match value {
+        _ if !value.is_finite() => "–".into(),
+        _ if value < 0.0995 => format!("{:.0} ms", value * 1e3),
+        _ if value < 9.95 => format!("{value:.1} s"),
+        _ if value < 119.5 => format!("{value:.0} s"),
+        _ if value < 7200.0 => format!("{:.0} min {:02.0} s", (value / 60.0).floor(), value % 60.0),
+        _ => format!("{:.1} h", value / 3600.0),
+    }
+}
+
+/// How a column of a table stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Text,
+    /// Numbers: lined up at the right.
+    Number,
+}
+
+/// A table that scrolls inside its box where it is wider than the page. Cells are HTML.
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<(String, Vec<String>)>,
+}
+
+impl Table {
+    /// Column heads (HTML) and how each stands.
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align)>) -> Self {
+        Self { columns: columns.into_iter().map(|(head, align)| (head.into(), align)).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.classed("", cells);
+    }
+
+    /// Adds a row with a CSS class.
+    pub fn classed(&mut self, class: &str, cells: Vec<String>) {
+        self.rows.push((class.to_string(), cells));
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table. `label` names it for those who cannot see it.
+    pub fn render(&self, label: &str) -> String {
+        let class = |align: Align| if align == Align::Number { " class=\"n\"" } else { "" };
+        // A box that scrolls must be reachable by keyboard.
+        let mut out = format!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
+            escape(label)
+        );
+        for (head, align) in &self.columns {
+            let _ = write!(out, "<th scope=\"col\"{}>{head}</th>", class(*align));
+        }
+        out.push_str("</tr></thead><tbody>\n");
+        for (row_class, cells) in &self.rows {
+            out.push_str(&if row_class.is_empty() { "<tr>".into() } else { format!("<tr class=\"{row_class}\">") });
+            for ((_, align), cell) in self.columns.iter().zip(cells) {
+                let _ = write!(out, "<td{}>{cell}</td>", class(*align));
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
+        out
+    }
+}
+
+/// A name in full for those who hover, cut to `width` for all.
+pub fn name(text: &str, width: usize) -> String {
+    let short = cut(text, width);
+    if short == text {
+        format!("<span class=\"name\">{}</span>", escape(text))
+    } else {
+        format!("<span class=\"name\" title=\"{}\">{}</span>", escape(text), escape(&short))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_users_becomes_markup() {
+        assert_eq!(escape("<b title=\"x\">&'\u{1}</b>"), "&lt;b title=&quot;x&quot;&gt;&amp;&#39;\u{fffd}&lt;/b&gt;");
+        assert_eq!(
+            name("<script>alert(1)</script>", 12),
+            "<span class=\"name\" title=\"&lt;script&gt;alert(1)&lt;/script&gt;\">&lt;scr…script&gt;</span>"
+        );
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(
+            [seconds(0.0421), seconds(3.26), seconds(64.0), seconds(600.4)],
+            ["42 ms", "3.3 s", "64 s", "10 min 00 s"]
+        );
+        assert_eq!([percent(0.99999), percent(0.5), percent(f64::NAN)], ["&gt; 99.9 %", "50.0 %", "–"]);
+        assert_eq!([rank(1234.0), rank(1.5)], ["1,234", "1.5"]);
+    }
+}

@@ -1,0 +1,276 @@
+//! Plots as inline SVG: the only module that knows the plotting library.
+//!
+//! Two things are changed in what it draws. Its colours are names of CSS variables, so that one drawing follows the reader's
+//! light or dark setting. And every plot is drawn twice, for a desk and for a phone: a plot that is merely shrunk to 350
+//! pixels has letters nobody can read. The page shows one of the two.
+
+use kuva::prelude::*;
+
+use crate::html::{cut, escape};
+
+/// The colour of a series, by role.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ink {
+    /// The guided model.
+    Guided,
+    /// The unguided model.
+    Unguided,
+    /// Anything that belongs to neither.
+    Plain,
+    /// Lines that only help to read.
+    Faint,
+}
+
+impl Ink {
+    fn css(self) -> &'static str {
+        match self {
+            Ink::Guided => "var(--guided)",
+            Ink::Unguided => "var(--unguided)",
+            Ink::Plain => "var(--plain)",
+            Ink::Faint => "var(--muted)",
+        }
+    }
+}
+
+/// The same plot for a desk and for a phone.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// For wide pages.
+    pub wide: String,
+    /// For narrow ones.
+    pub narrow: String,
+}
+
+/// A line, with a mark where it matters.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Said on hovering a mark.
+    pub name: String,
+    /// Its colour.
+    pub ink: Ink,
+    /// Whether it is drawn in dashes, for those who do not see colours.
+    pub dashed: bool,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+    /// Points that are marked, with what is said on hovering.
+    pub marks: Vec<(f64, f64, String)>,
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    width: f64,
+    height: f64,
+    narrow: bool,
+}
+
+const WIDE: Frame = Frame { width: 760.0, height: 320.0, narrow: false };
+const NARROW: Frame = Frame { width: 350.0, height: 260.0, narrow: true };
+
+/// Lines over a common axis. `None` where no point is finite.
+pub fn lines(label: &str, x_label: &str, series: &[Series], unit_square: bool) -> Option<Drawing> {
+    let finite = |series: &Series| -> Vec<(f64, f64)> {
+        series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
+    };
+    if series.iter().all(|series| finite(series).is_empty()) {
+        return None;
+    }
+    both(label, WIDE, NARROW, |frame| {
+        let mut plots: Vec<Plot> = Vec::new();
+        for series in series {
+            let points = finite(series);
+            let mut line = LinePlot::new().with_data(points).with_color(series.ink.css()).with_stroke_width(2.0);
+            if series.dashed {
+                line = line.with_dashed();
+            }
+            plots.push(line.into());
+            let (marks, said): (Vec<(f64, f64)>, Vec<String>) = series
+                .marks
+                .iter()
+                .filter(|(x, y, _)| x.is_finite() && y.is_finite())
+                .map(|(x, y, said)| ((*x, *y), said.clone()))
+                .unzip();
+            if !marks.is_empty() {
+                let scatter = ScatterPlot::new().with_data(marks).with_color(series.ink.css()).with_size(4.0);
+                plots.push(scatter.with_tooltips().with_tooltip_labels(said).into());
+            }
+        }
+        let mut layout = layout(&plots, frame).with_x_label(x_label);
+        if unit_square {
+            layout = layout.with_x_axis_min(0.0).with_x_axis_max(1.0).with_y_axis_min(0.0).with_y_axis_max(1.0);
+        }
+        (plots, layout)
+    })
+}
+
+/// Bars between edges. `None` where there is nothing to count.
+pub fn histogram(label: &str, x_label: &str, edges: &[f64], counts: &[u64]) -> Option<Drawing> {
+    let rising = edges.windows(2).all(|pair| pair[0] < pair[1]) && edges.iter().all(|edge| edge.is_finite());
+    if !rising || counts.is_empty() || edges.len() != counts.len() + 1 || counts.iter().all(|&count| count == 0) {
+        return None;
+    }
+    let said: Vec<String> = counts
+        .iter()
+        .enumerate()
+        .map(|(at, count)| format!("{:.3} to {:.3}: {count}", edges[at], edges[at + 1]))
+        .collect();
+    both(label, Frame { height: 240.0, ..WIDE }, Frame { height: 220.0, ..NARROW }, |frame| {
+        let heights: Vec<f64> = counts.iter().map(|&count| count as f64).collect();
+        let bars = Histogram::from_bins(edges.to_vec(), heights).with_color(Ink::Plain.css());
+        let plots: Vec<Plot> = vec![bars.with_tooltips().with_tooltip_labels(said.clone()).into()];
+        // Whole numbers on the axis: half a rule is none.
+        let step = round_step(counts.iter().copied().max().unwrap_or(1));
+        let layout = layout(&plots, frame).with_x_label(x_label).with_y_tick_step(step);
+        (plots, layout)
+    })
+}
+
+/// The smallest of 1, 2, 5, 10, 20, … that cuts `most` into at most five.
+fn round_step(most: u64) -> f64 {
+    let mut step = 1.0;
+    for factor in [2.0, 2.5, 2.0].into_iter().cycle() {
+        if step * 5.0 >= most as f64 {
+            break;
+        }
+        step *= factor;
+    }
+    step
+}
+
+/// A named pair of bars: with guidance, without.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// What the bars are about.
+    pub name: String,
+    /// The guided value.
+    pub guided: f64,
+    /// The unguided value.
+    pub unguided: f64,
+    /// Said on hovering.
+    pub said: String,
+}
+
+/// Pairs of horizontal bars, the first on top. `None` where there are none.
+pub fn pairs(label: &str, x_label: &str, pairs: &[Pair]) -> Option<Drawing> {
+    if pairs.is_empty() {
+        return None;
+    }
+    let number = |x: f64| if x.is_finite() { x } else { 0.0 };
+    let height = 70.0 + 34.0 * pairs.len() as f64;
+    both(label, Frame { height, ..WIDE }, Frame { height, ..NARROW }, |frame| {
+        let mut bars = BarPlot::new().with_horizontal(true).with_width(0.72);
+        let mut said = Vec::new();
+        // Categories rise from the bottom, and so do the bars of a group.
+        for pair in pairs.iter().rev() {
+            let name = plain(&cut(&pair.name, if frame.narrow { 16 } else { 34 }));
+            let values = [(number(pair.unguided), Ink::Unguided.css()), (number(pair.guided), Ink::Guided.css())];
+            bars = bars.with_group(name, values.to_vec());
+            said.extend([pair.said.clone(), pair.said.clone()]);
+        }
+        let plots: Vec<Plot> = vec![bars.with_tooltips().with_tooltip_labels(said).into()];
+        let layout = layout(&plots, frame).with_x_label(x_label);
+        (plots, layout)
+    })
+}
+
+/// A dollar sign begins a formula in the plotting library; in a name it is a dollar sign.
+fn plain(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    text.replace('$', "\\$")
+}
+
+fn layout(plots: &[Plot], frame: Frame) -> Layout {
+    let theme = Theme {
+        background: "none".into(),
+        axis_color: "var(--line-strong)".into(),
+        grid_color: "var(--line)".into(),
+        tick_color: "var(--line-strong)".into(),
+        text_color: "var(--ink-soft)".into(),
+        legend_bg: "none".into(),
+        legend_border: "none".into(),
+        font_family: None,
+        ..Theme::light()
+    };
+    let (tick, label) = if frame.narrow { (11, 12) } else { (12, 13) };
+    Layout::auto_from_plots(plots)
+        .with_theme(theme)
+        .with_width(frame.width)
+        .with_height(frame.height)
+        .with_ticks(if frame.narrow { 4 } else { 6 })
+        .with_tick_size(tick)
+        .with_label_size(label)
+        .with_body_size(tick)
+        .with_axis_line_width(1.0)
+        .with_tick_width(1.0)
+        .with_grid_line_width(1.0)
+}
+
+fn both(label: &str, wide: Frame, narrow: Frame, draw: impl Fn(Frame) -> (Vec<Plot>, Layout)) -> Option<Drawing> {
+    let [wide, narrow] = [wide, narrow].map(|frame| {
+        let (plots, layout) = draw(frame);
+        fluid(&kuva::render_to_svg(plots, layout), label)
+    });
+    Some(Drawing { wide, narrow })
+}
+
+/// A drawing that takes the width it is given: the size becomes a view box, and a label says what is seen.
+fn fluid(svg: &str, label: &str) -> String {
+    let Some((head, body)) = svg.split_once('>') else { return String::new() };
+    let size = |name: &str| {
+        head.split_once(&format!(" {name}=\"")).and_then(|(_, rest)| rest.split('"').next()).unwrap_or("0").to_string()
+    };
+    let (width, height) = (size("width"), size("height"));
+    let slug: String =
+        label.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" style=\"max-width:{width}px\" role=\"img\" \
+         aria-label=\"{}\" fill=\"var(--ink-soft)\">{}",
+        escape(label),
+        renamed(body, &format!("{slug}-{width}"))
+    )
+}
+
+/// The library numbers its clipping paths through the life of the program; a page must not depend on what was drawn before.
+fn renamed(body: &str, prefix: &str) -> String {
+    let mut numbers: Vec<&str> = Vec::new();
+    let mut out = String::with_capacity(body.len());
+    let mut rest = body;
+    // Both begin with a quote that no text of the user's can hold unescaped.
+    let marks = ["id=\"kuva-clip-", "clip-path=\"url(#kuva-clip-"];
+    let next = |text: &str| marks.iter().filter_map(|mark| text.find(mark).map(|at| (at, mark.len()))).min();
+    while let Some((at, length)) = next(rest) {
+        let (before, number) = rest.split_at(at + length);
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let index = numbers.iter().position(|old| *old == &number[..digits]).unwrap_or_else(|| {
+            numbers.push(&number[..digits]);
+            numbers.len() - 1
+        });
+        out.push_str(before.strip_suffix("kuva-clip-").unwrap_or(before));
+        out.push_str(&format!("{prefix}-{index}"));
+        rest = &number[digits..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_plot_gives_the_same_text() {
+        let draw = || histogram("h", "x", &[0.0, 0.5, 1.0], &[3, 4]).unwrap();
+        let (first, second) = (draw(), draw());
+        assert_eq!((&first.wide, &first.narrow), (&second.wide, &second.narrow));
+        assert!(first.wide.contains("id=\"h-760-0\"") && first.wide.contains("url(#h-760-0)"), "{}", first.wide);
+        assert!(!first.wide.contains("kuva-clip"));
+    }
+
+    #[test]
+    fn colours_are_the_pages_own() {
+        let pair = Pair { name: "r".into(), guided: 0.5, unguided: 0.25, said: "r".into() };
+        let drawing = pairs("bars", "MRR", &[pair]).unwrap();
+        for svg in [drawing.wide, drawing.narrow] {
+            assert!(!svg.contains('#') || !svg.contains("=\"#"), "a fixed colour in {svg}");
+            assert!(svg.contains("var(--guided)") && svg.contains("var(--unguided)"));
+        }
+    }
+}

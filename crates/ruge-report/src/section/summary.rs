@@ -1,0 +1,75 @@
+//! The first thing read: the outcome in a sentence, and the figures behind it.
+
+use crate::html::{counted, decimal, escape, grouped, percent};
+use crate::report::{MetricsRow, Report, System};
+use crate::section::{change, paragraph};
+
+/// The summary: the caller's sentences, then figures drawn from the sections below.
+pub fn body(report: &Report) -> String {
+    let mut out = String::new();
+    let rows = report.metrics.given().map_or(&[][..], |table| &table.rows);
+    let row = |system: System| rows.iter().find(|row| row.system == system);
+    if let Some(sentence) = outcome(row(System::Guided), row(System::Unguided), report) {
+        out.push_str(&format!("<p class=\"lead\">{sentence}</p>\n"));
+    }
+    report.summary.iter().for_each(|sentence| out.push_str(&paragraph(sentence)));
+    out.push_str(&figures(report, row(System::Guided), row(System::Unguided)));
+    if out.is_empty() {
+        out.push_str("<p class=\"missing\">Nothing was measured in this run.</p>\n");
+    }
+    out
+}
+
+fn outcome(guided: Option<&MetricsRow>, unguided: Option<&MetricsRow>, report: &Report) -> Option<String> {
+    let split = report.metrics.given().map_or("test", |table| table.split.as_str());
+    let of = if split.is_empty() { "test".to_string() } else { escape(split) };
+    match (guided, unguided) {
+        (Some(guided), Some(unguided)) => {
+            let rules = report.rules.given().map(|rules| counted(rules.count, "rule", "rules"));
+            let verdict = match ((guided.mrr - unguided.mrr) * 1000.0).round() {
+                gain if gain > 0.0 => "Guidance helps",
+                gain if gain < 0.0 => "Guidance costs more than it gives here",
+                _ => "Guidance makes no difference here",
+            };
+            Some(format!(
+                "{verdict}: guided by {}, the model reaches a {of} MRR of <b>{}</b>; the same model without them reaches {}.",
+                rules.unwrap_or_else(|| "the rules".into()),
+                decimal(guided.mrr),
+                decimal(unguided.mrr)
+            ))
+        }
+        (Some(only), None) | (None, Some(only)) => {
+            Some(format!("{} reaches a {of} MRR of <b>{}</b>.", escape(&only.name), decimal(only.mrr)))
+        }
+        (None, None) => None,
+    }
+}
+
+fn figures(report: &Report, guided: Option<&MetricsRow>, unguided: Option<&MetricsRow>) -> String {
+    let mut items: Vec<(String, String)> = Vec::new();
+    if let Some(row) = guided {
+        items.push((decimal(row.mrr), "MRR with rules".into()));
+    }
+    if let Some(row) = unguided {
+        items.push((decimal(row.mrr), "MRR without rules".into()));
+    }
+    if let (Some(guided), Some(unguided)) = (guided, unguided) {
+        items.push((change(Some(guided.mrr), Some(unguided.mrr)), "gained by the rules".into()));
+    }
+    if let Some(share) = guided.or(unguided).and_then(|row| row.hits.get(&10)) {
+        items.push((percent(*share), "answers among the first ten".into()));
+    }
+    if let Some(rules) = report.rules.given() {
+        items.push((grouped(rules.count), "rules".into()));
+    }
+    if let Some(data) = report.data.given() {
+        let triples: usize = data.splits.iter().sum();
+        items.push((grouped(triples), format!("facts about {} entities", grouped(data.entities))));
+    }
+    if items.is_empty() {
+        return String::new();
+    }
+    let items: String =
+        items.iter().map(|(value, label)| format!("<li><b>{value}</b><span>{label}</span></li>")).collect();
+    format!("<ul class=\"figures\">{items}</ul>\n")
+}

@@ -1,0 +1,152 @@
+//! How far to trust it: calibration, obedience to the rules, facts that look wrong.
+
+use crate::html::Align::{Number, Text};
+use crate::html::{Table, decimal, escape, grouped, maybe, name, percent};
+use crate::plot::{self, Ink, Series};
+use crate::report::{CalibrationCurve, CleanUp, Consistency, ReliabilityBin};
+use crate::section::{change, figure, legend, paragraph};
+
+/// The reliability curve, Brier score and calibration error, and how many predictions have which truth.
+pub fn calibration(calibration: &CalibrationCurve) -> String {
+    let mut out = paragraph(&calibration.about);
+    let line = |name: &str, ink: Ink, dashed: bool, bins: &[ReliabilityBin]| {
+        let bins = bins.iter().filter(|bin| bin.count > 0);
+        let marks: Vec<(f64, f64, String)> = bins
+            .map(|bin| {
+                let said = format!(
+                    "{name}: said {:.3}, came true {:.3} ({} predictions)",
+                    bin.predicted,
+                    bin.observed,
+                    grouped(bin.count)
+                );
+                (bin.predicted, bin.observed, said)
+            })
+            .collect();
+        let points = marks.iter().map(|(x, y, _)| (*x, *y)).collect();
+        Series { name: name.into(), ink, dashed, points, marks }
+    };
+    let diagonal = Series {
+        name: "perfect".into(),
+        ink: Ink::Faint,
+        dashed: true,
+        points: vec![(0.0, 0.0), (1.0, 1.0)],
+        marks: Vec::new(),
+    };
+    let mut series = vec![diagonal, line("calibrated", Ink::Guided, false, &calibration.bins)];
+    let mut keys = vec![("faint", "perfect"), ("guided", "calibrated")];
+    if !calibration.before.is_empty() {
+        series.push(line("before calibration", Ink::Unguided, true, &calibration.before));
+        keys.push(("unguided dashed", "before calibration"));
+    }
+    if series.iter().skip(1).all(|series| series.points.is_empty()) {
+        return out + "<p class=\"missing\">There are no predictions to compare with the truth.</p>\n";
+    }
+    let mut table = Table::new([("", Text), ("Brier score", Number), ("Calibration error", Number)]);
+    if calibration.brier.is_some() || calibration.ece.is_some() {
+        table.row(vec!["calibrated".into(), maybe(calibration.brier), maybe(calibration.ece)]);
+    }
+    if calibration.brier_before.is_some() || calibration.ece_before.is_some() {
+        table.row(vec!["before".into(), maybe(calibration.brier_before), maybe(calibration.ece_before)]);
+    }
+    if !table.is_empty() {
+        out.push_str(&table.render("Calibration"));
+        out.push_str(
+            "<p class=\"note\">Both are better when smaller. The calibration error is the mean distance between the truth value said \
+             and the share that came true.</p>\n",
+        );
+    }
+    let drawing = plot::lines(
+        "Reliability curve: predicted truth against the share that is true",
+        "truth value said",
+        &series,
+        true,
+    );
+    let caption = "A point on the dashed line keeps its word: of the facts given a truth of 0.8, 80 % are true.";
+    out.push_str(&figure(
+        "plot-calibration",
+        "Share that is true, by truth value said",
+        &legend(&keys),
+        drawing.as_ref(),
+        caption,
+    ));
+    let (edges, counts) = spread(&calibration.bins);
+    let drawing = plot::histogram("Histogram of predicted truth values", "truth value said", &edges, &counts);
+    out.push_str(&figure("plot-truths", "How many predictions have which truth value", "", drawing.as_ref(), ""));
+    out
+}
+
+/// Ten equal buckets of [0, 1], each prediction in the one its bin's mean falls into.
+fn spread(bins: &[ReliabilityBin]) -> (Vec<f64>, Vec<u64>) {
+    let mut counts = vec![0; 10];
+    for bin in bins.iter().filter(|bin| bin.predicted.is_finite()) {
+        counts[((bin.predicted * 10.0).floor() as usize).min(9)] += bin.count;
+    }
+    ((0..=10).map(|edge| f64::from(edge) / 10.0).collect(), counts)
+}
+
+/// How many groundings the model obeys, rule by rule.
+pub fn consistency(consistency: &Consistency) -> String {
+    let mut out = String::from(
+        "<p>A grounding is obeyed when the model holds its conclusion at least as true as the rule demands.</p>\n",
+    );
+    if let (Some(guided), Some(unguided)) = (consistency.guided, consistency.unguided) {
+        out.push_str(&format!(
+            "<p>With guidance the model obeys <b>{}</b> of all groundings, without it {}.</p>\n",
+            percent(guided),
+            percent(unguided)
+        ));
+    }
+    let columns = [
+        ("Rule", Text),
+        ("Confidence", Number),
+        ("Groundings", Number),
+        ("With rules", Number),
+        ("Without", Number),
+        ("Change", Number),
+    ];
+    let mut table = Table::new(columns);
+    let share = |share: Option<f64>| share.map_or_else(|| "–".into(), percent);
+    for row in &consistency.rows {
+        table.row(vec![
+            format!("<div class=\"words\">{}</div>", escape(&row.words)),
+            decimal(row.confidence),
+            grouped(row.groundings),
+            share(row.guided),
+            share(row.unguided),
+            change(row.guided, row.unguided),
+        ]);
+    }
+    if table.is_empty() {
+        out.push_str("<p class=\"missing\">No rule has a grounding.</p>\n");
+    } else {
+        out.push_str(&table.render("Obedience by rule"));
+    }
+    out
+}
+
+/// Training triples to look at again.
+pub fn clean_up(list: &CleanUp) -> String {
+    let mut out = paragraph(&list.about);
+    if list.rows.is_empty() {
+        out.push_str("<p>Nothing stands out: no training triple is doubted by both the rules and the model.</p>\n");
+        return out;
+    }
+    let mut table = Table::new([
+        ("Head", Text),
+        ("Relation", Text),
+        ("Tail", Text),
+        ("Truth", Number),
+        ("What speaks against it", Text),
+    ]);
+    for row in &list.rows {
+        table.row(vec![
+            name(&row.fact.head, 40),
+            name(&row.fact.relation, 40),
+            name(&row.fact.tail, 40),
+            decimal(row.truth),
+            format!("<div class=\"words\">{}</div>", escape(&row.why)),
+        ]);
+    }
+    out.push_str(&table.render("Training triples worth a second look"));
+    out
+}

@@ -1,0 +1,135 @@
+//! The page from the outside: everything is there, nothing is loaded, nothing of the user's becomes markup.
+
+mod sample;
+
+use proptest::prelude::*;
+use ruge_report::*;
+use sample::{EVIL, LONG, report};
+
+const SECTIONS: [&str; 11] = [
+    "summary",
+    "data",
+    "rules",
+    "training",
+    "results",
+    "relations",
+    "calibration",
+    "consistency",
+    "predictions",
+    "clean-up",
+    "repeat",
+];
+const PLOTS: [&str; 6] =
+    ["plot-confidence", "plot-curves", "plot-loss", "plot-relations", "plot-calibration", "plot-truths"];
+
+#[test]
+fn every_section_and_plot_is_there() {
+    let page = render(&report());
+    // For looking at: the page every other test of this file is about.
+    std::fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/sample-report.html"), &page).unwrap();
+    for id in SECTIONS {
+        assert!(page.contains(&format!("<section id=\"{id}\"")), "no section {id}");
+        assert!(page.contains(&format!("href=\"#{id}\"")), "no way to {id}");
+    }
+    for id in PLOTS {
+        assert!(page.contains(&format!("<figure id=\"{id}\"")), "no plot {id}");
+    }
+    assert_eq!(page.matches("class=\"plot\"").count(), 2 * PLOTS.len(), "each plot for a desk and a phone");
+    assert_eq!(page.matches("class=\"evidence\"").count(), 3, "one per prediction with a rule");
+    for figure in [
+        "<b>0.768</b>",
+        "0.078",
+        "published: RUGE (Guo et al. 2018)",
+        "± 0.004",
+        "512 test triples",
+        "0.962 (without rules 0.413)",
+    ] {
+        assert!(page.contains(figure), "no {figure}");
+    }
+}
+
+#[test]
+fn the_page_loads_nothing_and_runs_nothing() {
+    let page = render(&report());
+    let without_namespaces = page.replace("http://www.w3.org/2000/svg", "");
+    for word in ["<script", "http:", "https:", "@import", "url(\"", "url(h", "<img", "<iframe", "onload"] {
+        assert!(!without_namespaces.contains(word), "{word} in the page");
+    }
+}
+
+#[test]
+fn names_with_markup_arrive_as_text() {
+    let page = render(&report());
+    assert!(!page.contains(EVIL));
+    assert!(page.contains("&lt;script&gt;alert("));
+    assert!(page.contains(LONG), "a long name is there in full, if only for those who hover");
+    assert!(page.contains("costs $x in $"), "a dollar sign is no formula");
+    let mut evil = report();
+    evil.title = "</title></style><script>1</script>".into();
+    assert!(!render(&evil).contains("<script"));
+}
+
+#[test]
+fn what_is_missing_says_why_and_what_is_left_out_is_not_mentioned() {
+    let page = render(&Report {
+        title: "half".into(),
+        curves: Part::Missing("Training was <skipped>.".into()),
+        ..Report::default()
+    });
+    assert!(page.contains("Training was &lt;skipped&gt;."));
+    for id in SECTIONS.iter().filter(|id| !["summary", "training"].contains(id)) {
+        assert!(!page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    let empty = render(&Report {
+        data: DataAudit::default().into(),
+        rules: RuleSet::default().into(),
+        curves: Vec::new().into(),
+        metrics: MetricsTable::default().into(),
+        relations: Vec::new().into(),
+        calibration: CalibrationCurve::default().into(),
+        consistency: Consistency::default().into(),
+        predictions: Vec::new().into(),
+        clean_up: CleanUp::default().into(),
+        repeat: Repeat::default().into(),
+        ..Report::default()
+    });
+    assert!(!empty.contains("<svg") && !empty.contains("NaN"), "nothing to plot, nothing plotted");
+}
+
+#[test]
+fn a_report_survives_being_stored() {
+    let report = report();
+    let json = serde_json::to_string(&report).unwrap();
+    // Numbers may come back a last digit apart; what is shown may not.
+    assert_eq!(render(&serde_json::from_str::<Report>(&json).unwrap()), render(&report));
+}
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(0.0), Just(1.0), -1e12..1e12f64, 0.0..1.0f64]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Whatever the numbers, there is a page, and no plot is drawn with what is no number.
+    #[test]
+    fn odd_numbers_and_names_do_not_break_the_page(
+        values in prop::collection::vec(number(), 1..6),
+        name in "\\PC{0,12}",
+        counts in prop::collection::vec(0u64..u64::MAX, 0..5),
+    ) {
+        let mut odd = sample::report();
+        odd.title = name.clone();
+        let points: Vec<(u64, f64)> = values.iter().enumerate().map(|(at, value)| (at as u64, *value)).collect();
+        odd.curves = vec![Curve { name: name.clone(), system: System::Other, valid_mrr: points.clone(), loss: points, best_epoch: Some(0) }].into();
+        odd.relations = vec![RelationRow { relation: name.clone(), queries: 1, rules: None, guided: Some(values[0]), unguided: Some(values[values.len() - 1]) }].into();
+        let bins = values.iter().map(|&value| ReliabilityBin { predicted: value, observed: value, count: 1 }).collect();
+        odd.calibration = CalibrationCurve { bins, brier: Some(values[0]), ..CalibrationCurve::default() }.into();
+        let edges = (0..=counts.len()).map(|at| at as f64).collect();
+        odd.rules = RuleSet { confidences: Histogram { edges, counts }, ..RuleSet::default() }.into();
+        let page = render(&odd);
+        prop_assert!(page.ends_with("</html>\n"));
+        prop_assert!(!page.contains("NaN\"") && !page.contains("\"inf"), "a coordinate that is none");
+        prop_assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    }
+}
