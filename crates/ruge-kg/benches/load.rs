@@ -13,6 +13,10 @@
 //! FB15K is taken from the folder `RUGE_DATA` names or from `shared/data` beside the repository; without it a text of the
 //! same size stands in. *The law of synthetic text:* n triples over n/40 entities and 1,345 relations; the k-th head is
 //! drawn ∝ k^-½, the k-th relation ∝ 1/k, tails evenly; all triples are distinct and in shuffled order.
+//!
+//! *What the memory asks for.* Beside each size stand two probes of the same run: what a random read of a table as large as
+//! that of the entity names costs, each read waiting for the one before, and what it costs to touch a new page, over
+//! as many pages as loading touched. Both grow with size, and no program can go below them for long.
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports to the terminal")]
 #![allow(missing_docs, reason = "a program, not a library")]
@@ -21,6 +25,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use ruge_kg::random::{Stream, draw, unit};
 use ruge_kg::{Dataset, ReadOptions};
@@ -117,6 +122,16 @@ fn curve(folder: &Path, sizes: &[u64]) -> io::Result<()> {
             run.peak_mb,
             run.cpu * 1e9 / triples as f64
         );
+        let (table, read) = random_read(triples / 40);
+        let page = new_page(run.peak_mb);
+        println!(
+            "{:>17}  user {:.0}, system {:.0} ns per triple; a random read of {:.1} MB {read:.1} ns; a new page {page:.0} ns, {:.0} ns per triple",
+            "",
+            run.user * 1e9 / triples as f64,
+            (run.cpu - run.user) * 1e9 / triples as f64,
+            table as f64 / 1e6,
+            page * run.peak_mb * 1e6 / PAGE as f64 / triples as f64
+        );
         fs::remove_dir_all(&text)?;
     }
     Ok(())
@@ -126,7 +141,43 @@ fn curve(folder: &Path, sizes: &[u64]) -> io::Result<()> {
 struct Run {
     wall: f64,
     cpu: f64,
+    user: f64,
     peak_mb: f64,
+}
+
+const PAGE: usize = 4096;
+
+/// Bytes of the table of names of so many entities, and nanoseconds per read that waits for the one before it.
+fn random_read(entities: u64) -> (usize, f64) {
+    let slots = (2 * entities.max(8)).next_power_of_two();
+    // One cycle through all slots: an odd step added to a multiple of 4 plus 1 has the full period.
+    let table: Vec<u64> = (0..slots).map(|slot| (slot * 0x9e37_79b5 + 0x6d2b_79f5) % slots).collect();
+    let mut at = 0;
+    let read = median_time(400, 10_000, &mut |_| at = table[at as usize]);
+    std::hint::black_box(at);
+    (8 * table.len(), read)
+}
+
+/// Nanoseconds to touch a page for the first time, over `megabytes` of pages.
+fn new_page(megabytes: f64) -> f64 {
+    let mut pages = vec![0u8; (megabytes * 1e6) as usize];
+    let count = pages.len() / PAGE;
+    let time = median_time(count / 512, 512, &mut |page| pages[page * PAGE] = 1);
+    std::hint::black_box(&pages);
+    time
+}
+
+/// Nanoseconds per piece of work: the median of `portions`, since others may use the machine as well.
+fn median_time(portions: usize, size: usize, work: &mut impl FnMut(usize)) -> f64 {
+    let mut times: Vec<f64> = (0..portions)
+        .map(|portion| {
+            let started = Instant::now();
+            (portion * size..(portion + 1) * size).for_each(&mut *work);
+            started.elapsed().as_nanos() as f64 / size as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times.get(portions / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn child(folder: &Path) -> io::Result<String> {
@@ -148,7 +199,7 @@ fn measure(command: &str) -> io::Result<Run> {
         return Err(io::Error::other(format!("the shell told no times: {errors}")));
     };
     let kibibytes: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0.0);
-    Ok(Run { wall, cpu: user + system, peak_mb: kibibytes * 1024.0 / 1e6 })
+    Ok(Run { wall, cpu: user + system, user, peak_mb: kibibytes * 1024.0 / 1e6 })
 }
 
 /// The run with the median CPU time.

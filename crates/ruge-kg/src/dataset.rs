@@ -165,9 +165,7 @@ impl Dataset {
 
     /// What is known in any split; built when first asked for, since mining never asks.
     pub fn filter(&self) -> &Filter {
-        self.filter.get_or_init(|| {
-            Filter::new(self.entity_count(), self.relation_count(), &[&self.train, &self.valid, &self.test])
-        })
+        self.filter.get_or_init(|| Filter::beside(&self.graph, &[&self.valid, &self.test]))
     }
 
     /// A triple in the user's own words.

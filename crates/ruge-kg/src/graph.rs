@@ -11,21 +11,22 @@
 //!
 //! Nothing is indexed densely by (relation, entity): FB15K alone would need 20 million offsets.
 //!
-//! *Order of construction.* Triples are scattered into relation buckets and each bucket is sorted as packed pairs;
-//! every other index is then a single scatter in an order that leaves its rows sorted.
+//! *Order of construction.* Triples are dropped into relation buckets and each bucket is sorted, by head and by tail;
+//! every other index is then made range by range of entities, from slices of these lists, so that whatever is written at
+//! random stays within the caches however large the graph is.
+
+mod adjacency;
+mod facts;
+
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::triple::{EntityId, Label, RelationId, Triple};
 
-/// A fact of a relation seen from one side: from its head (then `other` is the tail) or from its tail.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Pair {
-    /// The side the list is sorted by.
-    pub key: EntityId,
-    /// The other side.
-    pub other: EntityId,
-}
+pub use adjacency::Adjacency;
+use facts::Facts;
+pub use facts::Pair;
 
 /// One end of an edge: walking `label` leads to `neighbour`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,240 +37,11 @@ pub struct Edge {
     pub label: Label,
 }
 
-/// Per entity, its neighbours grouped by label: `neighbours(u, l)` is a slice, found by binary search over the few
-/// labels `u` has.
-#[derive(Clone, Debug, Default)]
-pub struct Adjacency {
-    runs_of: Vec<u32>,
-    run_labels: Vec<Label>,
-    run_starts: Vec<u32>,
-    neighbours: Vec<EntityId>,
-}
-
-impl Adjacency {
-    /// Builds the index from facts grouped by relation and sorted by (head, tail) within each.
-    fn new(entities: usize, facts: &Facts) -> Self {
-        let mut degrees = vec![0u32; entities + 1];
-        let mut run_counts = vec![0u32; entities + 1];
-        let mut last_label = vec![u32::MAX; entities];
-        let mut visit = |entity: EntityId, label: Label| {
-            degrees[entity.index() + 1] += 1;
-            if last_label[entity.index()] != label.0 {
-                last_label[entity.index()] = label.0;
-                run_counts[entity.index() + 1] += 1;
-            }
-        };
-        facts.for_each_edge(&mut |from, label, _| visit(from, label));
-        accumulate(&mut degrees);
-        accumulate(&mut run_counts);
-
-        let edges = degrees[entities] as usize;
-        let runs = run_counts[entities] as usize;
-        let mut neighbours = vec![EntityId(0); edges];
-        let mut run_labels = vec![Label(0); runs];
-        let mut run_starts = vec![0u32; runs + 1];
-        let mut next_edge = degrees[..entities].to_vec();
-        let mut next_run = run_counts[..entities].to_vec();
-        last_label.fill(u32::MAX);
-        facts.for_each_edge(&mut |from, label, to| {
-            let u = from.index();
-            if last_label[u] != label.0 {
-                last_label[u] = label.0;
-                let run = next_run[u] as usize;
-                run_labels[run] = label;
-                run_starts[run] = next_edge[u];
-                next_run[u] += 1;
-            }
-            neighbours[next_edge[u] as usize] = to;
-            next_edge[u] += 1;
-        });
-        run_starts[runs] = edges as u32;
-        Self { runs_of: run_counts, run_labels, run_starts, neighbours }
-    }
-
-    /// The entities reached from `entity` over `label`, in id order.
-    #[inline]
-    pub fn neighbours(&self, entity: EntityId, label: Label) -> &[EntityId] {
-        let (from, to) = self.run_range(entity);
-        match self.run_labels[from..to].binary_search(&label) {
-            Ok(at) => self.run(from + at),
-            Err(_) => &[],
-        }
-    }
-
-    /// The labels at `entity` in order, each with the entities it leads to.
-    #[inline]
-    pub fn runs(&self, entity: EntityId) -> impl ExactSizeIterator<Item = (Label, &[EntityId])> {
-        let (from, to) = self.run_range(entity);
-        (from..to).map(|run| (self.run_labels[run], self.run(run)))
-    }
-
-    /// The labels at `entity`, sorted.
-    #[inline]
-    pub fn labels(&self, entity: EntityId) -> &[Label] {
-        let (from, to) = self.run_range(entity);
-        &self.run_labels[from..to]
-    }
-
-    /// Number of edges at `entity`, both directions together.
-    #[inline]
-    pub fn degree(&self, entity: EntityId) -> usize {
-        let (from, to) = self.run_range(entity);
-        (self.run_starts[to] - self.run_starts[from]) as usize
-    }
-
-    /// Number of runs: distinct (entity, label).
-    pub fn run_count(&self) -> usize {
-        self.run_labels.len()
-    }
-
-    /// The runs of `entity`, as numbers from 0 to [`run_count`](Self::run_count).
-    #[inline]
-    pub fn runs_of(&self, entity: EntityId) -> std::ops::Range<usize> {
-        let (from, to) = self.run_range(entity);
-        from..to
-    }
-
-    /// The number of the run of `entity` with `label`, if it has one.
-    #[inline]
-    pub fn run_number(&self, entity: EntityId, label: Label) -> Option<usize> {
-        let (from, to) = self.run_range(entity);
-        self.run_labels[from..to].binary_search(&label).ok().map(|at| from + at)
-    }
-
-    /// The label of a run, and the places of its neighbours in the order of all edges.
-    #[inline]
-    pub fn run_places(&self, run: usize) -> (Label, std::ops::Range<usize>) {
-        (self.run_labels[run], self.run_starts[run] as usize..self.run_starts[run + 1] as usize)
-    }
-
-    /// The entities a run leads to.
-    #[inline]
-    pub fn run_members(&self, run: usize) -> &[EntityId] {
-        self.run(run)
-    }
-
-    /// Bytes held by the index.
-    pub fn bytes(&self) -> usize {
-        4 * (self.runs_of.len() + self.run_labels.len() + self.run_starts.len() + self.neighbours.len())
-    }
-
-    #[inline]
-    fn run_range(&self, entity: EntityId) -> (usize, usize) {
-        (self.runs_of[entity.index()] as usize, self.runs_of[entity.index() + 1] as usize)
-    }
-
-    #[inline]
-    fn run(&self, run: usize) -> &[EntityId] {
-        &self.neighbours[self.run_starts[run] as usize..self.run_starts[run + 1] as usize]
-    }
-}
-
-/// Facts grouped by relation, each group sorted by (key, other) and free of duplicates.
-#[derive(Clone, Debug, Default)]
-struct Facts {
-    offsets: Vec<u32>,
-    pairs: Vec<Pair>,
-}
-
-impl Facts {
-    /// Groups and sorts triples by (relation, head, tail), dropping repetitions.
-    fn by_head(relations: usize, parts: &[&[Triple]]) -> Self {
-        let total: usize = parts.iter().map(|part| part.len()).sum();
-        assert!(total < u32::MAX as usize / 2, "a graph holds at most 2^31 triples");
-        let triples = || parts.iter().flat_map(|part| part.iter());
-        let mut offsets = vec![0u32; relations + 1];
-        for triple in triples() {
-            offsets[triple.relation.index() + 1] += 1;
-        }
-        accumulate(&mut offsets);
-        let mut next = offsets.clone();
-        let mut packed = vec![0u64; total];
-        for triple in triples() {
-            let slot = &mut next[triple.relation.index()];
-            packed[*slot as usize] = u64::from(triple.head.0) << 32 | u64::from(triple.tail.0);
-            *slot += 1;
-        }
-        // One bucket per relation, sorted independently: parallel over buckets, and inside the large ones.
-        let mut buckets = Vec::with_capacity(relations);
-        let mut rest = packed.as_mut_slice();
-        for relation in 0..relations {
-            let (bucket, tail) = rest.split_at_mut((offsets[relation + 1] - offsets[relation]) as usize);
-            buckets.push(bucket);
-            rest = tail;
-        }
-        buckets.into_par_iter().for_each(|bucket| {
-            if bucket.len() > 1 << 16 { bucket.par_sort_unstable() } else { bucket.sort_unstable() }
-        });
-
-        let mut pairs = Vec::with_capacity(total);
-        let mut distinct = Vec::with_capacity(relations + 1);
-        distinct.push(0u32);
-        for relation in 0..relations {
-            let bucket = &packed[offsets[relation] as usize..offsets[relation + 1] as usize];
-            let mut last = None;
-            for &key in bucket {
-                if last != Some(key) {
-                    pairs.push(Pair { key: EntityId((key >> 32) as u32), other: EntityId(key as u32) });
-                    last = Some(key);
-                }
-            }
-            distinct.push(pairs.len() as u32);
-        }
-        pairs.shrink_to_fit();
-        Self { offsets: distinct, pairs }
-    }
-
-    /// The same facts, keyed by tail: a walk over entities in id order meets each relation's tails in order.
-    fn by_tail(&self, adjacency: &Adjacency, entities: usize) -> Self {
-        let mut next = self.offsets.clone();
-        let mut pairs = vec![Pair { key: EntityId(0), other: EntityId(0) }; self.pairs.len()];
-        for tail in (0..entities as u32).map(EntityId) {
-            for (label, heads) in adjacency.runs(tail).filter(|(label, _)| label.is_inverse()) {
-                let slot = &mut next[label.relation().index()];
-                for &head in heads {
-                    pairs[*slot as usize] = Pair { key: tail, other: head };
-                    *slot += 1;
-                }
-            }
-        }
-        Self { offsets: self.offsets.clone(), pairs }
-    }
-
-    #[inline]
-    fn of(&self, relation: RelationId) -> &[Pair] {
-        &self.pairs[self.offsets[relation.index()] as usize..self.offsets[relation.index() + 1] as usize]
-    }
-
-    /// Visits both ends of every fact, label by label: all of `2r` before all of `2r + 1`, and for any one entity and
-    /// label the neighbours in id order.
-    fn for_each_edge(&self, visit: &mut impl FnMut(EntityId, Label, EntityId)) {
-        for relation in (0..self.offsets.len() as u32 - 1).map(RelationId) {
-            let pairs = self.of(relation);
-            for pair in pairs {
-                visit(pair.key, Label::forward(relation), pair.other);
-            }
-            for pair in pairs {
-                visit(pair.other, Label::inverse(relation), pair.key);
-            }
-        }
-    }
-}
-
-/// Turns counts at `i + 1` into offsets.
-fn accumulate(counts: &mut [u32]) {
-    let mut sum = 0;
-    for count in counts {
-        sum += *count;
-        *count = sum;
-    }
-}
-
 /// 𝒪, the observed triples, as a set with its indexes. Immutable once built.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     entities: usize,
-    adjacency: Adjacency,
+    adjacency: Arc<Adjacency>,
     link_offsets: Vec<u32>,
     links: Vec<Edge>,
     by_head: Facts,
@@ -281,9 +53,10 @@ impl Graph {
     /// Indexes `triples` over `entities` × `relations` ids. Repeated triples count once.
     pub fn new(entities: usize, relations: usize, triples: &[Triple]) -> Self {
         let by_head = Facts::by_head(relations, &[triples]);
-        let adjacency = Adjacency::new(entities, &by_head);
-        let (by_tail, (link_offsets, links)) =
-            rayon::join(|| by_head.by_tail(&adjacency, entities), || links(&adjacency, entities));
+        let by_tail = by_head.by_tail();
+        let adjacency =
+            Arc::new(Adjacency::new(entities, 2 * relations, |label| [either(&by_head, &by_tail, label), &[]]));
+        let (link_offsets, links) = links(&adjacency, entities);
         let count_keys = |pairs: &[Pair]| pairs.chunk_by(|a, b| a.key == b.key).count() as u32;
         let distinct = (0..relations as u32)
             .into_par_iter()
@@ -304,7 +77,7 @@ impl Graph {
 
     /// Number of distinct triples.
     pub fn len(&self) -> usize {
-        self.by_head.pairs.len()
+        self.by_head.len()
     }
 
     /// Whether there is no triple at all.
@@ -381,7 +154,7 @@ impl Graph {
     /// The pairs walked by `label`: by head for a forward label, by tail for an inverse one.
     #[inline]
     pub fn pairs(&self, label: Label) -> &[Pair] {
-        if label.is_inverse() { self.facts_by_tail(label.relation()) } else { self.facts(label.relation()) }
+        either(&self.by_head, &self.by_tail, label)
     }
 
     /// Number of distinct heads of `relation`.
@@ -404,34 +177,51 @@ impl Graph {
     /// Bytes held by all indexes.
     pub fn bytes(&self) -> usize {
         self.adjacency.bytes()
-            + 4 * (self.link_offsets.len() + self.by_head.offsets.len() + self.by_tail.offsets.len())
-            + 8 * (self.links.len() + self.by_head.pairs.len() + self.by_tail.pairs.len() + self.distinct.len())
+            + self.by_head.bytes()
+            + self.by_tail.bytes()
+            + 4 * self.link_offsets.len()
+            + 8 * (self.links.len() + self.distinct.len())
     }
 }
 
+/// The facts of a relation as its label walks them.
+#[inline]
+fn either<'f>(by_head: &'f Facts, by_tail: &'f Facts, label: Label) -> &'f [Pair] {
+    if label.is_inverse() { by_tail.of(label.relation()) } else { by_head.of(label.relation()) }
+}
+
+/// Entities whose links are sorted by one task.
+const ENTITIES_AT_ONCE: usize = 256;
+
 /// Per entity, its edges sorted by (neighbour, label).
 ///
-/// Walking all entities `v` in order and dropping each edge `v -l-> u` at `u` as `u -l⁻¹-> v` leaves every list sorted
-/// by neighbour; only a pair linked by both directions of one relation comes out swapped, and is put right at once.
+/// Each list is sorted on its own, where the caches hold it. Dropping every edge at its other end, in the order of
+/// entities, would need no sort; but then every write of a large graph misses all caches.
 fn links(adjacency: &Adjacency, entities: usize) -> (Vec<u32>, Vec<Edge>) {
     let mut offsets = vec![0u32; entities + 1];
     for u in 0..entities {
         offsets[u + 1] = offsets[u] + adjacency.degree(EntityId(u as u32)) as u32;
     }
-    let mut next = offsets.clone();
     let mut links = vec![Edge { neighbour: EntityId(0), label: Label(0) }; offsets[entities] as usize];
-    for v in (0..entities as u32).map(EntityId) {
-        for (label, neighbours) in adjacency.runs(v) {
-            for &u in neighbours {
-                let at = next[u.index()] as usize;
-                links[at] = Edge { neighbour: v, label: label.reversed() };
-                if at > offsets[u.index()] as usize && links[at - 1] > links[at] {
-                    links.swap(at - 1, at);
-                }
-                next[u.index()] += 1;
-            }
-        }
+    let mut rest = links.as_mut_slice();
+    let mut tasks = Vec::with_capacity(entities / ENTITIES_AT_ONCE + 1);
+    for start in (0..entities).step_by(ENTITIES_AT_ONCE) {
+        let end = (start + ENTITIES_AT_ONCE).min(entities);
+        let (here, tail) = rest.split_at_mut((offsets[end] - offsets[start]) as usize);
+        tasks.push((start..end, here));
+        rest = tail;
     }
+    tasks.into_par_iter().for_each(|(range, mut rest)| {
+        for u in range {
+            let (list, tail) = rest.split_at_mut((offsets[u + 1] - offsets[u]) as usize);
+            rest = tail;
+            let edges = adjacency
+                .runs(EntityId(u as u32))
+                .flat_map(|(label, neighbours)| neighbours.iter().map(move |&neighbour| Edge { neighbour, label }));
+            list.iter_mut().zip(edges).for_each(|(slot, edge)| *slot = edge);
+            list.sort_unstable_by_key(|edge| u64::from(edge.neighbour.0) << 32 | u64::from(edge.label.0));
+        }
+    });
     (offsets, links)
 }
 
@@ -440,13 +230,28 @@ fn links(adjacency: &Adjacency, entities: usize) -> (Vec<u32>, Vec<Edge>) {
 /// Filtered ranking must not punish a model for ranking one fact above another, so it asks here.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    adjacency: Adjacency,
+    adjacency: Arc<Adjacency>,
 }
 
 impl Filter {
     /// Indexes the union of `splits`.
     pub fn new(entities: usize, relations: usize, splits: &[&[Triple]]) -> Self {
-        Self { adjacency: Adjacency::new(entities, &Facts::by_head(relations, splits)) }
+        let by_head = Facts::by_head(relations, splits);
+        let by_tail = by_head.by_tail();
+        let adjacency = Adjacency::new(entities, 2 * relations, |label| [either(&by_head, &by_tail, label), &[]]);
+        Self { adjacency: Arc::new(adjacency) }
+    }
+
+    /// Indexes the facts of `train` together with those of `held_out`. Train is sorted already, so only the others are;
+    /// where there are none, the graph's own index serves.
+    pub fn beside(train: &Graph, held_out: &[&[Triple]]) -> Self {
+        if held_out.iter().all(|split| split.is_empty()) {
+            return Self { adjacency: train.adjacency.clone() };
+        }
+        let by_head = Facts::by_head(train.relation_count(), held_out);
+        let by_tail = by_head.by_tail();
+        let facts = |label| [train.pairs(label), either(&by_head, &by_tail, label)];
+        Self { adjacency: Arc::new(Adjacency::new(train.entities, 2 * train.relation_count(), facts)) }
     }
 
     /// Every `t` with `relation(head, t)` in some split, in id order.

@@ -1,12 +1,15 @@
 //! Names: the only place where an id meets its string.
 //!
-//! All names of one kind share a single buffer; a hash table of ids points back into it. Ids are handed out in
+//! All names of one kind share a single buffer; a table of ids, found by hash, points back into it. Ids are handed out in
 //! order of first appearance, so the same file gives the same ids whatever the thread count.
+//!
+//! *Large vocabularies.* Once the table has left the caches, finding a name costs three misses: its slot, where its text
+//! lies, the text. [`NameList::find_all`] takes many names at a time, one kind of access after the other, so that the misses
+//! of different names overlap.
 
 use std::hash::Hasher;
 use std::marker::PhantomData;
 
-use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use crate::triple::{EntityId, Id, RelationId};
@@ -19,29 +22,160 @@ pub(crate) fn hash_name(name: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// No id: what is not found.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Ids by hash: open addressing, one word a slot, at most half of the slots taken.
+///
+/// A word holds half of the hash and the id plus one, 0 where the slot is free. Slots are chosen by the same half, so growing
+/// needs no look at the names.
+#[derive(Clone, Default)]
+pub(crate) struct Slots {
+    words: Vec<u64>,
+    taken: usize,
+}
+
+impl Slots {
+    /// The ids whose names may have this hash, likeliest first.
+    #[inline]
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> {
+        let mask = self.words.len().wrapping_sub(1);
+        let mut at = hash as u32 as usize;
+        std::iter::from_fn(move || {
+            loop {
+                let word = *self.words.get(at & mask)?;
+                if word == 0 {
+                    return None;
+                }
+                at += 1;
+                if word as u32 == hash as u32 {
+                    return Some((word >> 32) as u32 - 1);
+                }
+            }
+        })
+    }
+
+    /// The id with this hash of which `same` says that it is the one.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.candidates(hash).find(|&id| same(id))
+    }
+
+    /// Adds an id that is not in yet.
+    pub(crate) fn insert(&mut self, hash: u64, id: u32) {
+        assert!(id < NONE, "a graph holds fewer than 2^32 names of a kind");
+        if 2 * (self.taken + 1) > self.words.len() {
+            let size = (2 * self.words.len()).max(16);
+            let old = std::mem::replace(&mut self.words, vec![0; size]);
+            old.into_iter().filter(|&word| word != 0).for_each(|word| self.put(word));
+        }
+        self.taken += 1;
+        self.put(u64::from(id + 1) << 32 | u64::from(hash as u32));
+    }
+
+    fn put(&mut self, word: u64) {
+        let mask = self.words.len() - 1;
+        let mut at = word as u32 as usize & mask;
+        while self.words[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.words[at] = word;
+    }
+}
+
+/// Names by number and numbers by name.
+#[derive(Clone, Default)]
+pub(crate) struct NameList {
+    text: String,
+    ends: Vec<usize>,
+    slots: Slots,
+}
+
+/// Working memory of [`NameList::find_all`].
+#[derive(Default)]
+pub(crate) struct Finds {
+    /// The hash of each name asked for.
+    pub(crate) hashes: Vec<u64>,
+    spans: Vec<(usize, usize)>,
+    /// The number of each name asked for, or [`NONE`].
+    pub(crate) found: Vec<u32>,
+}
+
+impl NameList {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    fn span(&self, index: u32) -> (usize, usize) {
+        let index = index as usize;
+        (if index == 0 { 0 } else { self.ends[index - 1] }, self.ends[index])
+    }
+
+    #[inline]
+    fn name(&self, index: u32) -> &str {
+        let (start, end) = self.span(index);
+        &self.text[start..end]
+    }
+
+    #[inline]
+    fn is(&self, (start, end): (usize, usize), name: &str) -> bool {
+        &self.text.as_bytes()[start..end] == name.as_bytes()
+    }
+
+    /// The number of a known name.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, name: &str) -> Option<u32> {
+        self.slots.find(hash, |id| self.is(self.span(id), name))
+    }
+
+    /// Hashes all `names` and finds those that are known.
+    pub(crate) fn find_all<N: AsRef<str>>(&self, names: &[N], finds: &mut Finds) {
+        let Finds { hashes, spans, found } = finds;
+        hashes.clear();
+        hashes.extend(names.iter().map(|name| hash_name(name.as_ref().as_bytes())));
+        found.clear();
+        found.extend(hashes.iter().map(|&hash| self.slots.candidates(hash).next().unwrap_or(NONE)));
+        spans.clear();
+        spans.extend(found.iter().map(|&id| if id == NONE { (0, 0) } else { self.span(id) }));
+        for (index, name) in names.iter().enumerate() {
+            if found[index] != NONE && !self.is(spans[index], name.as_ref()) {
+                // Another name with half of the hash in common: the long way.
+                found[index] = self.find(hashes[index], name.as_ref()).unwrap_or(NONE);
+            }
+        }
+    }
+
+    fn add(&mut self, hash: u64, name: &str) -> u32 {
+        let id = u32::try_from(self.ends.len()).unwrap_or(NONE);
+        self.slots.insert(hash, id);
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+        id
+    }
+}
+
 /// A bijection between names and dense ids.
 #[derive(Clone)]
 pub struct Vocabulary<I> {
-    text: String,
-    ends: Vec<usize>,
-    table: HashTable<(u32, u32)>,
+    names: NameList,
     kind: PhantomData<I>,
 }
 
 impl<I: Id> Vocabulary<I> {
     /// An empty vocabulary.
     pub fn new() -> Self {
-        Self { text: String::new(), ends: Vec::new(), table: HashTable::new(), kind: PhantomData }
+        Self { names: NameList::default(), kind: PhantomData }
     }
 
     /// Number of names.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.names.len()
     }
 
     /// Whether no name was ever interned.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len() == 0
     }
 
     /// The id of `name`, given now if it is new.
@@ -51,44 +185,35 @@ impl<I: Id> Vocabulary<I> {
 
     /// [`intern`](Self::intern) for a caller that has hashed the name already.
     pub(crate) fn intern_hashed(&mut self, hash: u64, name: &str) -> I {
-        let tag = hash as u32;
-        let (text, ends) = (&self.text, &self.ends);
-        let same = |&(other, id): &(u32, u32)| other == tag && name_at(text, ends, id as usize) == name;
-        if let Some(&(_, id)) = self.table.find(hash, same) {
-            return I::from_index(id as usize);
-        }
-        let id = I::from_index(self.ends.len());
-        self.text.push_str(name);
-        self.ends.push(self.text.len());
-        let (text, ends) = (&self.text, &self.ends);
-        self.table.insert_unique(hash, (tag, id.index() as u32), |&(_, id)| {
-            hash_name(name_at(text, ends, id as usize).as_bytes())
-        });
-        id
+        let id = self.names.find(hash, name).unwrap_or_else(|| self.names.add(hash, name));
+        I::from_index(id as usize)
     }
 
     /// The id of a known name.
     pub fn id(&self, name: &str) -> Option<I> {
-        let hash = hash_name(name.as_bytes());
-        let same = |&(tag, id): &(u32, u32)| tag == hash as u32 && name_at(&self.text, &self.ends, id as usize) == name;
-        self.table.find(hash, same).map(|&(_, id)| I::from_index(id as usize))
+        self.names.find(hash_name(name.as_bytes()), name).map(|id| I::from_index(id as usize))
     }
 
     /// The name of `id`. Panics on an id of another vocabulary that is out of range here.
     #[inline]
     pub fn name(&self, id: I) -> &str {
-        name_at(&self.text, &self.ends, id.index())
+        self.names.name(id.index() as u32)
     }
 
     /// All ids with their names, in id order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (I, &str)> {
-        (0..self.len()).map(|index| (I::from_index(index), name_at(&self.text, &self.ends, index)))
+        (0..self.len()).map(|index| (I::from_index(index), self.names.name(index as u32)))
+    }
+
+    /// The bare list, for readers that look many names up at a time.
+    pub(crate) fn list(&self) -> &NameList {
+        &self.names
     }
 
     /// Frees what growing left over.
     pub(crate) fn shrink(&mut self) {
-        self.text.shrink_to_fit();
-        self.ends.shrink_to_fit();
+        self.names.text.shrink_to_fit();
+        self.names.ends.shrink_to_fit();
     }
 }
 
@@ -102,12 +227,6 @@ impl<I: Id> std::fmt::Debug for Vocabulary<I> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Vocabulary({} names)", self.len())
     }
-}
-
-#[inline]
-fn name_at<'t>(text: &'t str, ends: &[usize], index: usize) -> &'t str {
-    let start = if index == 0 { 0 } else { ends[index - 1] };
-    &text[start..ends[index]]
 }
 
 /// The names of a graph: entities and relations side by side.
@@ -154,5 +273,30 @@ mod tests {
             assert_eq!(names.id(&format!("name {i}")), Some(RelationId(i)));
             assert_eq!(names.name(RelationId(i)), format!("name {i}"));
         }
+    }
+
+    #[test]
+    fn names_that_share_half_a_hash_are_told_apart() {
+        let mut list = NameList::default();
+        for (index, name) in ["a", "b", "c"].iter().enumerate() {
+            assert_eq!(list.find(7, name), None);
+            assert_eq!(list.add(7 + ((index as u64) << 32), name), index as u32);
+        }
+        assert_eq!(["a", "b", "c", "d"].map(|name| list.find(7, name)), [Some(0), Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn many_at_a_time_are_found_as_one_by_one() {
+        let mut names = Vocabulary::<EntityId>::new();
+        let mut finds = Finds::default();
+        names.list().find_all(&["a"], &mut finds);
+        assert_eq!(finds.found, [NONE]);
+        for i in 0..500 {
+            names.intern(&format!("name {i}"));
+        }
+        let asked: Vec<String> = (0..1000).rev().map(|i| format!("name {i}")).collect();
+        names.list().find_all(&asked, &mut finds);
+        let expected: Vec<u32> = asked.iter().map(|name| names.id(name).map_or(NONE, |id| id.0)).collect();
+        assert_eq!(finds.found, expected);
     }
 }

@@ -89,7 +89,11 @@ proptest! {
 
     #[test]
     fn the_filter_of_all_splits(train in triples(), valid in triples(), test in triples()) {
-        let filter = Filter::new(ENTITIES as usize, RELATIONS as usize, &[&train, &valid, &test]);
+        let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &train);
+        let filters = [
+            Filter::new(ENTITIES as usize, RELATIONS as usize, &[&train, &valid, &test]),
+            Filter::beside(&graph, &[&valid, &test]),
+        ];
         let facts: BTreeSet<Triple> = [&train[..], &valid, &test].concat().into_iter().collect();
         for relation in (0..RELATIONS).map(RelationId) {
             for entity in (0..ENTITIES).map(EntityId) {
@@ -98,11 +102,14 @@ proptest! {
                         facts.iter().filter(|t| t.relation == relation && test(t)).map(side).collect();
                     found.into_iter().collect()
                 };
-                prop_assert_eq!(filter.tails(entity, relation), &with(&|t| t.head == entity, |t| t.tail)[..]);
-                prop_assert_eq!(filter.heads(relation, entity), &with(&|t| t.tail == entity, |t| t.head)[..]);
-                for tail in (0..ENTITIES).map(EntityId) {
-                    let triple = Triple { head: entity, relation, tail };
-                    prop_assert_eq!(filter.contains(triple), facts.contains(&triple));
+                let (tails, heads) = (with(&|t| t.head == entity, |t| t.tail), with(&|t| t.tail == entity, |t| t.head));
+                for filter in &filters {
+                    prop_assert_eq!(filter.tails(entity, relation), &tails[..]);
+                    prop_assert_eq!(filter.heads(relation, entity), &heads[..]);
+                    for tail in (0..ENTITIES).map(EntityId) {
+                        let triple = Triple { head: entity, relation, tail };
+                        prop_assert_eq!(filter.contains(triple), facts.contains(&triple));
+                    }
                 }
             }
         }
@@ -164,4 +171,53 @@ fn a_hub_among_a_hundred_thousand_edges() {
         assert_eq!(graph.contains(Triple::new(i, 0, 0)), facts.contains(&Triple::new(i, 0, 0)));
     }
     assert!(!graph.contains(Triple::new(0, 0, 1)));
+}
+
+#[test]
+fn a_graph_that_is_built_in_many_ranges() {
+    // Several ranges of entities and buckets that are sorted in parts; hubs, repetitions and reflexive triples among them.
+    const ENTITIES: u32 = 9_000;
+    let draw = |stream: u64, at: u64| ruge_kg::random::draw(3, ruge_kg::random::Stream(stream), 0, at);
+    let list = |count: u64, from: u64| -> Vec<Triple> {
+        (from..from + count)
+            .map(|at| {
+                let entity = |stream| ((draw(stream, at) % u64::from(ENTITIES)) >> (draw(stream + 2, at) % 12)) as u32;
+                Triple::new(entity(1), (draw(5, at) % 100).min(6) as u32 % 7, entity(2))
+            })
+            .collect()
+    };
+    let (train, held_out) = (list(400_000, 0), list(30_000, 390_000));
+    let graph = Graph::new(ENTITIES as usize, 7, &train);
+    let facts: BTreeSet<Triple> = train.iter().copied().collect();
+    assert!(facts.len() > 200_000, "only {} distinct triples", facts.len());
+
+    let mut by_relation: Vec<Triple> = facts.iter().copied().collect();
+    by_relation.sort_by_key(|t| (t.relation, t.head, t.tail));
+    assert!(graph.triples().eq(by_relation.iter().copied()));
+    by_relation.sort_by_key(|t| (t.relation, t.tail, t.head));
+    let by_tail =
+        |r| graph.facts_by_tail(r).iter().map(move |pair| Triple { head: pair.other, relation: r, tail: pair.key });
+    assert!(graph.relations().flat_map(by_tail).eq(by_relation.iter().copied()));
+
+    let walked = |graph: &Graph| -> Vec<(EntityId, Label, EntityId)> {
+        let runs = |u| graph.adjacency().runs(u).flat_map(move |(label, run)| run.iter().map(move |&v| (u, label, v)));
+        graph.entities().flat_map(runs).collect()
+    };
+    let expected: Vec<(EntityId, Label, EntityId)> = edges(&facts).into_iter().collect();
+    assert!(walked(&graph) == expected);
+    let mut by_neighbour: Vec<(EntityId, EntityId, Label)> = expected.iter().map(|&(u, l, v)| (u, v, l)).collect();
+    by_neighbour.sort();
+    let links = |u| graph.links(u).iter().map(move |edge| (u, edge.neighbour, edge.label));
+    assert!(graph.entities().flat_map(links).eq(by_neighbour));
+
+    let filter = Filter::beside(&graph, &[&held_out[..10_000], &held_out[10_000..]]);
+    let all: BTreeSet<Triple> = facts.into_iter().chain(held_out).collect();
+    let mut expected: Vec<(EntityId, Label, EntityId)> = edges(&all).into_iter().collect();
+    expected.sort();
+    for run in expected.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let (u, label, _) = run[0];
+        let found =
+            if label.is_inverse() { filter.heads(label.relation(), u) } else { filter.tails(u, label.relation()) };
+        assert!(found.iter().copied().eq(run.iter().map(|edge| edge.2)), "{u:?} {label:?}");
+    }
 }

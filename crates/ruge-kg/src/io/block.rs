@@ -1,52 +1,93 @@
 //! Blocks of lines: what every line-oriented reader shares.
 //!
-//! Each block of text is parsed on its own into local ids and local line numbers; blocks are then merged in file
-//! order, which gives every name the id of its first appearance in the *file*, whatever the blocks or threads were.
+//! Each block of text is parsed on its own, with line numbers of its own and numbers of its own for names that no block
+//! merged before has brought; blocks are then merged in file order, which gives every name the id of its first appearance in
+//! the *file*, whatever the blocks or threads were.
 
-use hashbrown::HashTable;
 use memchr::memchr;
 
 use super::{FileContents, FileReport, ReadOptions};
 use crate::error::{MAX_SHOWN, Reason, shown};
-use crate::triple::{EntityId, RelationId, Triple};
-use crate::vocabulary::{Names, hash_name};
+use crate::triple::{EntityId, Id, RelationId, Triple};
+use crate::vocabulary::{Finds, NONE, NameList, Names, Slots, Vocabulary, hash_name};
 
-/// The names of a block, by first appearance in it; `N` borrows the text where it can.
-pub(super) struct LocalNames<N> {
-    table: HashTable<(u32, u32)>,
+/// The names of a block: those known from the blocks merged before keep their ids, the others are numbered from there on by
+/// first appearance in the block. `N` borrows the text where it can.
+pub(super) struct LocalNames<'k, N> {
+    known: &'k NameList,
+    slots: Slots,
+    new: NewNames<N>,
+    finds: Finds,
+}
+
+/// Names that were not known when their block was parsed, with their hashes.
+pub(super) struct NewNames<N> {
+    /// Ids from here on are theirs, for the time being.
+    base: u32,
     names: Vec<(u64, N)>,
 }
 
-impl<N: AsRef<str>> LocalNames<N> {
-    pub(super) fn new() -> Self {
-        Self { table: HashTable::new(), names: Vec::new() }
+impl<'k, N: AsRef<str>> LocalNames<'k, N> {
+    fn new(known: &'k NameList) -> Self {
+        let base = u32::try_from(known.len()).unwrap_or(NONE);
+        Self { known, slots: Slots::default(), new: NewNames { base, names: Vec::new() }, finds: Finds::default() }
     }
 
     #[inline]
     pub(super) fn intern(&mut self, name: N) -> u32 {
         let hash = hash_name(name.as_ref().as_bytes());
-        let names = &self.names;
-        let same = |&(tag, id): &(u32, u32)| tag == hash as u32 && names[id as usize].1.as_ref() == name.as_ref();
-        if let Some(&(_, id)) = self.table.find(hash, same) {
-            return id;
+        self.known.find(hash, name.as_ref()).unwrap_or_else(|| intern_new(&mut self.slots, &mut self.new, hash, name))
+    }
+
+    /// [`intern`](Self::intern) for many names, in order; they are taken out of `names`.
+    pub(super) fn intern_all(&mut self, names: &mut Vec<N>) -> &[u32] {
+        self.known.find_all(names, &mut self.finds);
+        for ((name, id), &hash) in names.drain(..).zip(&mut self.finds.found).zip(&self.finds.hashes) {
+            if *id == NONE {
+                *id = intern_new(&mut self.slots, &mut self.new, hash, name);
+            }
         }
-        let id = self.names.len() as u32;
-        self.names.push((hash, name));
-        let names = &self.names;
-        self.table.insert_unique(hash, (hash as u32, id), |&(_, id)| names[id as usize].0);
-        id
+        &self.finds.found
+    }
+}
+
+#[inline]
+fn intern_new<N: AsRef<str>>(slots: &mut Slots, new: &mut NewNames<N>, hash: u64, name: N) -> u32 {
+    let same = |id: u32| new.names[id as usize].1.as_ref() == name.as_ref();
+    if let Some(id) = slots.find(hash, same) {
+        return new.base + id;
+    }
+    let id = new.names.len() as u32;
+    assert!(id < NONE - new.base, "a graph holds fewer than 2^32 names of a kind");
+    slots.insert(hash, id);
+    new.names.push((hash, name));
+    new.base + id
+}
+
+impl<N: AsRef<str>> NewNames<N> {
+    /// Gives the names their ids for good; returns what turns an id of the block into an id of the file.
+    fn settle<I: Id>(self, vocabulary: &mut Vocabulary<I>) -> impl Fn(u32) -> I {
+        let base = self.base;
+        let ids: Vec<I> =
+            self.names.iter().map(|(hash, name)| vocabulary.intern_hashed(*hash, name.as_ref())).collect();
+        move |id| if id < base { I::from_index(id as usize) } else { ids[(id - base) as usize] }
     }
 }
 
 /// Entities and relations of one block.
-pub(super) struct BlockNames<N> {
-    pub(super) entities: LocalNames<N>,
-    pub(super) relations: LocalNames<N>,
+pub(super) struct BlockNames<'k, N> {
+    pub(super) entities: LocalNames<'k, N>,
+    pub(super) relations: LocalNames<'k, N>,
 }
 
-impl<N: AsRef<str>> BlockNames<N> {
-    pub(super) fn new() -> Self {
-        Self { entities: LocalNames::new(), relations: LocalNames::new() }
+impl<'k, N: AsRef<str>> BlockNames<'k, N> {
+    pub(super) fn new(known: &'k Names) -> Self {
+        Self { entities: LocalNames::new(known.entities.list()), relations: LocalNames::new(known.relations.list()) }
+    }
+
+    /// The names to be added to those known.
+    pub(super) fn into_new(self) -> (NewNames<N>, NewNames<N>) {
+        (self.entities.new, self.relations.new)
     }
 }
 
@@ -160,21 +201,19 @@ impl<T> Block<T> {
 }
 
 impl Block<[u32; 3]> {
-    /// [`merge`](Self::merge) for items that are local ids of `local`.
+    /// [`merge`](Self::merge) for items whose ids stand for known names and for the `new` ones of the block.
     pub(super) fn merge_named<N: AsRef<str>>(
         self,
-        local: &BlockNames<N>,
+        (entities, relations): (NewNames<N>, NewNames<N>),
         names: &mut Names,
         contents: &mut FileContents,
     ) {
-        let intern = |(hash, name): &(u64, N)| names.entities.intern_hashed(*hash, name.as_ref());
-        let entities: Vec<EntityId> = local.entities.names.iter().map(intern).collect();
-        let intern = |(hash, name): &(u64, N)| names.relations.intern_hashed(*hash, name.as_ref());
-        let relations: Vec<RelationId> = local.relations.names.iter().map(intern).collect();
-        self.merge(contents, |[head, relation, tail]| Triple {
-            head: entities[head as usize],
-            relation: relations[relation as usize],
-            tail: entities[tail as usize],
+        let entity = entities.settle::<EntityId>(&mut names.entities);
+        let relation = relations.settle::<RelationId>(&mut names.relations);
+        self.merge(contents, |[head, label, tail]| Triple {
+            head: entity(head),
+            relation: relation(label),
+            tail: entity(tail),
         });
     }
 }

@@ -14,7 +14,7 @@ use oxttl::{NTriplesParser, TurtleParser, TurtleSyntaxError};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::block::{Block, BlockNames, strip_line_end};
+use super::block::{Block, BlockNames, NewNames, strip_line_end};
 use super::{FileContents, ReadOptions, Source};
 use crate::error::{KgError, Reason, shown};
 use crate::vocabulary::Names;
@@ -35,9 +35,9 @@ pub(super) fn read_ntriples(
         if std::mem::take(&mut first) {
             blocks[0] = contents.report.pass_bom(blocks[0]);
         }
-        let parsed: Vec<_> = blocks.par_iter().map(|&block| parse_lines(block, options)).collect();
-        for (local, block) in parsed {
-            block.merge_named(&local, names, contents);
+        let parsed: Vec<_> = blocks.par_iter().map(|&block| parse_lines(block, names, options)).collect();
+        for (new, block) in parsed {
+            block.merge_named(new, names, contents);
             if contents.report.enough(options) {
                 return ControlFlow::Break(());
             }
@@ -46,8 +46,10 @@ pub(super) fn read_ntriples(
     })
 }
 
-fn parse_lines<'t>(text: &'t [u8], options: &ReadOptions) -> (BlockNames<Cow<'t, str>>, Block<[u32; 3]>) {
-    let mut local = BlockNames::new();
+type Parsed<'t> = (NewNames<Cow<'t, str>>, NewNames<Cow<'t, str>>);
+
+fn parse_lines<'t>(text: &'t [u8], known: &Names, options: &ReadOptions) -> (Parsed<'t>, Block<[u32; 3]>) {
+    let mut local = BlockNames::new(known);
     let mut statements = Vec::new();
     let block = Block::parse(text, options, |block, line| {
         let mut push = |[head, relation, tail]: [Cow<'t, str>; 3]| {
@@ -67,7 +69,7 @@ fn parse_lines<'t>(text: &'t [u8], options: &ReadOptions) -> (BlockNames<Cow<'t,
         statements.drain(..).for_each(|statement| push(named(statement).map(Cow::Owned)));
         Ok(())
     });
-    (local, block)
+    (local.into_new(), block)
 }
 
 /// The IRIs of a statement `<S> <P> <O> .` in this very spacing and without escapes, as most are; anything else is left

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use memchr::{memchr, memchr2};
 use rayon::prelude::*;
 
-use super::block::{Block, BlockNames, strip_line_end};
+use super::block::{Block, BlockNames, NewNames, strip_line_end};
 use super::{Columns, FileContents, Format, Header, ReadOptions, Source, blank_fields, looks_like_header, split_count};
 use crate::error::{KgError, Reason};
 use crate::vocabulary::Names;
@@ -27,9 +27,9 @@ pub(super) fn read(
             first = false;
             blocks[0] = open_file(blocks[0], format, options, contents);
         }
-        let parsed: Vec<_> = blocks.par_iter().map(|&block| parse(block, format, options)).collect();
-        for (local, block) in parsed {
-            block.merge_named(&local, names, contents);
+        let parsed: Vec<_> = blocks.par_iter().map(|&block| parse(block, names, format, options)).collect();
+        for (new, block) in parsed {
+            block.merge_named(new, names, contents);
             if contents.report.enough(options) {
                 return ControlFlow::Break(());
             }
@@ -82,26 +82,68 @@ fn fields(line: &str, format: Format, columns: Columns) -> Option<[&str; 3]> {
     }
 }
 
-type Local<'t> = BlockNames<&'t str>;
 type Items = Block<[u32; 3]>;
 
-fn parse<'t>(text: &'t [u8], format: Format, options: &ReadOptions) -> (Local<'t>, Items) {
-    let mut local = BlockNames::new();
+/// Lines whose names are looked up together.
+const LINES_AT_ONCE: usize = 128;
+
+/// The names of a block, and those of its last lines that are not looked up yet.
+struct Local<'t, 'k> {
+    names: BlockNames<'k, &'t str>,
+    entities: Vec<&'t str>,
+    relations: Vec<&'t str>,
+}
+
+impl<'t, 'k> Local<'t, 'k> {
+    fn new(known: &'k Names) -> Self {
+        let (entities, relations) = (Vec::with_capacity(2 * LINES_AT_ONCE), Vec::with_capacity(LINES_AT_ONCE));
+        Self { names: BlockNames::new(known), entities, relations }
+    }
+
+    /// Adds a triple; its ids come when there are enough lines.
+    #[inline]
+    fn push(&mut self, block: &mut Items, [head, relation, tail]: [&'t str; 3]) {
+        self.entities.extend([head, tail]);
+        self.relations.push(relation);
+        block.items.push([0; 3]);
+        if self.relations.len() == LINES_AT_ONCE {
+            self.look_up(block);
+        }
+    }
+
+    /// Gives the last items their ids.
+    fn look_up(&mut self, block: &mut Items) {
+        let first = block.items.len() - self.relations.len();
+        let items = &mut block.items[first..];
+        let ends = self.names.entities.intern_all(&mut self.entities);
+        for (item, ends) in items.iter_mut().zip(ends.chunks_exact(2)) {
+            (item[0], item[2]) = (ends[0], ends[1]);
+        }
+        let relations = self.names.relations.intern_all(&mut self.relations);
+        items.iter_mut().zip(relations).for_each(|(item, &relation)| item[1] = relation);
+    }
+}
+
+type New<'t> = NewNames<&'t str>;
+
+fn parse<'t>(text: &'t [u8], known: &Names, format: Format, options: &ReadOptions) -> ((New<'t>, New<'t>), Items) {
+    let mut local = Local::new(known);
     // The common case gets a loop of its own: three fields in order, nothing allocated.
-    let block = match format.separator_byte() {
+    let mut block = match format.separator_byte() {
         Some(separator) if options.columns == Columns::default() => {
             Block::parse(text, options, |block, line| in_order(block, &mut local, line, separator, format))
         }
         _ => Block::parse(text, options, |block, line| by_columns(block, &mut local, line, format, options.columns)),
     };
-    (local, block)
+    local.look_up(&mut block);
+    (local.names.into_new(), block)
 }
 
 /// `head relation tail` between separators.
 #[inline]
 fn in_order<'t>(
     block: &mut Items,
-    local: &mut Local<'t>,
+    local: &mut Local<'t, '_>,
     line: &'t str,
     separator: u8,
     format: Format,
@@ -121,7 +163,7 @@ fn in_order<'t>(
 
 fn by_columns<'t>(
     block: &mut Items,
-    local: &mut Local<'t>,
+    local: &mut Local<'t, '_>,
     line: &'t str,
     format: Format,
     columns: Columns,
@@ -137,7 +179,7 @@ fn by_columns<'t>(
 }
 
 #[inline]
-fn intern<'t>(block: &mut Items, local: &mut Local<'t>, fields: [&'t str; 3]) -> Result<(), Reason> {
+fn intern<'t>(block: &mut Items, local: &mut Local<'t, '_>, fields: [&'t str; 3]) -> Result<(), Reason> {
     // All three are looked at before any is interned: a bad line must leave no name behind.
     let [head, relation, tail] = fields;
     let mut trimmed = 0;
@@ -145,7 +187,7 @@ fn intern<'t>(block: &mut Items, local: &mut Local<'t>, fields: [&'t str; 3]) ->
     let relation = trim(relation, "relation", &mut trimmed)?;
     let tail = trim(tail, "tail", &mut trimmed)?;
     block.trimmed_fields += trimmed;
-    block.items.push([local.entities.intern(head), local.relations.intern(relation), local.entities.intern(tail)]);
+    local.push(block, [head, relation, tail]);
     Ok(())
 }
 
