@@ -450,6 +450,16 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         Ok(rank::rank(&self.scoring, entities, relations, queries, known, options, progress))
     }
 
+    fn top(
+        &self,
+        queries: &[RankQuery],
+        options: &TopOptions<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Vec<Scored>>> {
+        let Embeddings { entities, relations } = self.scored_rows();
+        Ok(top::top(&self.scoring, entities, relations, queries, options, progress))
+    }
+
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
         let order = EpochOrder::new(plan, epoch);
         let [mut current, mut next] = std::mem::take(&mut self.work.batches);

@@ -19,8 +19,8 @@ use crate::scoring::{Comparator, ScoringFunction};
 use crate::table::Table;
 
 /// Groups of queries that share one walk over the panels: 192 queries, whose vectors stay in the second-level cache.
-const GROUPS: usize = 16;
-const BLOCK: usize = GROUPS * GROUP;
+pub(crate) const GROUPS: usize = 16;
+pub(crate) const BLOCK: usize = GROUPS * GROUP;
 
 /// Which end of a triple is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -226,7 +226,7 @@ impl Kernel for ScoreAll<'_> {
 }
 
 #[inline(always)]
-fn write_query<F: ScoringFunction>(
+pub(crate) fn write_query<F: ScoringFunction>(
     scoring: &F,
     entities: &Table,
     relations: &Table,
@@ -241,15 +241,15 @@ fn write_query<F: ScoringFunction>(
 }
 
 /// Part of the entity table, transposed within panels of 32 rows.
-struct Panels {
-    from: usize,
-    to: usize,
-    width: usize,
-    data: Table,
+pub(crate) struct Panels {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) width: usize,
+    pub(crate) data: Table,
 }
 
 impl Panels {
-    fn pack(entities: &Table, from: usize, to: usize) -> Self {
+    pub(crate) fn pack(entities: &Table, from: usize, to: usize) -> Self {
         let width = entities.width();
         let mut data = Table::zeros((to - from).div_ceil(PANEL), PANEL * width);
         let stride = data.stride();
@@ -260,7 +260,7 @@ impl Panels {
         Self { from, to, width, data }
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.data.rows()
     }
 }

@@ -1,4 +1,5 @@
-//! The register tile of exact ranking: twelve queries against thirty-two candidates, scored and counted at once.
+//! The register tile of exact ranking: twelve queries against thirty-two candidates, scored and counted at once, or scored
+//! and compared with the worst answer that is still kept.
 //!
 //! A *panel* holds 32 candidates, entry by entry (`panel[k][candidate]`); a *group* holds 12 queries the same way. The
 //! tile keeps all 384 running scores in registers, compares them with each query's target, and leaves only counts: the
@@ -110,6 +111,68 @@ fn count_as<const C: u8>(
     }
 }
 
+/// The scores of a tile, and which of them are worth a look.
+#[derive(Clone, Debug)]
+pub struct Above {
+    /// By query, then candidate.
+    pub scores: [[f32; PANEL]; GROUP],
+    /// Bit c of entry i: candidate c of query i lies above the query's threshold.
+    pub above: [u32; GROUP],
+}
+
+impl Default for Above {
+    fn default() -> Self {
+        Self { scores: [[0.0; PANEL]; GROUP], above: [0; GROUP] }
+    }
+}
+
+/// Scores a panel for every query of a group and marks what lies above each query's threshold; NaN never does. Shapes and
+/// bits are those of [`count`].
+pub fn above(
+    isa: Isa,
+    comparator: Comparator,
+    panel: &[f32],
+    group: &[f32],
+    thresholds: &[f32; GROUP],
+    found: &mut Above,
+) {
+    match comparator {
+        Comparator::Dot => above_as::<DOT>(isa, panel, group, thresholds, found),
+        Comparator::NegL1 => above_as::<L1>(isa, panel, group, thresholds, found),
+        Comparator::NegL2 => above_as::<L2>(isa, panel, group, thresholds, found),
+        Comparator::NegModulus => above_as::<MODULUS>(isa, panel, group, thresholds, found),
+    }
+}
+
+#[inline(always)]
+fn above_as<const C: u8>(isa: Isa, panel: &[f32], group: &[f32], thresholds: &[f32; GROUP], found: &mut Above) {
+    let (panel, panel_rest) = panel.as_chunks::<PANEL>();
+    let (group, group_rest) = group.as_chunks::<GROUP>();
+    assert!(panel_rest.is_empty() && group_rest.is_empty(), "panels and groups hold whole entries");
+    assert_eq!(panel.len(), group.len(), "panel and group have the same width");
+    assert!(isa.is_supported(), "the machine has no {isa:?}");
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `is_supported` has just found every feature that `avx512_above` is compiled for.
+        Isa::Avx512 => unsafe { x86::avx512_above::<C>(panel, group, thresholds, found) },
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => {
+            found.above = [0; GROUP];
+            for (queries, candidates) in [(0, 0), (0, 16), (6, 0), (6, 16)] {
+                // SAFETY: `is_supported` has just found every feature that `avx2_above` is compiled for.
+                unsafe { x86::avx2_above::<C>(panel, group, queries, candidates, thresholds, found) }
+            }
+        }
+        _ => {
+            for (i, scores) in found.scores.iter_mut().enumerate() {
+                score_panel::<C>(panel, |k| group[k][i], scores);
+                found.above[i] =
+                    scores.iter().enumerate().fold(0, |mask, (c, &score)| mask | u32::from(score > thresholds[i]) << c);
+            }
+        }
+    }
+}
+
 /// The tile in plain Rust, one query at a time.
 fn portable<const C: u8>(
     panel: &[[f32; PANEL]],
@@ -181,17 +244,12 @@ pub fn scores(comparator: Comparator, panel: &[f32], query: &[f32], out: &mut [f
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{DOT, GROUP, L1, MODULUS, PANEL, Tally};
+    use super::{Above, DOT, GROUP, L1, MODULUS, PANEL, Tally};
 
     /// 12 × 32 scores in 24 registers of 16.
+    #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
-    pub(super) fn avx512<const C: u8>(
-        panel: &[[f32; PANEL]],
-        group: &[[f32; GROUP]],
-        targets: &[f32; GROUP],
-        known: &[u32; GROUP],
-        tallies: &mut [Tally; GROUP],
-    ) {
+    fn avx512_scores<const C: u8>(panel: &[[f32; PANEL]], group: &[[f32; GROUP]]) -> [[__m512; 2]; GROUP] {
         let load = |entries: &[f32; PANEL], at: usize| {
             let lanes: &[f32] = &entries[at..at + 16];
             // SAFETY: the slice has just been cut to 16 floats.
@@ -234,30 +292,65 @@ mod x86 {
                 }
             }
         }
+        if C != DOT {
+            for i in 0..GROUP {
+                sums[i] = sums[i].map(|sum| _mm512_sub_ps(_mm512_setzero_ps(), sum));
+            }
+        }
+        sums
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
+    pub(super) fn avx512<const C: u8>(
+        panel: &[[f32; PANEL]],
+        group: &[[f32; GROUP]],
+        targets: &[f32; GROUP],
+        known: &[u32; GROUP],
+        tallies: &mut [Tally; GROUP],
+    ) {
+        let scores = avx512_scores::<C>(panel, group);
         for i in 0..GROUP {
             let target = _mm512_set1_ps(targets[i]);
             let (mut better, mut equal) = (0, 0);
             for j in 0..2 {
-                let score = if C == DOT { sums[i][j] } else { _mm512_sub_ps(_mm512_setzero_ps(), sums[i][j]) };
-                better |= u32::from(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(score, target)) << (16 * j);
-                equal |= u32::from(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(score, target)) << (16 * j);
+                better |= u32::from(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(scores[i][j], target)) << (16 * j);
+                equal |= u32::from(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(scores[i][j], target)) << (16 * j);
             }
             tallies[i].add(better, equal, known[i]);
         }
     }
 
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
+    pub(super) fn avx512_above<const C: u8>(
+        panel: &[[f32; PANEL]],
+        group: &[[f32; GROUP]],
+        thresholds: &[f32; GROUP],
+        found: &mut Above,
+    ) {
+        let scores = avx512_scores::<C>(panel, group);
+        for i in 0..GROUP {
+            let threshold = _mm512_set1_ps(thresholds[i]);
+            found.above[i] = 0;
+            for (j, lanes) in found.scores[i].as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                // SAFETY: the chunk has 16 floats.
+                unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), scores[i][j]) };
+                found.above[i] |= u32::from(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(scores[i][j], threshold)) << (16 * j);
+            }
+        }
+    }
+
+    /// Queries of a smaller tile.
+    const ROWS: usize = 6;
+
     /// 6 × 16 scores in 12 registers of 8: queries and candidates from the given offsets on.
+    #[inline]
     #[target_feature(enable = "avx2,fma,popcnt")]
-    pub(super) fn avx2<const C: u8>(
+    fn avx2_scores<const C: u8>(
         panel: &[[f32; PANEL]],
         group: &[[f32; GROUP]],
         queries: usize,
         candidates: usize,
-        targets: &[f32; GROUP],
-        known: &[u32; GROUP],
-        tallies: &mut [Tally; GROUP],
-    ) {
-        const ROWS: usize = 6;
+    ) -> [[__m256; 2]; ROWS] {
         let load = |entries: &[f32; PANEL], at: usize| {
             let lanes: &[f32] = &entries[candidates + at..candidates + at + 8];
             // SAFETY: the slice has just been cut to 8 floats.
@@ -301,16 +394,56 @@ mod x86 {
                 }
             }
         }
+        if C != DOT {
+            for i in 0..ROWS {
+                sums[i] = sums[i].map(|sum| _mm256_sub_ps(_mm256_setzero_ps(), sum));
+            }
+        }
+        sums
+    }
+
+    #[target_feature(enable = "avx2,fma,popcnt")]
+    pub(super) fn avx2<const C: u8>(
+        panel: &[[f32; PANEL]],
+        group: &[[f32; GROUP]],
+        queries: usize,
+        candidates: usize,
+        targets: &[f32; GROUP],
+        known: &[u32; GROUP],
+        tallies: &mut [Tally; GROUP],
+    ) {
+        let scores = avx2_scores::<C>(panel, group, queries, candidates);
         for i in 0..ROWS {
             let target = _mm256_set1_ps(targets[queries + i]);
             let (mut better, mut equal) = (0u32, 0u32);
             for j in 0..2 {
-                let score = if C == DOT { sums[i][j] } else { _mm256_sub_ps(_mm256_setzero_ps(), sums[i][j]) };
                 let mask = |compared: __m256| _mm256_movemask_ps(compared) as u32;
-                better |= mask(_mm256_cmp_ps::<_CMP_GT_OQ>(score, target)) << (8 * j);
-                equal |= mask(_mm256_cmp_ps::<_CMP_EQ_OQ>(score, target)) << (8 * j);
+                better |= mask(_mm256_cmp_ps::<_CMP_GT_OQ>(scores[i][j], target)) << (8 * j);
+                equal |= mask(_mm256_cmp_ps::<_CMP_EQ_OQ>(scores[i][j], target)) << (8 * j);
             }
             tallies[queries + i].add(better << candidates, equal << candidates, known[queries + i]);
+        }
+    }
+
+    #[target_feature(enable = "avx2,fma,popcnt")]
+    pub(super) fn avx2_above<const C: u8>(
+        panel: &[[f32; PANEL]],
+        group: &[[f32; GROUP]],
+        queries: usize,
+        candidates: usize,
+        thresholds: &[f32; GROUP],
+        found: &mut Above,
+    ) {
+        let scores = avx2_scores::<C>(panel, group, queries, candidates);
+        for i in 0..ROWS {
+            let threshold = _mm256_set1_ps(thresholds[queries + i]);
+            let places = &mut found.scores[queries + i][candidates..candidates + 16];
+            for (j, lanes) in places.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                // SAFETY: the chunk has 8 floats.
+                unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), scores[i][j]) };
+                let mask = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(scores[i][j], threshold)) as u32;
+                found.above[queries + i] |= mask << (candidates + 8 * j);
+            }
         }
     }
 }
