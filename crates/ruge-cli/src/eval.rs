@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use ruge::ModelFile;
+use ruge::guidance::ptranse::PathReport;
 use ruge::rules_only::{Aggregation, RulesOnly};
+use ruge::{GuidanceSpec, ModelFile};
 use ruge_embed::rank::{RankQuery, Side};
 use ruge_embed::{Evaluation, Metrics, RankOptions, Ties};
 use ruge_kg::Dataset;
@@ -16,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
+use crate::path_words::path_words;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
 use crate::{memory, progress};
@@ -124,6 +126,9 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         if let Some(metrics) = &rules_only {
             object["rules_only"] = figures(metrics);
         }
+        if let Some(paths) = paths(&file) {
+            object["paths"] = json!(paths);
+        }
         console.json_result(&object)
     } else {
         console.result(&report(args, &file, &evaluation, rules_only.as_ref(), seconds, name, console))
@@ -139,6 +144,11 @@ fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Tie
     let alone = RulesOnly::new(data.graph(), &rules);
     let ranks = alone.rank(queries, Some(data.filter()), Aggregation::Max, &|_, _| ());
     Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits))
+}
+
+/// What training found of relation paths, as the model file has it.
+fn paths(file: &ModelFile) -> Option<PathReport> {
+    serde_json::from_str(file.notes.get("paths")?).ok()
 }
 
 fn figures(metrics: &Metrics) -> Value {
@@ -196,10 +206,15 @@ fn report(
 ) -> String {
     let width = console.width();
     let spec = &file.spec;
-    let guided = if spec.guidance.name() == "none" {
-        String::new()
-    } else {
-        format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(file.rules.len()))
+    let guided = match spec.guidance {
+        GuidanceSpec::None => String::new(),
+        GuidanceSpec::PTransE { path_length, rerank, .. } => {
+            format!(
+                " guided by ptranse (paths of up to {path_length} steps, {} candidates ranked again)",
+                grouped(rerank)
+            )
+        }
+        _ => format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(file.rules.len())),
     };
     let mut text = format!(
         "{} of dimension {}{guided}: {} {split} queries in {seconds:.2} s\n\n",
@@ -207,6 +222,9 @@ fn report(
         spec.model.dimension,
         grouped(evaluation.pooled.queries)
     );
+    if let Some(report) = paths(file) {
+        text.insert_str(text.len() - 1, &format!("{}\n", path_words(&report).join("\n")));
+    }
     let mut columns = vec![Column::Left, Column::Right, Column::Right];
     columns.extend(args.hits.iter().map(|_| Column::Right));
     columns.push(Column::Right);

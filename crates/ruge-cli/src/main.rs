@@ -15,6 +15,7 @@ mod ground;
 mod memory;
 mod mine;
 mod output;
+mod path_words;
 mod progress;
 mod rule_args;
 mod rules;

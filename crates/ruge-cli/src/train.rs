@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use ruge::guidance::ptranse::PathReport;
 use ruge::run::{self, Listener, Mode, Tick};
 use ruge::spec::{MinePreset, Norm};
 use ruge::{GuidanceSpec, ModelName, Spec, assemble};
@@ -15,6 +16,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
+use crate::path_words::path_words;
 use crate::rule_args::RuleArgs;
 use crate::text::grouped;
 use crate::usage::UsageError;
@@ -28,6 +30,7 @@ use crate::{memory, progress};
 #[command(after_help = "Examples:
   ruge train demo --dim 50 --epochs 100 --out runs/demo
   ruge train data/fb15k --guidance ruge --rules data/fb15k/rules.tsv --out runs/ruge
+  ruge train data/fb15k --model transe --guidance ptranse --path-length 3 --out runs/ptranse
   ruge train data/fb15k --spec experiments/fb15k/ruge.toml --seed 1 --out runs/ruge-1
   ruge train data/fb15k --out runs/ruge --resume")]
 pub struct TrainArgs {
@@ -75,6 +78,15 @@ pub struct TrainArgs {
     /// How truth values combine
     #[arg(long, value_enum, value_name = "NAME")]
     t_norm: Option<TNormArg>,
+    /// The most relations in a path of PTransE: 1, 2 or 3
+    #[arg(long, value_name = "N")]
+    path_length: Option<usize>,
+    /// Candidates of a query that PTransE ranks again with their paths
+    #[arg(long, value_name = "N")]
+    rerank: Option<usize>,
+    /// What the confidence of PTransE's paths of three steps must exceed
+    #[arg(long, value_name = "X")]
+    confidence_cut_off: Option<f64>,
     /// Gradient steps per batch
     #[arg(long, value_name = "N")]
     inner_steps: Option<usize>,
@@ -133,6 +145,7 @@ enum GuidanceArg {
     None,
     Ruge,
     Kale,
+    Ptranse,
 }
 
 impl GuidanceArg {
@@ -141,6 +154,7 @@ impl GuidanceArg {
             GuidanceArg::None => "none",
             GuidanceArg::Ruge => "ruge",
             GuidanceArg::Kale => "kale",
+            GuidanceArg::Ptranse => "ptranse",
         }
     }
 }
@@ -253,7 +267,6 @@ impl TrainArgs {
             spec.rules.file = Some(file.display().to_string());
         }
         spec.rules.min_confidence = self.min_conf.unwrap_or(spec.rules.min_confidence);
-        let guided = spec.guidance != GuidanceSpec::None;
         if let GuidanceSpec::Ruge { slackness, t_norm, .. } = &mut spec.guidance {
             *slackness = self.slackness.unwrap_or(*slackness);
             *t_norm = match self.t_norm {
@@ -265,8 +278,17 @@ impl TrainArgs {
         } else if self.slackness.is_some() || self.t_norm.is_some() {
             bail!(UsageError("--slackness and --t-norm belong to --guidance ruge".into()));
         }
-        if self.rules.is_some() && !guided {
-            bail!(UsageError("--rules without guidance would be ignored; add --guidance ruge or kale".into()));
+        if let GuidanceSpec::PTransE { path_length, rerank, confidence_cut_off, .. } = &mut spec.guidance {
+            set(path_length, self.path_length);
+            set(rerank, self.rerank);
+            *confidence_cut_off = self.confidence_cut_off.unwrap_or(*confidence_cut_off);
+        } else if self.path_length.is_some() || self.rerank.is_some() || self.confidence_cut_off.is_some() {
+            let flags = "--path-length, --rerank and --confidence-cut-off";
+            bail!(UsageError(format!("{flags} belong to --guidance ptranse")));
+        }
+        if self.rules.is_some() && !spec.guidance.takes_rules() {
+            let message = "--rules would be ignored without guidance by rules; add --guidance ruge or kale";
+            bail!(UsageError(message.into()));
         }
         Ok(())
     }
@@ -282,22 +304,28 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         (_, true) => Mode::Resume,
         _ => Mode::Fresh,
     };
-    let mut spec = args.resolve()?;
-    let stem = args.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
-    let out = args
-        .out
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("runs/{stem}-{}-{}", spec.model.name.name(), spec.guidance.name())));
-    if mode == Mode::Resume && out.join("spec.toml").exists() {
-        // The stored spec leads; of the flags only a longer schedule may change it.
-        let schedule = spec.schedule;
-        let typed = args.model.is_some() || args.guidance.is_some() || args.spec.is_some() || args.dim.is_some();
-        let stored = run::stored_spec(&out)?;
-        if !typed {
-            spec = stored;
+    // A run that goes on is led by its stored spec. Flags stay leaves of it: one that says something else is told later.
+    let typed = args.model.is_some() || args.guidance.is_some() || args.spec.is_some() || args.preset.is_some();
+    let resumed = |out: &Path| -> Result<Option<Spec>> {
+        if mode != Mode::Resume || typed || !out.join("spec.toml").exists() {
+            return Ok(None);
         }
-        spec.schedule.epochs = args.epochs.unwrap_or(spec.schedule.epochs).max(1);
-        spec.schedule.patience = schedule.patience.or(spec.schedule.patience);
+        let mut spec = run::stored_spec(out)?;
+        args.flags(&mut spec)?;
+        spec.check().map_err(|error| UsageError(error.to_string()))?;
+        Ok(Some(spec))
+    };
+    let mut spec = match args.out.as_deref().map(resumed).transpose()?.flatten() {
+        Some(spec) => spec,
+        None => args.resolve()?,
+    };
+    let stem = args.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
+    let name = || format!("runs/{stem}-{}-{}", spec.model.name.name(), spec.guidance.name());
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(name()));
+    if args.out.is_none()
+        && let Some(stored) = resumed(&out)?
+    {
+        spec = stored;
     }
     let loaded = args.data.load(console)?;
     loaded.announce(console);
@@ -312,7 +340,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     let watch = Watch { stop: Some(stop), ..Watch::default() };
     let rules = match &spec.rules.file {
         // Read here and not by `assemble`, so that lines that are no rules are told.
-        Some(file) if spec.guidance != GuidanceSpec::None => {
+        Some(file) if spec.guidance.takes_rules() => {
             let mut names = data.names().clone();
             RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules
         }
@@ -335,6 +363,10 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             bar.suspend(|| console.note(&text));
         }
     };
+    let mut paths = |report: &PathReport| {
+        let text = path_words(report).join("\n");
+        bar.suspend(|| console.note(&text));
+    };
     let mut tick = |tick: &Tick<'_>| {
         bar.set_position(tick.epoch);
         bar.set_message(format!("training, loss {:.4}, {:.2} s an epoch", tick.losses.labeled, tick.seconds));
@@ -353,6 +385,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     };
     let mut listener = Listener {
         grounded: &mut grounded,
+        paths: &mut paths,
         tick: &mut tick,
         stop,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
@@ -360,7 +393,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     let outcome = run::train(&spec, data, rules, &out, mode, &mut listener)?;
     bar.finish_and_clear();
     if console.json {
-        console.json_result(&json!({
+        let mut object = json!({
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch,
             "valid_mrr": outcome.valid_mrr,
@@ -370,7 +403,11 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             "stopped_by": outcome.stop,
             "model": outcome.model,
             "peak_memory_mb": memory::peak_mb(),
-        }))?;
+        });
+        if let Some(paths) = outcome.paths {
+            object["paths"] = json!(paths);
+        }
+        console.json_result(&object)?;
     } else {
         let mrr = outcome.valid_mrr.map_or_else(String::new, |mrr| format!(", validation MRR {mrr:.4}"));
         console.result(&format!(

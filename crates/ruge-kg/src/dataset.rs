@@ -5,7 +5,7 @@
 //! [`stats`](crate::stats) says how many there are.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -21,7 +21,7 @@ use crate::vocabulary::Names;
 #[derive(Debug)]
 pub struct Dataset {
     names: Names,
-    graph: Graph,
+    graph: Arc<Graph>,
     train: Vec<Triple>,
     valid: Vec<Triple>,
     test: Vec<Triple>,
@@ -40,7 +40,7 @@ impl Dataset {
         names.relations.shrink();
         let (entities, relations) = (names.entities.len(), names.relations.len());
         let [mut train, mut valid, mut test] = splits;
-        let graph = Graph::new(entities, relations, &train);
+        let graph = Arc::new(Graph::new(entities, relations, &train));
         // The graph has counted already: most training files repeat nothing and need no second look.
         let in_train = if graph.len() == train.len() { Vec::new() } else { remove_repeated(&mut train) };
         let in_valid = remove_repeated(&mut valid);
@@ -136,6 +136,11 @@ impl Dataset {
     /// The training graph, indexed.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The same, shared: for what outlives the data set, such as a model that walks the graph when it ranks.
+    pub fn shared_graph(&self) -> Arc<Graph> {
+        Arc::clone(&self.graph)
     }
 
     /// The training triples in file order, each once.

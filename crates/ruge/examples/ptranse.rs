@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = arguments.get(1).map_or("demo", String::as_str);
     let number = |at: usize, default: usize| arguments.get(at).and_then(|x| x.parse().ok()).unwrap_or(default);
     let (data, _) = Dataset::load(Path::new(folder), &ReadOptions::default())?;
-    let mut config = PTransEConfig { max_path: number(4, 2), ..PTransEConfig::default() };
+    let mut config = PTransEConfig { path_length: number(4, 2), ..PTransEConfig::default() };
     if let Some(cut_off) = arguments.get(5) {
         config.confidence_cut_off = cut_off.parse()?;
     }
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.rate = rate.parse()?;
     }
     let clock = Instant::now();
-    let mut model = PTransE::new(data.graph(), config, 1)?;
+    let mut model = PTransE::new(data.shared_graph(), config, 1)?;
     let mib = model.paths().bytes() >> 20;
     println!("paths: {:.2} s, {mib} MiB, {:#?}", clock.elapsed().as_secs_f64(), model.paths().report());
     let queries = RankQuery::both_sides(&data.valid()[..data.valid().len().min(number(3, 500))]);

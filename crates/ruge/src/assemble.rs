@@ -9,12 +9,36 @@ use ruge_kg::Dataset;
 use ruge_rules::{Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
 
 use crate::error::{Result, RugeError};
+use crate::guidance::ptranse::{PTransE, Paths};
 use crate::spec::{GuidanceSpec, ModelName, ModelSpec, Norm, Spec};
 
-/// A model before its first step.
-pub fn model(spec: &Spec, entities: usize, relations: usize) -> Result<Box<dyn Model>> {
+/// A model before its first step. What it knows of the data are names to have rows for and, where it walks paths, the
+/// training graph.
+pub fn model(spec: &Spec, data: &Dataset) -> Result<Box<dyn Model>> {
+    let paths = match spec.ptranse()? {
+        Some(config) => Some(Paths::measure(data.shared_graph(), &config)?),
+        None => None,
+    };
+    model_with(spec, data, paths)
+}
+
+/// The relation paths a spec asks for, with what training needs of them; none for most.
+pub fn paths(spec: &Spec, data: &Dataset) -> Result<Option<Paths>> {
+    match spec.ptranse()? {
+        Some(config) => Ok(Some(Paths::extract(data.shared_graph(), &config)?)),
+        None => Ok(None),
+    }
+}
+
+/// The same as [`model`], over [`paths`] found before.
+pub fn model_with(spec: &Spec, data: &Dataset, paths: Option<Paths>) -> Result<Box<dyn Model>> {
     spec.check()?;
+    if let Some(paths) = paths {
+        let config = *paths.config();
+        return Ok(Box::new(PTransE::with_paths(paths, config, spec.seed)));
+    }
     let ModelSpec { name, dimension, norm } = spec.model;
+    let (entities, relations) = (data.entity_count(), data.relation_count());
     let start = Begin { entities, relations, init: &spec.init, seed: spec.seed, optimizer: spec.optimizer };
     Ok(match (name, norm) {
         (ModelName::ComplEx, _) => start.with(ComplEx::new(dimension)),
@@ -99,7 +123,7 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence) -> Resul
     plan.projection = spec.projection;
     plan.evidence = evidence;
     match spec.guidance {
-        GuidanceSpec::None => {}
+        GuidanceSpec::None | GuidanceSpec::PTransE { .. } => {}
         GuidanceSpec::Ruge { slackness, t_norm, dealing } => {
             plan.guidance = Guidance::SoftLabels { slackness, t_norm };
             plan.dealing = dealing;
@@ -111,7 +135,7 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence) -> Resul
 
 /// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.
 pub fn rules(spec: &Spec, data: &Dataset, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
-    if spec.guidance == GuidanceSpec::None {
+    if !spec.guidance.takes_rules() {
         return Ok(Vec::new());
     }
     match &spec.rules.file {

@@ -15,6 +15,9 @@ pub enum RugeError {
     /// Training failed.
     #[error(transparent)]
     Embed(#[from] ruge_embed::EmbedError),
+    /// The paths of a graph could not be found.
+    #[error(transparent)]
+    Paths(#[from] crate::guidance::ptranse::PTransEError),
     /// A spec that says nothing sensible.
     #[error("{0}")]
     Spec(String),

@@ -47,7 +47,7 @@ const OURS: &str = "ruge";
 impl ModelFile {
     /// The model, ready to score.
     pub fn model(&self) -> Result<Box<dyn Model>> {
-        let mut model = assemble::model(&self.spec, self.data.entity_count(), self.data.relation_count())?;
+        let mut model = assemble::model(&self.spec, &self.data)?;
         let state = model.state()?;
         let moments = state.moments.clone();
         model.restore(State { embeddings: self.embeddings.clone(), moments, steps: 0 })?;

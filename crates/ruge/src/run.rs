@@ -24,8 +24,9 @@ use serde_json::json;
 use crate::assemble;
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
+use crate::guidance::ptranse::PathReport;
 use crate::model_file::{Contents, ModelFile, data_hash};
-use crate::spec::{GuidanceSpec, Spec};
+use crate::spec::Spec;
 
 /// What to do about a folder that holds a run already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,8 @@ pub struct Outcome {
     pub rules: usize,
     /// Their groundings.
     pub groundings: usize,
+    /// The relation paths that guided it, and what was left out of them.
+    pub paths: Option<PathReport>,
     /// Why it ended.
     pub stop: StopReason,
     /// The model file.
@@ -78,6 +81,8 @@ pub struct Tick<'t> {
 pub struct Listener<'l> {
     /// Told once, before the first epoch: rules and groundings.
     pub grounded: &'l mut dyn FnMut(usize, &ruge_rules::Groundings),
+    /// Told once, before the first epoch, where relation paths guide.
+    pub paths: &'l mut dyn FnMut(&PathReport),
     /// Told after every epoch.
     pub tick: &'l mut dyn FnMut(&Tick<'_>),
     /// Set from outside to stop after the current epoch.
@@ -160,7 +165,10 @@ pub fn train(
     let evidence = assemble::evidence(&rules, &groundings);
     (listener.grounded)(rules.len(), &groundings);
     let plan = assemble::plan(spec, data, &evidence)?;
-    let mut model = assemble::model(spec, data.entity_count(), data.relation_count())?;
+    let paths = assemble::paths(spec, data)?;
+    let path_report = paths.as_ref().map(|paths| *paths.report());
+    path_report.iter().for_each(|report| (listener.paths)(report));
+    let mut model = assemble::model_with(spec, data, paths)?;
     let notes = BTreeMap::from([("spec".to_string(), spec.to_toml()), ("data".to_string(), hash.clone())]);
 
     let mut progress = Progress::default();
@@ -169,7 +177,7 @@ pub fn train(
     } else {
         let head = format!("# ruge {}, data sha256 {hash}\n", env!("CARGO_PKG_VERSION"));
         folder.write("spec.toml", format!("{head}{}", spec.to_toml()).as_bytes())?;
-        if spec.guidance != GuidanceSpec::None {
+        if spec.guidance.takes_rules() {
             let mut text = Vec::new();
             write_rules(&mut text, RuleFormat::Native, &rules, data.names(), &RuleWriteOptions::default())?;
             folder.write("rules.tsv", &text)?;
@@ -226,6 +234,9 @@ pub fn train(
     if let Some(mrr) = valid_mrr {
         words.insert("valid_mrr".into(), mrr.to_string());
     }
+    if let Some(report) = path_report {
+        words.insert("paths".into(), json!(report).to_string());
+    }
     let file = folder.file("model.safetensors");
     if let Some(best) = progress.best {
         let State { moments, steps, .. } = model.state()?;
@@ -243,6 +254,7 @@ pub fn train(
         seconds_per_epoch,
         rules: rules.len(),
         groundings: groundings.len(),
+        paths: path_report,
         stop,
         model: file,
     })

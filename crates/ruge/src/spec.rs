@@ -135,15 +135,33 @@ pub enum GuidanceSpec {
         /// δ of the rule loss.
         margin: f32,
     },
+    /// Relation paths instead of rules: TransE that also agrees with them, in training and in ranking.
+    #[serde(rename = "ptranse")]
+    PTransE {
+        /// The most relations in a path: 1, 2 or 3.
+        path_length: usize,
+        /// Paths with at most this share of a pair's resource are dropped.
+        drop: f64,
+        /// Candidates of a query that are ranked again with their paths.
+        rerank: usize,
+        /// With 3 steps: what P(r|p) must exceed for a path to be extended, and kept.
+        confidence_cut_off: f64,
+    },
 }
 
 impl GuidanceSpec {
+    /// Whether rules have a part in it.
+    pub fn takes_rules(self) -> bool {
+        matches!(self, GuidanceSpec::Ruge { .. } | GuidanceSpec::Kale { .. })
+    }
+
     /// As written in specs.
     pub fn name(self) -> &'static str {
         match self {
             GuidanceSpec::None => "none",
             GuidanceSpec::Ruge { .. } => "ruge",
             GuidanceSpec::Kale { .. } => "kale",
+            GuidanceSpec::PTransE { .. } => "ptranse",
         }
     }
 }
@@ -200,7 +218,11 @@ impl Spec {
             "none" => GuidanceSpec::None,
             "ruge" => GuidanceSpec::Ruge { slackness: 0.01, t_norm: TNorm::Product, dealing: Dealing::Shuffled },
             "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
-            other => return Err(RugeError::Spec(format!("no guidance is called {other:?}; use none, ruge or kale"))),
+            "ptranse" => GuidanceSpec::ptranse(),
+            other => {
+                let message = format!("no guidance is called {other:?}; use none, ruge, kale or ptranse");
+                return Err(RugeError::Spec(message));
+            }
         };
         let mut spec = Self {
             seed: 0,
@@ -233,8 +255,10 @@ impl Spec {
                 spec.optimizer.relation_rate = 0.05;
             }
         }
-        if let GuidanceSpec::Kale { .. } = spec.guidance {
-            spec.kale();
+        match spec.guidance {
+            GuidanceSpec::Kale { .. } => spec.kale(),
+            GuidanceSpec::PTransE { .. } => spec.set_ptranse(),
+            GuidanceSpec::None | GuidanceSpec::Ruge { .. } => {}
         }
         Ok(spec)
     }
@@ -299,7 +323,7 @@ impl Spec {
             GuidanceSpec::Kale { .. } if self.model.name != ModelName::TransE => {
                 refuse(format!("kale is defined for transe, not for {}", self.model.name.name()))
             }
-            _ => Ok(()),
+            _ => self.ptranse().map(|_| ()),
         }
     }
 
@@ -380,7 +404,7 @@ mod tests {
     #[test]
     fn every_system_prints_and_reads_back() {
         for model in ModelName::ALL {
-            for guidance in ["none", "ruge", "kale"] {
+            for guidance in ["none", "ruge", "kale", "ptranse"] {
                 let spec = Spec::paper(model, guidance).unwrap();
                 let text = spec.to_toml();
                 assert_eq!(spec.overlaid(&text, "x").unwrap(), spec, "{text}");
@@ -412,6 +436,17 @@ mod tests {
         assert!(refused("[model]\ndimension = 0\n"));
         assert!(refused("[optimizer]\nentity-rate = nan\n"));
         assert!(refused("[guidance]\nkind = \"kale\"\nweight = 0.1\nmargin = 0.2\n"), "kale on complex");
+        assert!(refused(
+            "[guidance]\nkind = \"ptranse\"\npath-length = 2\ndrop = 0.01\nrerank = 500\nconfidence-cut-off = 0.5\n"
+        ));
+        let ptranse = Spec::paper(ModelName::TransE, "ptranse").unwrap();
+        let refused = |text: &str| ptranse.overlaid(text, "x").unwrap().check().is_err();
+        assert!(refused("[guidance]\npath-length = 4\n"));
+        assert!(refused("[guidance]\ndrop = 1.0\n"));
+        assert!(refused("projection = \"unit-rows-after-step\"\n"), "it would be stored and do nothing");
+        assert!(refused("[optimizer]\nentity-rate = 0.1\n"), "there is one rate");
+        assert!(refused("[rules]\nfile = \"rules.tsv\"\n"));
+        assert!(!refused("[guidance]\npath-length = 3\n[model]\ndimension = 50\n[batches]\ncount = 50\n"));
         assert!(Spec::paper(ModelName::ComplEx, "amie").is_err());
     }
 }

@@ -18,7 +18,7 @@ fn spec() -> Spec {
 }
 
 fn write(path: &Path, data: &Dataset, calibration: Option<&Calibration>) {
-    let model = assemble::model(&spec(), data.entity_count(), data.relation_count()).unwrap();
+    let model = assemble::model(&spec(), data).unwrap();
     let embeddings = &model.state().unwrap().embeddings;
     let contents = Contents { spec: &spec(), embeddings, data, rules: &[], notes: &BTreeMap::new(), calibration };
     ModelFile::write(path, &contents).unwrap();
@@ -28,7 +28,7 @@ fn write(path: &Path, data: &Dataset, calibration: Option<&Calibration>) {
 fn a_calibration_is_stored_or_fitted_at_load_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let data = demo();
-    let model = assemble::model(&spec(), data.entity_count(), data.relation_count()).unwrap();
+    let model = assemble::model(&spec(), &data).unwrap();
     let fit = || Calibration::fit(&*model, &data, 0).unwrap().unwrap();
     let fitted = fit();
     for threads in [1, 3] {

@@ -54,13 +54,13 @@ pub struct ThreeStepReport {
 type Lists<T> = Vec<Vec<(Sequence, T)>>;
 
 impl Confidences {
-    /// Counts paths of up to `max_path` steps; those of three under `cut_off`.
-    pub fn count(doubled: &Doubled<'_>, max_path: usize, cut_off: f64) -> (Self, Option<ThreeStepReport>) {
-        let linked = count_linked(doubled, max_path);
+    /// Counts paths of up to `path_length` steps; those of three under `cut_off`.
+    pub fn count(doubled: &Doubled, path_length: usize, cut_off: f64) -> (Self, Option<ThreeStepReport>) {
+        let linked = count_linked(doubled, path_length);
         let mut known: Vec<Sequence> = linked.par_iter().flat_map_iter(|list| list.iter().map(|x| x.0)).collect();
         known.par_sort_unstable();
         known.dedup();
-        let (instances, all_two) = count_instances(doubled, &known, max_path);
+        let (instances, all_two) = count_instances(doubled, &known, path_length);
         let total = |sequence| instances[known.binary_search(&sequence).expect("every counted path is known")];
         let mut lists: Lists<f64> = linked
             .into_par_iter()
@@ -68,7 +68,7 @@ impl Confidences {
             .collect();
 
         let mut three = Vec::new();
-        let report = (max_path == 3).then(|| {
+        let report = (path_length == 3).then(|| {
             let mut prefixes: Vec<Sequence> = lists
                 .iter()
                 .flatten()
@@ -177,7 +177,7 @@ impl Confidences {
 }
 
 /// Per relation, the instances of each path of one or two steps whose ends it links.
-fn count_linked(doubled: &Doubled<'_>, max_path: usize) -> Lists<u32> {
+fn count_linked(doubled: &Doubled, path_length: usize) -> Lists<u32> {
     let graph = doubled.graph();
     let relations: Vec<RelationId> = graph.relations().collect();
     let count = |&relation: &RelationId| {
@@ -187,7 +187,7 @@ fn count_linked(doubled: &Doubled<'_>, max_path: usize) -> Lists<u32> {
             for edge in graph.links_between(head, tail) {
                 *counts.entry(Sequence::one(edge.label)).or_default() += 1;
             }
-            if max_path >= 2 {
+            if path_length >= 2 {
                 let (of_head, of_tail) = (graph.links(head), graph.links(tail));
                 let (at_head, at_tail) = (doubled.links_of(head).start, doubled.links_of(tail).start);
                 doubled.meet(head, tail, |from_head, from_tail| {
@@ -209,7 +209,7 @@ fn count_linked(doubled: &Doubled<'_>, max_path: usize) -> Lists<u32> {
 
 /// All instances of each of the sorted `known` paths of one or two steps; and over all paths of two steps there are,
 /// known or not, their number and the number of their instances.
-fn count_instances(doubled: &Doubled<'_>, known: &[Sequence], max_path: usize) -> (Vec<u64>, (u64, u64)) {
+fn count_instances(doubled: &Doubled, known: &[Sequence], path_length: usize) -> (Vec<u64>, (u64, u64)) {
     let graph = doubled.graph();
     let parts: Vec<(Vec<u64>, u64, u64)> = (0..doubled.label_count() as u32)
         .into_par_iter()
@@ -218,8 +218,8 @@ fn count_instances(doubled: &Doubled<'_>, known: &[Sequence], max_path: usize) -
             let from = known.partition_point(|sequence| sequence.first() < first);
             let group = &known[from..];
             let group = &group[..group.partition_point(|sequence| sequence.first() == first)];
-            let mut by_second = vec![0u64; if max_path >= 2 { doubled.label_count() } else { 0 }];
-            if max_path >= 2 {
+            let mut by_second = vec![0u64; if path_length >= 2 { doubled.label_count() } else { 0 }];
+            if path_length >= 2 {
                 // Each middle joins all it is reached from with all it leads to.
                 for into in graph.pairs(first.reversed()).chunk_by(|a, b| a.key == b.key) {
                     for (second, run) in graph.adjacency().runs(into[0].key) {
@@ -240,11 +240,7 @@ fn count_instances(doubled: &Doubled<'_>, known: &[Sequence], max_path: usize) -
 }
 
 /// The extensions of a path of two steps whose confidence exceeds the cut-off, and what became of the others.
-fn extend(
-    doubled: &Doubled<'_>,
-    prefix: Sequence,
-    cut_off: f64,
-) -> (Vec<(RelationId, Sequence, f64)>, ThreeStepReport) {
+fn extend(doubled: &Doubled, prefix: Sequence, cut_off: f64) -> (Vec<(RelationId, Sequence, f64)>, ThreeStepReport) {
     let graph = doubled.graph();
     let adjacency = graph.adjacency();
     let (first, second) = (prefix.first(), prefix.label(1).expect("a prefix has two steps"));

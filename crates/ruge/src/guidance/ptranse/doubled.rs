@@ -5,6 +5,7 @@
 //! nothing but the links of all entities, one after the other, so a link's position in that order names a triple.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use ruge_kg::{Edge, EntityId, Graph, Label};
@@ -80,8 +81,8 @@ impl Sequence {
 
 /// The doubled graph with the sizes that split a resource.
 #[derive(Debug)]
-pub struct Doubled<'g> {
-    graph: &'g Graph,
+pub struct Doubled {
+    graph: Arc<Graph>,
     /// Per entity, where its links begin in the order of all links.
     first_link: Vec<u32>,
     /// Per link u −l→ v: |l(u)|, over how many a resource at u is split.
@@ -92,9 +93,9 @@ pub struct Doubled<'g> {
     place_back: Vec<u32>,
 }
 
-impl<'g> Doubled<'g> {
+impl Doubled {
     /// Measures every link of the graph.
-    pub fn new(graph: &'g Graph) -> Self {
+    pub fn new(graph: Arc<Graph>) -> Self {
         let adjacency = graph.adjacency();
         let entities: Vec<EntityId> = graph.entities().collect();
         let mut first_link = Vec::with_capacity(entities.len() + 1);
@@ -117,8 +118,8 @@ impl<'g> Doubled<'g> {
 
     /// The graph as observed.
     #[inline]
-    pub fn graph(&self) -> &'g Graph {
-        self.graph
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// Number of doubled relations: both directions of each.

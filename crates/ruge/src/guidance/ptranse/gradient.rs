@@ -72,14 +72,14 @@ impl Part {
 }
 
 /// The gradients of the samples at some positions.
-pub(super) struct Gradients<'a, 'g> {
-    pub(super) model: &'a PTransE<'g>,
+pub(super) struct Gradients<'a> {
+    pub(super) model: &'a PTransE,
     pub(super) part: &'a mut Part,
     pub(super) epoch: u64,
     pub(super) positions: std::ops::Range<usize>,
 }
 
-impl Kernel for Gradients<'_, '_> {
+impl Kernel for Gradients<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -100,9 +100,9 @@ impl Kernel for Gradients<'_, '_> {
 
 /// [δ + E(h,r,t) − E(corrupted)]₊.
 #[inline(always)]
-fn triple_term(model: &PTransE<'_>, sample: &Sample, part: &mut Part) {
+fn triple_term(model: &PTransE, sample: &Sample, part: &mut Part) {
     let Some(corruption) = sample.corruption else { return };
-    let Embeddings { entities, relations } = &model.embeddings;
+    let Embeddings { entities, relations } = &model.state.embeddings;
     let doubled = model.paths.doubled();
     let (head, label, tail) = model.paths.triple(sample.link);
     let (mut other_head, mut other_label, mut other_tail) = (head, label, tail);
@@ -153,9 +153,9 @@ fn triple_term(model: &PTransE<'_>, sample: &Sample, part: &mut Part) {
 
 /// Σ_p R(p|h,t)·(0.99·P(r|p) + 0.01)·[2δ + E(p,r) − E(p,r′)]₊.
 #[inline(always)]
-fn path_terms(model: &PTransE<'_>, sample: &Sample, part: &mut Part) {
+fn path_terms(model: &PTransE, sample: &Sample, part: &mut Part) {
     let Some(other) = sample.path_relation else { return };
-    let relations = &model.embeddings.relations;
+    let relations = &model.state.embeddings.relations;
     let doubled = model.paths.doubled();
     let (_, label, _) = model.paths.triple(sample.link);
     let (yes_row, no_row) = (doubled.row(label), doubled.row(other));

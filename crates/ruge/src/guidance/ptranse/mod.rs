@@ -22,8 +22,10 @@
 pub mod confidence;
 pub mod doubled;
 mod gradient;
+mod model;
 pub mod paths;
 pub mod rank;
+mod spec;
 pub mod train;
 pub mod walk;
 
@@ -36,7 +38,7 @@ pub use confidence::{Confidences, ThreeStepReport};
 pub use doubled::Sequence;
 pub use paths::{PathReport, Paths};
 pub use rank::rank;
-pub use train::{PTransE, PTransEState};
+pub use train::PTransE;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,12 +52,12 @@ pub struct PTransEConfig {
     pub margin: f32,
     /// Learning rate, constant.
     pub rate: f32,
+    /// Standard deviation of start values; the reference takes 1/d.
+    pub deviation: f32,
     /// Batches of an epoch; each draws its share of the doubled training list, with replacement.
     pub batches: usize,
-    /// Epochs of a full run.
-    pub epochs: u64,
     /// The most relations in a path: 1, 2 or 3.
-    pub max_path: usize,
+    pub path_length: usize,
     /// Paths with a normalised R(p|h,t) of at most this are dropped.
     pub drop: f64,
     /// Candidates of a query that are ranked again with their paths.
@@ -70,9 +72,9 @@ impl Default for PTransEConfig {
             dimension: 100,
             margin: 1.0,
             rate: 0.001,
+            deviation: 0.01,
             batches: 100,
-            epochs: 1000,
-            max_path: 2,
+            path_length: 2,
             drop: 0.01,
             rerank: 500,
             confidence_cut_off: 0.5,
@@ -93,11 +95,14 @@ impl PTransEConfig {
         if !(self.rate.is_finite() && self.rate > 0.0) {
             return fail("rate", self.rate.to_string(), "a positive number");
         }
+        if !(self.deviation.is_finite() && self.deviation > 0.0) {
+            return fail("deviation", self.deviation.to_string(), "a positive number");
+        }
         if self.batches == 0 {
             return fail("batches", self.batches.to_string(), "at least 1");
         }
-        if !(1..=3).contains(&self.max_path) {
-            return fail("max-path", self.max_path.to_string(), "1, 2 or 3");
+        if !(1..=3).contains(&self.path_length) {
+            return fail("path-length", self.path_length.to_string(), "1, 2 or 3");
         }
         if !(0.0..1.0).contains(&self.drop) {
             return fail("drop", self.drop.to_string(), "at least 0 and below 1");
@@ -131,7 +136,4 @@ pub enum PTransEError {
         /// The most there may be.
         limit: usize,
     },
-    /// Training diverged, or a stored state does not fit.
-    #[error(transparent)]
-    Embed(#[from] ruge_embed::EmbedError),
 }

@@ -9,6 +9,7 @@
 //! the features of its pair, aligned with them, so that training looks nothing up.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label};
@@ -24,8 +25,8 @@ const BLOCK: usize = 1024;
 
 /// The paths of a graph, measured.
 #[derive(Debug)]
-pub struct Paths<'g> {
-    doubled: Doubled<'g>,
+pub struct Paths {
+    doubled: Doubled,
     confidences: Confidences,
     heads: Vec<EntityId>,
     tails: Vec<EntityId>,
@@ -39,7 +40,7 @@ pub struct Paths<'g> {
     /// Per link, where its P(r|p) begin; none for an inverse relation.
     first_known: Vec<usize>,
     known: Vec<f32>,
-    max_path: usize,
+    config: PTransEConfig,
     /// The kept sequences of three steps as walked from a tail, in order.
     three_reversed: Vec<Sequence>,
     report: PathReport,
@@ -71,57 +72,69 @@ pub struct Features<'p> {
     pub resources: &'p [f32],
 }
 
-impl<'g> Paths<'g> {
-    /// Finds and measures the paths of a training graph.
-    pub fn extract(graph: &'g Graph, config: &PTransEConfig) -> Result<Self, PTransEError> {
+impl Paths {
+    /// Finds and measures the paths of a training graph, with the features of every training pair.
+    pub fn extract(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self, PTransEError> {
+        let mut paths = Self::measure(graph, config)?;
+        paths.list_features();
+        Ok(paths)
+    }
+
+    /// Measures what paths mean, without the features of training pairs: all that ranking needs.
+    pub fn measure(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self, PTransEError> {
         config.check()?;
         if graph.relation_count() > Sequence::RELATIONS {
             return Err(PTransEError::Relations { found: graph.relation_count(), limit: Sequence::RELATIONS });
         }
         let doubled = Doubled::new(graph);
-        let (confidences, three_steps) = Confidences::count(&doubled, config.max_path, config.confidence_cut_off);
+        let (confidences, three_steps) = Confidences::count(&doubled, config.path_length, config.confidence_cut_off);
         let mut three_reversed: Vec<Sequence> = confidences.three_steps().iter().map(|p| p.reversed()).collect();
         three_reversed.sort_unstable();
-        let mut paths = Self {
+        let mut sequences = [0; 3];
+        let mut predicts = vec![false; confidences.sequences().len()];
+        for relation in doubled.graph().relations() {
+            confidences.of(relation).0.iter().for_each(|&number| predicts[number as usize] = true);
+        }
+        for (sequence, _) in confidences.sequences().iter().zip(&predicts).filter(|x| *x.1) {
+            sequences[sequence.len() - 1] += 1;
+        }
+        let report =
+            PathReport { sequences, confidences: confidences.len() as u64, three_steps, ..PathReport::default() };
+        Ok(Self {
             confidences,
             heads: Vec::new(),
             tails: Vec::new(),
-            labels: Vec::with_capacity(doubled.link_count()),
-            pair_of: Vec::with_capacity(doubled.link_count()),
-            first_feature: vec![0],
+            labels: Vec::new(),
+            pair_of: Vec::new(),
+            first_feature: Vec::new(),
             numbers: Vec::new(),
             resources: Vec::new(),
             first_known: Vec::new(),
             known: Vec::new(),
-            max_path: config.max_path,
+            config: *config,
             three_reversed,
-            report: PathReport::default(),
+            report,
             doubled,
-        };
-        paths.list_pairs();
-        let dropped = paths.gather_features(config);
-        paths.align_confidences();
-        let mut sequences = [0; 3];
-        let mut predicts = vec![false; paths.confidences.sequences().len()];
-        for relation in graph.relations() {
-            paths.confidences.of(relation).0.iter().for_each(|&number| predicts[number as usize] = true);
+        })
+    }
+
+    /// Lists the features of every training pair, which training needs; does nothing if they are listed.
+    pub fn list_features(&mut self) {
+        if !self.first_feature.is_empty() {
+            return;
         }
-        for (sequence, _) in paths.confidences.sequences().iter().zip(&predicts).filter(|x| *x.1) {
-            sequences[sequence.len() - 1] += 1;
-        }
-        paths.report = PathReport {
-            pairs: paths.heads.len() as u64,
-            features: paths.numbers.len() as u64,
-            features_dropped: dropped,
-            sequences,
-            confidences: paths.confidences.len() as u64,
-            three_steps,
-        };
-        Ok(paths)
+        self.first_feature.push(0);
+        self.list_pairs();
+        self.report.features_dropped = self.gather_features();
+        self.align_confidences();
+        self.report.pairs = self.heads.len() as u64;
+        self.report.features = self.numbers.len() as u64;
     }
 
     fn list_pairs(&mut self) {
         let graph = self.doubled.graph();
+        self.labels.reserve_exact(self.doubled.link_count());
+        self.pair_of.reserve_exact(self.doubled.link_count());
         for head in graph.entities() {
             for links in graph.links(head).chunk_by(|a, b| a.neighbour == b.neighbour) {
                 for link in links {
@@ -135,14 +148,14 @@ impl<'g> Paths<'g> {
     }
 
     /// Measures every pair; returns how many features were too small.
-    fn gather_features(&mut self, config: &PTransEConfig) -> u64 {
+    fn gather_features(&mut self) -> u64 {
         let entities: Vec<EntityId> = self.doubled.graph().entities().collect();
         let mut dropped = 0;
         for block in entities.chunks(BLOCK) {
             let found: Vec<Gathered> = block
                 .par_iter()
                 .with_max_len(8)
-                .map_init(|| Walker::new(&self.doubled), |walker, &head| self.features_from(head, config, walker))
+                .map_init(|| Walker::new(&self.doubled), |walker, &head| self.features_from(head, walker))
                 .collect();
             for part in found {
                 dropped += part.dropped;
@@ -161,7 +174,7 @@ impl<'g> Paths<'g> {
     }
 
     /// The features of all pairs from one head, in the order of tails.
-    fn features_from(&self, head: EntityId, config: &PTransEConfig, walker: &mut Walker) -> Gathered {
+    fn features_from(&self, head: EntityId, walker: &mut Walker) -> Gathered {
         let (doubled, graph) = (&self.doubled, self.doubled.graph());
         let tails: Vec<EntityId> =
             graph.links(head).chunk_by(|a, b| a.neighbour == b.neighbour).map(|links| links[0].neighbour).collect();
@@ -179,13 +192,13 @@ impl<'g> Paths<'g> {
         let mut arriving: Vec<(Sequence, f64)> = Vec::new();
         for (at, &tail) in tails.iter().enumerate() {
             arriving.clear();
-            self.near(head, tail, config.max_path, &mut arriving);
+            self.near(head, tail, &mut arriving);
             let from = far.partition_point(|x| (x.0 as usize) < at);
             let to = far.partition_point(|x| x.0 as usize <= at);
             arriving.extend(far[from..to].iter().map(|&(_, sequence, resource)| (sequence, resource)));
             normalise(&mut arriving);
             let before = gathered.numbers.len();
-            for &(sequence, share) in arriving.iter().filter(|x| x.1 > config.drop) {
+            for &(sequence, share) in arriving.iter().filter(|x| x.1 > self.config.drop) {
                 let number = self.confidences.number(sequence);
                 gathered.numbers.push(number.expect("a path between linked entities was counted, or its reverse was"));
                 gathered.resources.push(share as f32);
@@ -198,22 +211,41 @@ impl<'g> Paths<'g> {
     }
 
     /// Every instance of a path of one or two steps from `head` to `tail`, with what it carries.
-    fn near(&self, head: EntityId, tail: EntityId, max_path: usize, arriving: &mut Vec<(Sequence, f64)>) {
+    fn near(&self, head: EntityId, tail: EntityId, arriving: &mut Vec<(Sequence, f64)>) {
         let doubled = &self.doubled;
+        let (of_head, of_tail) = (doubled.graph().links(head), doubled.graph().links(tail));
+        let (at_head, at_tail) = (doubled.links_of(head).start, doubled.links_of(tail).start);
         for link in self.links_between(head, tail) {
-            arriving.push((Sequence::one(self.labels[link]), 1.0 / f64::from(doubled.out(link))));
+            arriving.push((Sequence::one(of_head[link - at_head].label), 1.0 / f64::from(doubled.out(link))));
         }
-        if max_path >= 2 {
+        if self.config.path_length >= 2 {
             doubled.meet(head, tail, |from_head, from_tail| {
                 for first in from_head {
                     for second in from_tail.clone() {
-                        let sequence = Sequence::two(self.labels[first], self.labels[second].reversed());
+                        let labels = (of_head[first - at_head].label, of_tail[second - at_tail].label.reversed());
+                        let sequence = Sequence::two(labels.0, labels.1);
                         let split = f64::from(doubled.out(first)) * f64::from(doubled.back(second));
                         arriving.push((sequence, 1.0 / split));
                     }
                 }
             });
         }
+    }
+
+    /// Every path from `head` to `tail` with its R(p|h,t), in order, the dropped ones left out. The pair may be any.
+    pub fn between(&self, head: EntityId, tail: EntityId, walker: &mut Walker, shares: &mut Vec<(Sequence, f64)>) {
+        shares.clear();
+        self.near(head, tail, shares);
+        let three = self.confidences.three_steps();
+        if !three.is_empty() {
+            walker.walk(&self.doubled, Start::Head, head, three, &mut |at, end, resource| {
+                if end == tail {
+                    shares.push((three[at], resource));
+                }
+            });
+        }
+        normalise(shares);
+        shares.retain(|share| share.1 > self.config.drop);
     }
 
     fn links_between(&self, head: EntityId, tail: EntityId) -> Range<usize> {
@@ -246,7 +278,7 @@ impl<'g> Paths<'g> {
     }
 
     /// The doubled graph.
-    pub fn doubled(&self) -> &Doubled<'g> {
+    pub fn doubled(&self) -> &Doubled {
         &self.doubled
     }
 
@@ -255,9 +287,9 @@ impl<'g> Paths<'g> {
         &self.confidences
     }
 
-    /// The most steps of a path.
-    pub fn max_path(&self) -> usize {
-        self.max_path
+    /// The settings they were found under.
+    pub fn config(&self) -> &PTransEConfig {
+        &self.config
     }
 
     /// The kept sequences of three steps as walked from either end, in order.

@@ -12,13 +12,13 @@
 //! the pair, also those that predict something else, and dropped when small, just as in training; the normalisers of
 //! one known entity serve all its queries. The same sum for (t, r⁻¹, h) vanishes: inverse relations have no confidence.
 
-use std::cmp::Ordering;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
 use ruge_embed::cpu::{Isa, Kernel};
 use ruge_embed::{Embeddings, Place, Rank, RankQuery, Side, Table};
-use ruge_kg::{EntityId, Filter, RelationId};
+use ruge_kg::{EntityId, Filter, RelationId, Triple};
 
 use super::PTransEConfig;
 use super::doubled::{Doubled, Sequence};
@@ -32,15 +32,16 @@ const PATH_BONUS: f64 = 10.0;
 /// Ranks every query's answer. `embeddings` are rows of a model trained with `paths` and `config`; `progress` hears of
 /// queries done and queries in all, from any thread. The ranks are the same on any number of threads.
 pub fn rank(
-    paths: &Paths<'_>,
+    paths: &Paths,
     embeddings: &Embeddings,
     config: &PTransEConfig,
     queries: &[RankQuery],
     known: Option<&Filter>,
+    isa: Isa,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Vec<Rank> {
     let predictors = Predictors::new(paths, embeddings, queries);
-    let ranker = Ranker { paths, embeddings, config, known, predictors, isa: Isa::detect() };
+    let ranker = Ranker { paths, embeddings, config, predictors, isa };
     let mut order: Vec<usize> = (0..queries.len()).collect();
     let key = |&at: &usize| (queries[at].side, given(&queries[at]), queries[at].triple, at);
     order.sort_unstable_by_key(key);
@@ -54,7 +55,7 @@ pub fn rank(
             |scratch, group| {
                 let first = &queries[group[0]];
                 scratch.normalise(paths, start(first.side), given(first));
-                let ranks = group.iter().map(|&at| ranker.rank(&queries[at], scratch)).collect();
+                let ranks = group.iter().map(|&at| ranker.rank(&queries[at], known, scratch)).collect();
                 progress(done.fetch_add(group.len(), Relaxed) + group.len(), queries.len());
                 ranks
             },
@@ -65,6 +66,89 @@ pub fn rank(
         ranks[at] = rank;
     }
     ranks
+}
+
+/// Scores every entity in the hidden place of queries, one after the other, as [`rank`] does.
+pub(super) struct Scorer<'a> {
+    ranker: Ranker<'a>,
+    /// What threads work with, while none does.
+    idle: Mutex<Vec<Scratch>>,
+}
+
+impl<'a> Scorer<'a> {
+    /// Ready for any of `queries`.
+    pub(super) fn new(
+        paths: &'a Paths,
+        embeddings: &'a Embeddings,
+        config: &'a PTransEConfig,
+        queries: &[RankQuery],
+        isa: Isa,
+    ) -> Self {
+        let predictors = Predictors::new(paths, embeddings, queries);
+        Self { ranker: Ranker { paths, embeddings, config, predictors, isa }, idle: Mutex::default() }
+    }
+
+    /// Scores one of the queries it was made for.
+    pub(super) fn score_all(&self, query: RankQuery, scores: &mut [f32]) {
+        let Ranker { paths, config, .. } = self.ranker;
+        let idle = || self.idle.lock().expect("nobody panics with it in hand");
+        let mut scratch = idle().pop().unwrap_or_else(|| Scratch::new(paths.doubled(), config.dimension));
+        scratch.normalise(paths, start(query.side), given(&query));
+        self.ranker.score_all(&query, &mut scratch);
+        scores.copy_from_slice(&scratch.scores);
+        idle().push(scratch);
+    }
+}
+
+/// S of each triple, the path terms counted for all of them alike.
+pub(super) fn score(paths: &Paths, embeddings: &Embeddings, triples: &[Triple], scores: &mut [f32]) {
+    let doubled = paths.doubled();
+    let relations = &embeddings.relations;
+    triples.par_chunks(64).zip(scores.par_chunks_mut(64)).for_each_init(
+        || (Walker::new(doubled), Vec::new(), vec![0.0; relations.width()]),
+        |(walker, shares, sum), (triples, scores)| {
+            let mut pair = None;
+            for (&triple, score) in triples.iter().zip(scores) {
+                if pair.replace((triple.head, triple.tail)) != Some((triple.head, triple.tail)) {
+                    paths.between(triple.head, triple.tail, walker, shares);
+                }
+                let mut term = 0.0;
+                for &(sequence, share) in shares.iter() {
+                    let confidence =
+                        paths.confidences().number(sequence).map(|n| paths.confidences().get(triple.relation, n));
+                    if let Some(confidence) = confidence.filter(|&x| x > 0.0) {
+                        term += share * f64::from(gain(paths, relations, triple.relation, sequence, confidence, sum));
+                    }
+                }
+                let there = translation(embeddings, triple, doubled.graph().relation_count());
+                *score = (f64::from(there) + term) as f32;
+            }
+        },
+    );
+}
+
+/// −‖h + r − t‖₁ − ‖t + r⁻¹ − h‖₁.
+fn translation(embeddings: &Embeddings, triple: Triple, relation_count: usize) -> f32 {
+    let Embeddings { entities, relations } = embeddings;
+    let (head, tail) = (entities.row(triple.head.index()), entities.row(triple.tail.index()));
+    let relation = triple.relation.index();
+    let (there, back) = (relations.row(relation), relations.row(relation + relation_count));
+    let point = |signed: f32, row: &[f32]| head.iter().zip(row).map(|(h, r)| h + signed * r).collect::<Vec<f32>>();
+    0.0 - (distance(&point(1.0, there), tail) + distance(&point(-1.0, back), tail))
+}
+
+/// P(r|p)·(10 − E(p,r)).
+fn gain(
+    paths: &Paths,
+    relations: &Table,
+    relation: RelationId,
+    sequence: Sequence,
+    confidence: f32,
+    sum: &mut [f32],
+) -> f32 {
+    add_rows(sum, relations, sequence.labels().map(|step| paths.doubled().row(step)));
+    let energy = f64::from(distance(relations.row(relation.index()), sum));
+    (f64::from(confidence) * (PATH_BONUS - energy)) as f32
 }
 
 /// The entity a query gives.
@@ -96,7 +180,7 @@ struct Predictor {
 }
 
 impl Predictors {
-    fn new(paths: &Paths<'_>, embeddings: &Embeddings, queries: &[RankQuery]) -> Self {
+    fn new(paths: &Paths, embeddings: &Embeddings, queries: &[RankQuery]) -> Self {
         let relations = paths.doubled().graph().relation_count();
         let mut asked = vec![[false; 2]; relations];
         for query in queries {
@@ -122,7 +206,7 @@ impl Predictors {
 }
 
 impl Predictor {
-    fn new(paths: &Paths<'_>, embeddings: &Embeddings, relation: RelationId, start: Start) -> Self {
+    fn new(paths: &Paths, embeddings: &Embeddings, relation: RelationId, start: Start) -> Self {
         let (numbers, confidences) = paths.confidences().of(relation);
         let relations = &embeddings.relations;
         let mut sum = vec![0.0; relations.width()];
@@ -131,10 +215,8 @@ impl Predictor {
             .zip(confidences)
             .map(|(&number, &confidence)| {
                 let sequence = paths.confidences().sequences()[number as usize];
-                add_rows(&mut sum, relations, sequence.labels().map(|step| paths.doubled().row(step)));
-                let energy = f64::from(distance(relations.row(relation.index()), &sum));
-                let gain = f64::from(confidence) * (PATH_BONUS - energy);
-                (if start == Start::Head { sequence } else { sequence.reversed() }, gain as f32)
+                let gain = gain(paths, relations, relation, sequence, confidence, &mut sum);
+                (if start == Start::Head { sequence } else { sequence.reversed() }, gain)
             })
             .collect();
         entries.sort_unstable_by_key(|entry| entry.0);
@@ -160,7 +242,7 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn new(doubled: &Doubled<'_>, dimension: usize) -> Self {
+    fn new(doubled: &Doubled, dimension: usize) -> Self {
         let entities = doubled.graph().entity_count();
         Self {
             walker: Walker::new(doubled),
@@ -176,13 +258,13 @@ impl Scratch {
     }
 
     /// Adds up the resources of all paths between the given entity and each other.
-    fn normalise(&mut self, paths: &Paths<'_>, start: Start, given: EntityId) {
+    fn normalise(&mut self, paths: &Paths, start: Start, given: EntityId) {
         let Self { walker, normaliser, one_step, .. } = self;
         let doubled = paths.doubled();
         one_step.fill(0.0);
         pass(doubled, start, given, 1.0, one_step);
         normaliser.copy_from_slice(one_step);
-        if paths.max_path() >= 2 {
+        if paths.config().path_length >= 2 {
             // All paths of two steps together: each middle passes on what reached it over all relations.
             for (middle, &resource) in one_step.iter().enumerate().filter(|x| *x.1 > 0.0) {
                 pass(doubled, start, EntityId(middle as u32), resource, normaliser);
@@ -196,7 +278,7 @@ impl Scratch {
 }
 
 /// Passes a resource on over every edge of an entity.
-fn pass(doubled: &Doubled<'_>, start: Start, from: EntityId, resource: f64, to: &mut [f64]) {
+fn pass(doubled: &Doubled, start: Start, from: EntityId, resource: f64, to: &mut [f64]) {
     let adjacency = doubled.graph().adjacency();
     for run in adjacency.runs_of(from) {
         let members = adjacency.run_members(run);
@@ -214,26 +296,27 @@ fn pass(doubled: &Doubled<'_>, start: Start, from: EntityId, resource: f64, to: 
     }
 }
 
-struct Ranker<'a, 'g> {
-    paths: &'a Paths<'g>,
+struct Ranker<'a> {
+    paths: &'a Paths,
     embeddings: &'a Embeddings,
     config: &'a PTransEConfig,
-    known: Option<&'a Filter>,
     predictors: Predictors,
     isa: Isa,
 }
 
-impl Ranker<'_, '_> {
+impl Ranker<'_> {
     /// Where the answer stands; the scratch holds the normalisers of the query's given entity.
-    fn rank(&self, query: &RankQuery, scratch: &mut Scratch) -> Rank {
+    fn rank(&self, query: &RankQuery, known: Option<&Filter>, scratch: &mut Scratch) -> Rank {
+        self.score_all(query, scratch);
+        place(query, known, &scratch.scores)
+    }
+
+    /// Both stages: the score of every entity, so that their order is that of the query.
+    fn score_all(&self, query: &RankQuery, scratch: &mut Scratch) {
         self.score(query, scratch);
         scratch.choose_block(self.config.rerank);
         self.add_paths(query, scratch);
-        let rank = self.place(query, scratch);
-        for entity in scratch.block.drain(..) {
-            scratch.place_of[entity.index()] = 0;
-        }
-        rank
+        scratch.settle();
     }
 
     /// The first stage: every entity's distance to two points.
@@ -270,33 +353,27 @@ impl Ranker<'_, '_> {
             }
         });
     }
+}
 
-    fn place(&self, query: &RankQuery, scratch: &Scratch) -> Rank {
-        let answer = query.answer();
-        let standing = |entity: EntityId| scratch.standing(entity, answer);
-        let mut raw = Place { others: scratch.scores.len() as u32 - 1, ..Place::default() };
-        for entity in (0..scratch.scores.len() as u32).map(EntityId).filter(|&entity| entity != answer) {
-            match standing(entity) {
-                Ordering::Greater => raw.better += 1,
-                Ordering::Equal => raw.equal += 1,
-                Ordering::Less => {}
-            }
-        }
-        let mut filtered = raw;
-        let known = self.known.map_or(&[][..], |filter| match query.side {
-            Side::Head => filter.heads(query.triple.relation, query.triple.tail),
-            Side::Tail => filter.tails(query.triple.head, query.triple.relation),
-        });
-        for &entity in known.iter().filter(|&&entity| entity != answer) {
-            filtered.others -= 1;
-            match standing(entity) {
-                Ordering::Greater => filtered.better -= 1,
-                Ordering::Equal => filtered.equal -= 1,
-                Ordering::Less => {}
-            }
-        }
-        Rank { filtered, raw }
+/// Counts who stands before the answer and who beside it.
+fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank {
+    let answer = query.answer();
+    let target = scores[answer.index()];
+    let better = scores.iter().filter(|&&score| score > target).count() as u32;
+    let equal = scores.iter().filter(|&&score| score == target).count() as u32 - 1;
+    let raw = Place { better, equal, others: scores.len() as u32 - 1 };
+    let mut filtered = raw;
+    let known = known.map_or(&[][..], |filter| match query.side {
+        Side::Head => filter.heads(query.triple.relation, query.triple.tail),
+        Side::Tail => filter.tails(query.triple.head, query.triple.relation),
+    });
+    for &entity in known.iter().filter(|&&entity| entity != answer) {
+        let score = scores[entity.index()];
+        filtered.others -= 1;
+        filtered.better -= u32::from(score > target);
+        filtered.equal -= u32::from(score == target);
     }
+    Rank { filtered, raw }
 }
 
 impl Scratch {
@@ -317,18 +394,28 @@ impl Scratch {
         }
     }
 
-    /// How an entity compares with the answer: the block first, within it by all terms, outside by the first stage.
-    fn standing(&self, entity: EntityId, answer: EntityId) -> Ordering {
-        let score = |entity: EntityId| f64::from(self.scores[entity.index()]);
-        let whole = |entity: EntityId, place: u32| {
-            let sum = score(entity) + self.terms[place as usize - 1];
-            if sum.is_nan() { f64::NEG_INFINITY } else { sum }
-        };
-        match (self.place_of[entity.index()], self.place_of[answer.index()]) {
-            (0, 0) => score(entity).total_cmp(&score(answer)),
-            (0, _) => Ordering::Less,
-            (_, 0) => Ordering::Greater,
-            (a, b) => whole(entity, a).total_cmp(&whole(answer, b)),
+    /// Adds the path terms of the block to its scores; empties the block. Should a term be so negative that a member falls
+    /// to the level of those outside, all outside are lowered by the same step, to stand behind it still.
+    fn settle(&mut self) {
+        let Self { scores, place_of, block, terms, .. } = self;
+        let mut worst = f32::INFINITY;
+        for (entity, term) in block.iter().zip(terms.iter()) {
+            let score = &mut scores[entity.index()];
+            let sum = (f64::from(*score) + term) as f32;
+            // −0 is not told from 0.
+            *score = if sum.is_nan() { f32::NEG_INFINITY } else { sum + 0.0 };
+            worst = worst.min(*score);
+        }
+        let outside = |at: usize| place_of[at] == 0;
+        let best = (0..scores.len()).filter(|&at| outside(at)).map(|at| scores[at]).fold(f32::NEG_INFINITY, f32::max);
+        if best >= worst {
+            let behind = worst.next_down();
+            for at in (0..scores.len()).filter(|&at| outside(at)) {
+                scores[at] = (scores[at] - (best - behind)).min(behind);
+            }
+        }
+        for entity in block.drain(..) {
+            place_of[entity.index()] = 0;
         }
     }
 }

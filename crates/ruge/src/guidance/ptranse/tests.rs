@@ -1,9 +1,11 @@
 //! PTransE against its plain twin, and what must hold on any machine.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ruge_embed::cpu::Isa;
-use ruge_embed::{EmbedError, Embeddings, Rank, RankQuery, Side, Table, Ties};
+use ruge_embed::model::State;
+use ruge_embed::{EmbedError, Embeddings, Model, Rank, RankQuery, Side, Table, Ties, TopOptions};
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Filter, Graph, Label, RelationId, Triple};
 
@@ -28,8 +30,16 @@ fn triples(seed: u64, count: u64) -> Vec<Triple> {
         .collect()
 }
 
-fn config(max_path: usize) -> PTransEConfig {
-    PTransEConfig { dimension: 5, batches: 2, max_path, drop: 0.03, rerank: 4, ..PTransEConfig::default() }
+fn world(entities: usize, relations: usize, triples: &[Triple]) -> Arc<Graph> {
+    Arc::new(Graph::new(entities, relations, triples))
+}
+
+fn state(embeddings: Embeddings) -> State {
+    State { embeddings, moments: Vec::new(), steps: 0 }
+}
+
+fn config(path_length: usize) -> PTransEConfig {
+    PTransEConfig { dimension: 5, batches: 2, path_length, drop: 0.03, rerank: 4, ..PTransEConfig::default() }
 }
 
 /// A table of multiples of 1/8: sums of them are exact in either precision, and ties are common.
@@ -38,19 +48,19 @@ fn coarse(rows: usize, width: usize, seed: u64) -> Table {
     Table::from_dense(rows, width, &dense)
 }
 
-fn path_of(model_paths: &Paths<'_>, number: u32) -> Path {
+fn path_of(model_paths: &Paths, number: u32) -> Path {
     let sequence = model_paths.confidences().sequences()[number as usize];
     sequence.labels().map(|label| model_paths.doubled().row(label)).collect()
 }
 
 #[test]
 fn paths_and_confidences_are_those_of_the_definition() {
-    for (seed, count, max_path) in [(1, 40, 1), (2, 40, 2), (3, 70, 2), (4, 25, 3), (5, 40, 3), (6, 60, 3)] {
+    for (seed, count, path_length) in [(1, 40, 1), (2, 40, 2), (3, 70, 2), (4, 25, 3), (5, 40, 3), (6, 60, 3)] {
         let triples = triples(seed, count);
-        let graph = Graph::new(ENTITIES, RELATIONS, &triples);
-        let config = PTransEConfig { confidence_cut_off: 0.3, ..config(max_path) };
+        let graph = world(ENTITIES, RELATIONS, &triples);
+        let config = PTransEConfig { confidence_cut_off: 0.3, ..config(path_length) };
         let twin = Twin::new(&triples, config);
-        let paths = Paths::extract(&graph, &config).unwrap();
+        let paths = Paths::extract(graph.clone(), &config).unwrap();
         let found: BTreeMap<(Path, usize), f64> = graph
             .relations()
             .flat_map(|relation| {
@@ -93,18 +103,18 @@ fn paths_and_confidences_are_those_of_the_definition() {
 
 #[test]
 fn gradients_are_the_derivative_of_the_loss() {
-    for (seed, max_path) in [(1, 2), (2, 3)] {
+    for (seed, path_length) in [(1, 2), (2, 3)] {
         let triples = triples(seed, 40);
-        let graph = Graph::new(ENTITIES, RELATIONS, &triples);
-        let config = config(max_path);
+        let graph = world(ENTITIES, RELATIONS, &triples);
+        let config = config(path_length);
         let twin = Twin::new(&triples, config);
-        let mut model = PTransE::new(&graph, config, seed).unwrap();
+        let mut model = PTransE::new(graph.clone(), config, seed).unwrap();
         let dense = |rows: usize, from: u64| -> Table {
             let value = |i: u64| (random::unit(random::draw(seed, DRAWS, from, i)) - 0.5) as f32;
             Table::from_dense(rows, 5, &(0..rows as u64 * 5).map(value).collect::<Vec<_>>())
         };
         let embeddings = Embeddings { entities: dense(ENTITIES, 1), relations: dense(2 * RELATIONS, 2) };
-        model.set_state(PTransEState { embeddings, epoch: 0 }).unwrap();
+        model.restore(state(embeddings)).unwrap();
         let size = model.batch_size();
         let (loss, entities, relations) = model.loss_and_gradient(3, size, size);
         let rows = Rows::of(model.embeddings());
@@ -142,21 +152,23 @@ fn gradients_are_the_derivative_of_the_loss() {
 #[test]
 fn ranks_are_those_of_the_two_stage_rule() {
     let mut between = 0;
-    for (seed, max_path, rerank) in [(1, 2, 4), (2, 2, 0), (3, 2, 100), (4, 3, 4), (5, 1, 3), (6, 3, 7)] {
+    for (seed, path_length, rerank) in [(1, 2, 4), (2, 2, 0), (3, 2, 100), (4, 3, 4), (5, 1, 3), (6, 3, 7), (7, 3, 100)]
+    {
         let all = triples(seed, 60);
         let (train, test) = all.split_at(40);
-        let graph = Graph::new(ENTITIES, RELATIONS, train);
-        let config = PTransEConfig { rerank, confidence_cut_off: 0.3, ..config(max_path) };
+        let graph = world(ENTITIES, RELATIONS, train);
+        let config = PTransEConfig { rerank, confidence_cut_off: 0.3, ..config(path_length) };
         let twin = Twin::new(train, config);
-        let mut model = PTransE::new(&graph, config, seed).unwrap();
+        let mut model = PTransE::new(graph.clone(), config, seed).unwrap();
         let embeddings =
             Embeddings { entities: coarse(ENTITIES, 5, seed), relations: coarse(2 * RELATIONS, 5, seed + 100) };
-        model.set_state(PTransEState { embeddings, epoch: 0 }).unwrap();
+        model.restore(state(embeddings)).unwrap();
         let rows = Rows::of(model.embeddings());
         let filter = Filter::new(ENTITIES, RELATIONS, &[train, test]);
         let queries = RankQuery::both_sides(test);
         let ranks = model.rank(&queries, Some(&filter), &|_, all| assert_eq!(all, queries.len()));
-        for (query, Rank { filtered, raw }) in queries.iter().zip(&ranks) {
+        let best = model.top(&queries, &TopOptions::new(1), &|_, _| ()).unwrap();
+        for ((query, Rank { filtered, raw }), best) in queries.iter().zip(&ranks).zip(&best) {
             for (place, filter) in [(filtered, Some(&filter)), (raw, None)] {
                 let (low, high) = twin_bounds(&twin, &rows, query, filter);
                 let (best, worst) = (place.rank(Ties::Optimistic), place.rank(Ties::Pessimistic));
@@ -164,6 +176,18 @@ fn ranks_are_those_of_the_two_stage_rule() {
                 between += u32::from(low < high);
             }
             assert!(filtered.others <= raw.others && filtered.better <= raw.better);
+            // The scores that prediction shows are in the order of the ranks, and those of a triple alone are the same
+            // where every entity is in the block.
+            let mut scores = vec![0.0; ENTITIES];
+            model.score_all(*query, &mut scores).unwrap();
+            let answer = scores[query.answer().index()];
+            assert_eq!(Some(best[0].score), scores.iter().copied().max_by(f32::total_cmp));
+            assert_eq!(raw.better as usize, scores.iter().filter(|&&score| score > answer).count(), "{query:?}");
+            if rerank >= ENTITIES {
+                let mut alone = [0.0];
+                model.score(&[query.triple], &mut alone).unwrap();
+                assert!((alone[0] - answer).abs() < 1e-5, "{query:?}: {} alone, {answer} among all", alone[0]);
+            }
         }
     }
     assert!(between > 20, "ties must occur: {between}");
@@ -172,17 +196,23 @@ fn ranks_are_those_of_the_two_stage_rule() {
 #[test]
 fn threads_and_instruction_sets_change_nothing() {
     let triples = triples(9, 45);
-    let graph = Graph::new(ENTITIES, RELATIONS, &triples);
-    let config = PTransEConfig { dimension: 37, rate: 0.01, max_path: 3, batches: 3, ..config(3) };
+    let graph = world(ENTITIES, RELATIONS, &triples);
+    let config = PTransEConfig { dimension: 37, rate: 0.01, path_length: 3, batches: 3, ..config(3) };
     let queries = RankQuery::both_sides(&triples);
     let run = |threads: usize, isa: Isa| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let mut model = PTransE::new(&graph, config, 5).unwrap();
+            let mut model = PTransE::new(graph.clone(), config, 5).unwrap();
             model.set_isa(isa);
             let losses: Vec<f64> = (1..=4).map(|epoch| model.epoch(epoch).unwrap()).collect();
             let ranks = model.rank(&queries, None, &|_, _| ());
-            (losses, model.state(), ranks, model.paths().confidences().clone(), *model.paths().report())
+            (
+                losses,
+                model.state().unwrap().clone(),
+                ranks,
+                model.paths().confidences().clone(),
+                *model.paths().report(),
+            )
         })
     };
     let one = run(1, Isa::detect());
@@ -195,44 +225,46 @@ fn threads_and_instruction_sets_change_nothing() {
 #[test]
 fn a_stored_state_goes_on_to_the_same_bits() {
     let triples = triples(4, 50);
-    let graph = Graph::new(ENTITIES, RELATIONS, &triples);
-    let mut whole = PTransE::new(&graph, config(2), 8).unwrap();
+    let graph = world(ENTITIES, RELATIONS, &triples);
+    let mut whole = PTransE::new(graph.clone(), config(2), 8).unwrap();
     (1..=2).for_each(|epoch| assert!(whole.epoch(epoch).unwrap() > 0.0));
-    let mut resumed = PTransE::new(&graph, config(2), 8).unwrap();
-    resumed.set_state(whole.state()).unwrap();
-    assert_eq!(resumed.epochs_done(), 2);
+    let mut resumed = PTransE::new(graph.clone(), config(2), 8).unwrap();
+    resumed.restore(whole.state().unwrap().clone()).unwrap();
     assert_eq!(whole.epoch(3).unwrap(), resumed.epoch(3).unwrap());
-    assert_eq!(whole.state(), resumed.state());
+    assert_eq!(whole.state().unwrap(), resumed.state().unwrap());
     let rows = 0..whole.embeddings().entities.rows();
     assert!(
         rows.map(|i| whole.embeddings().entities.row(i)).all(|row| row.iter().map(|x| x * x).sum::<f32>() <= 1.001)
     );
 
-    let other = Graph::new(ENTITIES + 1, RELATIONS, &triples);
-    let mut other = PTransE::new(&other, config(2), 8).unwrap();
-    assert!(matches!(other.set_state(whole.state()), Err(PTransEError::Embed(EmbedError::Shape { .. }))));
+    let other = world(ENTITIES + 1, RELATIONS, &triples);
+    let mut other = PTransE::new(other, config(2), 8).unwrap();
+    assert!(matches!(other.restore(whole.state().unwrap().clone()), Err(EmbedError::Shape { .. })));
 }
 
 #[test]
 fn divergence_and_bad_settings_are_errors() {
     let triples = triples(4, 50);
-    let graph = Graph::new(ENTITIES, RELATIONS, &triples);
-    let mut model = PTransE::new(&graph, PTransEConfig { rate: f32::MAX, ..config(2) }, 8).unwrap();
+    let graph = world(ENTITIES, RELATIONS, &triples);
+    let mut model = PTransE::new(graph.clone(), PTransEConfig { rate: f32::MAX, ..config(2) }, 8).unwrap();
     let error = (1..9).find_map(|epoch| model.epoch(epoch).err()).unwrap();
-    assert!(matches!(error, PTransEError::Embed(EmbedError::Diverged { .. })), "{error}");
+    assert!(matches!(error, EmbedError::Diverged { .. }), "{error}");
     for bad in [
-        PTransEConfig { max_path: 4, ..config(2) },
+        PTransEConfig { path_length: 4, ..config(2) },
         PTransEConfig { dimension: 0, ..config(2) },
         PTransEConfig { drop: 1.0, ..config(2) },
         PTransEConfig { rate: f32::NAN, ..config(2) },
     ] {
-        assert!(matches!(PTransE::new(&graph, bad, 1), Err(PTransEError::Setting { .. })));
+        assert!(matches!(PTransE::new(graph.clone(), bad, 1), Err(PTransEError::Setting { .. })));
     }
     assert!(serde_json::from_str::<PTransEConfig>(r#"{"dimention": 3}"#).is_err());
-    let config: PTransEConfig = serde_json::from_str(r#"{"max-path": 3}"#).unwrap();
-    assert_eq!(config, PTransEConfig { max_path: 3, ..PTransEConfig::default() });
-    let empty = Graph::new(3, 2, &[]);
-    assert_eq!(PTransE::new(&empty, PTransEConfig::default(), 1).unwrap().epoch(1).unwrap(), 0.0);
+    let config: PTransEConfig = serde_json::from_str(r#"{"path-length": 3}"#).unwrap();
+    assert_eq!(config, PTransEConfig { path_length: 3, ..PTransEConfig::default() });
+    let empty = world(3, 2, &[]);
+    let mut nothing = PTransE::new(empty, PTransEConfig::default(), 1).unwrap();
+    assert_eq!(nothing.epoch(1).unwrap(), 0.0);
+    let ranks = nothing.rank(&RankQuery::both_sides(&[Triple::new(0, 0, 1)]), None, &|_, _| ());
+    assert!(ranks.iter().all(|rank| rank.raw.others == 2), "{ranks:?}");
 }
 
 /// People 0..6 are born in cities 6..9, which lie in countries 9..11; the nationality of 5 is asked for.
@@ -247,14 +279,14 @@ fn a_path_answers_what_translation_cannot() {
             facts.push(Triple::new(person, nation, 9 + city % 2));
         }
     }
-    let graph = Graph::new(ENTITIES, RELATIONS, &facts);
+    let graph = world(ENTITIES, RELATIONS, &facts);
     let config = PTransEConfig { dimension: 20, ..PTransEConfig::default() };
-    let model = PTransE::new(&graph, config, 1).unwrap();
+    let model = PTransE::new(graph.clone(), config, 1).unwrap();
     let path = Sequence::two(Label::forward(RelationId(born)), Label::forward(RelationId(lies)));
     let number = model.paths().confidences().number(path).unwrap();
     assert!((model.paths().confidences().get(RelationId(nation), number) - 5.0 / 6.0).abs() < 1e-6);
     let queries = [RankQuery { triple: Triple::new(5, nation, 9), side: Side::Tail }];
     assert_eq!(model.rank(&queries, None, &|_, _| ())[0].raw.better, 0);
-    let without = PTransE::new(&graph, PTransEConfig { rerank: 0, ..config }, 1).unwrap();
+    let without = PTransE::new(graph.clone(), PTransEConfig { rerank: 0, ..config }, 1).unwrap();
     assert!(without.rank(&queries, None, &|_, _| ())[0].raw.better > 0, "rows at their start know nothing");
 }

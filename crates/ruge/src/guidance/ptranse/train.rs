@@ -10,8 +10,11 @@
 //! to ‖·‖₂ ≤ 1, as in the reference; the relations sampled in a part only after that part (a sixteenth of the batch),
 //! since the paths of a sample pull on many relations and their sums are what threads share.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use ruge_embed::cpu::Isa;
+use ruge_embed::model::State;
 use ruge_embed::{EmbedError, Embeddings, Rank, RankQuery, Table};
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{EntityId, Filter, Graph, Label, Triple};
@@ -40,23 +43,13 @@ const PARTS: usize = 16;
 
 /// A PTransE model in training.
 #[derive(Debug)]
-pub struct PTransE<'g> {
-    pub(super) paths: Paths<'g>,
+pub struct PTransE {
+    pub(super) paths: Paths,
     pub(super) config: PTransEConfig,
     seed: u64,
-    pub(super) embeddings: Embeddings,
-    epoch: u64,
-    isa: Isa,
+    pub(super) state: State,
+    pub(super) isa: Isa,
     parts: Vec<Part>,
-}
-
-/// All that training changes: what a checkpoint holds.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PTransEState {
-    /// Entity rows, and relation rows with those of inverse relations behind.
-    pub embeddings: Embeddings,
-    /// Epochs done.
-    pub epoch: u64,
 }
 
 /// What replaces what in a doubled triple.
@@ -75,22 +68,28 @@ pub(super) struct Sample {
     pub path_relation: Option<Label>,
 }
 
-impl<'g> PTransE<'g> {
-    /// Finds the paths of the training graph and starts the rows: normal with deviation 1/d within ±6/√d, entities then
-    /// within the unit ball.
-    pub fn new(graph: &'g Graph, config: PTransEConfig, seed: u64) -> Result<Self, PTransEError> {
-        let paths = Paths::extract(graph, &config)?;
+impl PTransE {
+    /// Finds the paths of the training graph and starts the rows.
+    pub fn new(graph: Arc<Graph>, config: PTransEConfig, seed: u64) -> Result<Self, PTransEError> {
+        Ok(Self::with_paths(Paths::extract(graph, &config)?, config, seed))
+    }
+
+    /// Starts the rows over paths found already under the same settings: normal within ±6/√d, entities then within the
+    /// unit ball.
+    pub fn with_paths(paths: Paths, config: PTransEConfig, seed: u64) -> Self {
+        let graph = paths.doubled().graph();
         let labels = paths.doubled().label_count();
-        let mut entities = start(graph.entity_count(), config.dimension, seed, INIT_ENTITIES);
+        let mut entities = start(graph.entity_count(), &config, seed, INIT_ENTITIES);
         (0..entities.rows()).for_each(|index| bound(entities.row_mut(index)));
-        let relations = start(labels, config.dimension, seed, INIT_RELATIONS);
+        let relations = start(labels, &config, seed, INIT_RELATIONS);
         let parts = (0..PARTS).map(|_| Part::new(labels, config.dimension)).collect();
         let embeddings = Embeddings { entities, relations };
-        Ok(Self { paths, config, seed, embeddings, epoch: 0, isa: Isa::detect(), parts })
+        let state = State { embeddings, moments: Vec::new(), steps: 0 };
+        Self { paths, config, seed, state, isa: Isa::detect(), parts }
     }
 
     /// The paths of the training graph.
-    pub fn paths(&self) -> &Paths<'g> {
+    pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
@@ -101,39 +100,12 @@ impl<'g> PTransE<'g> {
 
     /// The rows as they are: entities; relations with inverse relations behind.
     pub fn embeddings(&self) -> &Embeddings {
-        &self.embeddings
-    }
-
-    /// Epochs done.
-    pub fn epochs_done(&self) -> u64 {
-        self.epoch
+        &self.state.embeddings
     }
 
     /// Computes with another instruction set; any gives the same bits.
     pub fn set_isa(&mut self, isa: Isa) {
         self.isa = isa;
-    }
-
-    /// A copy of all that training changes.
-    pub fn state(&self) -> PTransEState {
-        PTransEState { embeddings: self.embeddings.clone(), epoch: self.epoch }
-    }
-
-    /// Goes on from a stored state.
-    pub fn set_state(&mut self, state: PTransEState) -> Result<(), PTransEError> {
-        let shape = |table: &Table| format!("{} rows of {} numbers", table.rows(), table.width());
-        let (now, new) = (&self.embeddings, &state.embeddings);
-        for (what, found, expected) in
-            [("entities", &new.entities, &now.entities), ("relations", &new.relations, &now.relations)]
-        {
-            if (found.rows(), found.width()) != (expected.rows(), expected.width()) {
-                let (found, expected) = (shape(found), shape(expected));
-                return Err(EmbedError::Shape { what, found, expected }.into());
-            }
-        }
-        self.embeddings = state.embeddings;
-        self.epoch = state.epoch;
-        Ok(())
     }
 
     /// Ranks answers with the rows as they are; see [`rank`](super::rank::rank).
@@ -143,7 +115,7 @@ impl<'g> PTransE<'g> {
         known: Option<&Filter>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Vec<Rank> {
-        super::rank::rank(&self.paths, &self.embeddings, &self.config, queries, known, progress)
+        super::rank::rank(&self.paths, &self.state.embeddings, &self.config, queries, known, self.isa, progress)
     }
 
     /// Positions of a batch.
@@ -152,7 +124,8 @@ impl<'g> PTransE<'g> {
     }
 
     /// Runs the epoch with the given number, counted from 1; returns the mean loss of a sample.
-    pub fn epoch(&mut self, number: u64) -> Result<f64, PTransEError> {
+    pub fn epoch(&mut self, number: u64) -> Result<f64, EmbedError> {
+        self.paths.list_features();
         let size = self.batch_size();
         let mut loss = 0.0;
         if self.paths.doubled().link_count() > 0 {
@@ -161,17 +134,17 @@ impl<'g> PTransE<'g> {
             }
             loss /= (size * self.config.batches) as f64;
         }
-        if !loss.is_finite() || !self.embeddings.is_finite() {
+        if !loss.is_finite() || !self.state.embeddings.is_finite() {
             let rate = self.config.rate;
-            return Err(EmbedError::Diverged { epoch: number, loss, entity_rate: rate, relation_rate: rate }.into());
+            return Err(EmbedError::Diverged { epoch: number, loss, entity_rate: rate, relation_rate: rate });
         }
-        self.epoch = number;
         Ok(loss)
     }
 
     fn batch(&mut self, epoch: u64, first: usize, size: usize) -> f64 {
         let loss = self.gradients(epoch, first, size);
         self.descend();
+        self.state.steps += 1;
         loss
     }
 
@@ -190,7 +163,7 @@ impl<'g> PTransE<'g> {
 
     /// Goes down the gradients of all parts, in their order, and back into the unit ball.
     fn descend(&mut self) {
-        let Self { parts, embeddings: Embeddings { entities, relations }, config, .. } = self;
+        let Self { parts, state: State { embeddings: Embeddings { entities, relations }, .. }, config, .. } = self;
         let rate = config.rate;
         let (width, stride) = (relations.width(), relations.stride());
         rayon::join(
@@ -257,7 +230,7 @@ impl<'g> PTransE<'g> {
     #[cfg(test)]
     pub(super) fn loss_and_gradient(&mut self, epoch: u64, first: usize, size: usize) -> (f64, Table, Table) {
         let loss = self.gradients(epoch, first, size);
-        let Embeddings { entities, relations } = &self.embeddings;
+        let Embeddings { entities, relations } = &self.state.embeddings;
         let width = entities.width();
         let mut down = (Table::zeros(entities.rows(), width), Table::zeros(relations.rows(), width));
         for part in &self.parts {
@@ -279,8 +252,8 @@ fn linked(graph: &Graph, head: EntityId, label: Label, tail: EntityId) -> bool {
 }
 
 /// Start values. The reference rejects uniform draws under the density; the distribution is this one.
-fn start(rows: usize, dimension: usize, seed: u64, stream: Stream) -> Table {
-    let deviation = 1.0 / dimension as f64;
+fn start(rows: usize, config: &PTransEConfig, seed: u64, stream: Stream) -> Table {
+    let (dimension, deviation) = (config.dimension, f64::from(config.deviation));
     let limit = 6.0 / (dimension as f64).sqrt();
     let mut table = Table::zeros(rows, dimension);
     for index in 0..rows {

@@ -33,10 +33,10 @@ impl Twin {
             })
             .collect();
         let mut twin = Self { edges, config, confidence: BTreeMap::new(), three: BTreeSet::new() };
-        for path in Self::all_paths(config.max_path.min(2)) {
+        for path in Self::all_paths(config.path_length.min(2)) {
             twin.count(&path, 0.0);
         }
-        if config.max_path == 3 {
+        if config.path_length == 3 {
             let cut_off = config.confidence_cut_off;
             let prefixes: BTreeSet<Path> = twin
                 .confidence
@@ -66,7 +66,7 @@ impl Twin {
 
     /// The paths whose resources count.
     fn paths(&self) -> Vec<Path> {
-        let mut all = Self::all_paths(self.config.max_path.min(2));
+        let mut all = Self::all_paths(self.config.path_length.min(2));
         all.extend(self.three.iter().cloned());
         all
     }
@@ -142,7 +142,7 @@ impl Rows {
         (0..r.len()).map(|k| (r[k] - path.iter().map(|&step| self.relations[step][k]).sum::<f64>()).abs()).sum()
     }
 
-    pub(super) fn loss(&self, twin: &Twin, model: &PTransE<'_>, epoch: u64, first: usize, size: usize) -> f64 {
+    pub(super) fn loss(&self, twin: &Twin, model: &PTransE, epoch: u64, first: usize, size: usize) -> f64 {
         let doubled = model.paths().doubled();
         let margin = f64::from(twin.config.margin);
         let mut loss = 0.0;

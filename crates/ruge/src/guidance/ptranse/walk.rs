@@ -46,7 +46,7 @@ struct Hit {
 
 impl Walker {
     /// Room for walks over `doubled`.
-    pub fn new(doubled: &Doubled<'_>) -> Self {
+    pub fn new(doubled: &Doubled) -> Self {
         let step = || Step { group_of: vec![0; doubled.label_count()], ..Step::default() };
         Self { resource: vec![0.0; doubled.graph().entity_count()], steps: [step(), step(), step()] }
     }
@@ -55,7 +55,7 @@ impl Walker {
     /// in an order fixed by the arguments alone.
     pub fn walk(
         &mut self,
-        doubled: &Doubled<'_>,
+        doubled: &Doubled,
         start: Start,
         entity: EntityId,
         sequences: &[Sequence],
@@ -70,7 +70,7 @@ impl Walker {
 /// One step from all of `from` at once. `base` is the place of the first of these sequences among all.
 #[expect(clippy::too_many_arguments, reason = "the state of a recursion, spelt out")]
 fn go(
-    doubled: &Doubled<'_>,
+    doubled: &Doubled,
     start: Start,
     sequences: &[Sequence],
     base: usize,
