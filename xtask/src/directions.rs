@@ -13,9 +13,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ruge-kg", &[]),
     ("ruge-rules", &["ruge-kg"]),
     ("ruge-embed", &["ruge-kg"]),
-    ("ruge", &["ruge-embed", "ruge-kg", "ruge-rules"]),
-    ("ruge-report", &["ruge", "ruge-embed", "ruge-kg", "ruge-rules"]),
-    ("ruge-cli", &["ruge", "ruge-embed", "ruge-kg", "ruge-report", "ruge-rules"]),
+    ("ruge-cuda", &["ruge-embed", "ruge-kg"]),
+    ("ruge", &["ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
+    ("ruge-report", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
+    ("ruge-cli", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-report", "ruge-rules"]),
     ("xtask", &["ruge-kg"]),
 ];
 

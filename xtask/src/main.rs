@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore reports to the terminal and is no library")]
 
 mod directions;
+mod kernels;
 mod test;
 mod tidy;
 mod world;

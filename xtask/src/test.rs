@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{directions, root, tidy};
+use crate::{directions, kernels, root, tidy};
 
 /// One thing that must hold: what it is called, what does it, what to do when it fails.
 struct Step {
@@ -32,6 +32,11 @@ const STEPS: &[Step] = &[
         remedy: "cargo clippy --workspace --all-targets",
     },
     Step { name: "tests", check: || run_cargo(&["test", "--workspace"], &[]), remedy: "cargo test --workspace" },
+    Step {
+        name: "CUDA kernels",
+        check: kernels::run,
+        remedy: "mend what NVRTC names; the kernels are in crates/ruge-cuda/kernels",
+    },
     Step {
         name: "docs",
         // Module prose links to the rooms behind it, so the private ones are documented too.

@@ -18,6 +18,15 @@ const LONG: &[(&str, &str)] = &[];
 /// The files that may hold `unsafe`, and why.
 const UNSAFE: &[(&str, &str)] = &[
     ("crates/ruge-kg/src/io/source.rs", "maps files into memory"),
+    ("crates/ruge-cuda/src/lib.rs", "launching kernels is unsafe by nature"),
+    ("crates/ruge-cuda/src/device.rs", "loads CUDA's libraries"),
+    ("crates/ruge-cuda/src/source.rs", "looks for CUDA's compiler"),
+    ("crates/ruge-cuda/src/evidence.rs", "says which values the card may read"),
+    ("crates/ruge-cuda/src/gradients.rs", "calls cuBLAS"),
+    ("crates/ruge-cuda/src/order.rs", "says which values the card may read"),
+    ("crates/ruge-cuda/src/training.rs", "launches the kernels of an epoch"),
+    ("crates/ruge-cuda/src/model.rs", "calls cuBLAS"),
+    ("crates/ruge-cuda/src/rank.rs", "launches the kernels of ranking"),
     ("crates/ruge-embed/src/cpu/mod.rs", "calls code compiled for an instruction set that was detected, prefetches"),
     ("crates/ruge-embed/src/cpu/tile.rs", "register tiles of the ranking kernel, measured against safe code"),
 ];

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
+use crate::device::DeviceArgs;
 use crate::path_words::path_words;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
@@ -53,6 +54,8 @@ pub struct EvalArgs {
     /// Memory for the packed entities, in MB
     #[arg(long, value_name = "MB", default_value_t = 1024)]
     memory: usize,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -75,7 +78,7 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         bail!(UsageError("Hits@N begins at N = 1".into()));
     }
     let file = ModelFile::read(&ModelFile::find(&args.model))?;
-    let model = file.model()?;
+    let model = file.model_on(args.device.name())?;
     let loaded = match &args.data {
         Some(path) => Some(DataArgs::plain(path).load(console)?),
         None => None,

@@ -9,6 +9,7 @@ mod completions;
 mod console;
 mod data;
 mod data_args;
+mod device;
 mod eval;
 mod globals;
 mod ground;

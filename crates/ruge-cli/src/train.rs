@@ -9,13 +9,14 @@ use clap::{Args, ValueEnum};
 use ruge::guidance::ptranse::PathReport;
 use ruge::run::{self, Listener, Mode, Tick};
 use ruge::spec::{MinePreset, Norm};
-use ruge::{GuidanceSpec, ModelName, Spec, assemble};
+use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
 use ruge_embed::{Loss, Penalty, TNorm};
 use ruge_rules::Watch;
 use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
+use crate::device::DeviceArg;
 use crate::path_words::path_words;
 use crate::rule_args::RuleArgs;
 use crate::text::grouped;
@@ -102,9 +103,9 @@ pub struct TrainArgs {
     /// Stops after so many validations without a better one
     #[arg(long, value_name = "N")]
     patience: Option<u64>,
-    /// Where to compute
-    #[arg(long, value_enum, value_name = "DEVICE", default_value_t = DeviceArg::Cpu)]
-    device: DeviceArg,
+    /// Where to compute [default: cpu]
+    #[arg(long, value_enum, value_name = "DEVICE")]
+    device: Option<DeviceArg>,
     /// The run folder [default: runs/DATA-MODEL-GUIDANCE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -180,12 +181,6 @@ enum NormArg {
     L2,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DeviceArg {
-    Cpu,
-    Cuda,
-}
-
 impl TrainArgs {
     /// The spec: the paper's, the file's leaves over it, the flags over both.
     fn resolve(&self) -> Result<Spec> {
@@ -232,6 +227,7 @@ impl TrainArgs {
 
     fn flags(&self, spec: &mut Spec) -> Result<()> {
         spec.seed = self.data.seed.unwrap_or(spec.seed);
+        spec.device = self.device.map_or(spec.device, DeviceName::from);
         if let Some(model) = self.model {
             spec.model.name = model.into();
         }
@@ -296,9 +292,6 @@ impl TrainArgs {
 
 /// Runs `ruge train DATA`.
 pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
-    if args.device == DeviceArg::Cuda {
-        bail!("this build computes on the CPU only; leave --device away");
-    }
     let mode = match (args.force, args.resume) {
         (true, _) => Mode::Force,
         (_, true) => Mode::Resume,

@@ -90,22 +90,27 @@ pub fn by_scores(
 ) -> Result<Vec<Vec<Scored>>> {
     let answer = |scores: &mut Vec<f32>, query: &RankQuery| {
         score_all(*query, scores)?;
-        let (hidden, stays) = options.hide.of(query);
-        let only = options.only.and_then(|only| only(query));
-        let wanted = |entity: EntityId| {
-            only.is_none_or(|words| words[entity.index() / 32] >> (entity.index() % 32) & 1 == 1)
-                && (stays == Some(entity) || hidden.binary_search(&entity).is_err())
-        };
-        let all = scores.iter().enumerate().map(|(index, &score)| Scored { entity: EntityId(index as u32), score });
-        let mut found: Vec<Scored> = all.filter(|x| x.score > f32::NEG_INFINITY && wanted(x.entity)).collect();
-        if options.k < found.len() {
-            found.select_nth_unstable_by(options.k, best_first);
-            found.truncate(options.k);
-        }
-        found.sort_unstable_by(best_first);
-        Ok(found)
+        Ok(select(scores, query, options))
     };
     queries.par_iter().map_init(|| vec![0.0; entities], answer).collect()
+}
+
+/// The k best of one query, given the scores of all entities.
+pub fn select(scores: &[f32], query: &RankQuery, options: &TopOptions<'_>) -> Vec<Scored> {
+    let (hidden, stays) = options.hide.of(query);
+    let only = options.only.and_then(|only| only(query));
+    let wanted = |entity: EntityId| {
+        only.is_none_or(|words| words[entity.index() / 32] >> (entity.index() % 32) & 1 == 1)
+            && (stays == Some(entity) || hidden.binary_search(&entity).is_err())
+    };
+    let all = scores.iter().enumerate().map(|(index, &score)| Scored { entity: EntityId(index as u32), score });
+    let mut found: Vec<Scored> = all.filter(|x| x.score > f32::NEG_INFINITY && wanted(x.entity)).collect();
+    if options.k < found.len() {
+        found.select_nth_unstable_by(options.k, best_first);
+        found.truncate(options.k);
+    }
+    found.sort_unstable_by(best_first);
+    found
 }
 
 /// The best answers to every query among all entities of the table; rows as scored. `progress` hears of queries done and

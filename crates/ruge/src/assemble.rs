@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ruge_cuda::{CudaModel, Device};
 use ruge_embed::evidence::Step;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
 use ruge_embed::{CpuModel, Embeddings, Evidence, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
@@ -10,7 +11,7 @@ use ruge_rules::{Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, r
 
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::{PTransE, Paths};
-use crate::spec::{GuidanceSpec, ModelName, ModelSpec, Norm, Spec};
+use crate::spec::{DeviceName, GuidanceSpec, ModelName, ModelSpec, Norm, Spec};
 
 /// A model before its first step. What it knows of the data are names to have rows for and, where it walks paths, the
 /// training graph.
@@ -39,15 +40,22 @@ pub fn model_with(spec: &Spec, data: &Dataset, paths: Option<Paths>) -> Result<B
     }
     let ModelSpec { name, dimension, norm } = spec.model;
     let (entities, relations) = (data.entity_count(), data.relation_count());
-    let start = Begin { entities, relations, init: &spec.init, seed: spec.seed, optimizer: spec.optimizer };
-    Ok(match (name, norm) {
+    let start = Begin {
+        entities,
+        relations,
+        init: &spec.init,
+        seed: spec.seed,
+        optimizer: spec.optimizer,
+        device: spec.device,
+    };
+    match (name, norm) {
         (ModelName::ComplEx, _) => start.with(ComplEx::new(dimension)),
         (ModelName::DistMult, _) => start.with(DistMult::new(dimension)),
         (ModelName::HolE, _) => start.with(HolE::new(dimension)),
         (ModelName::TransE, Norm::L1) => start.with(TransEL1::new(dimension)),
         (ModelName::TransE, Norm::L2) => start.with(TransEL2::new(dimension)),
         (ModelName::RotatE, _) => start.with(RotatE::new(dimension)),
-    })
+    }
 }
 
 struct Begin<'s> {
@@ -56,12 +64,21 @@ struct Begin<'s> {
     init: &'s Init,
     seed: u64,
     optimizer: Optimizer,
+    device: DeviceName,
 }
 
 impl Begin<'_> {
-    fn with<F: ScoringFunction>(&self, scoring: F) -> Box<dyn Model> {
+    fn with<F: ScoringFunction>(&self, scoring: F) -> Result<Box<dyn Model>> {
+        // A missing card is told before anything long begins.
+        let device = match self.device {
+            DeviceName::Cpu => None,
+            DeviceName::Cuda => Some(Device::open()?),
+        };
         let embeddings = Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed);
-        Box::new(CpuModel::new(scoring, embeddings, self.optimizer))
+        Ok(match device {
+            None => Box::new(CpuModel::new(scoring, embeddings, self.optimizer)),
+            Some(device) => Box::new(CudaModel::new(device, &scoring, &embeddings, self.optimizer)?),
+        })
     }
 }
 

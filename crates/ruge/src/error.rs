@@ -15,6 +15,9 @@ pub enum RugeError {
     /// Training failed.
     #[error(transparent)]
     Embed(#[from] ruge_embed::EmbedError),
+    /// The card could not be used.
+    #[error(transparent)]
+    Cuda(#[from] ruge_cuda::CudaError),
     /// The paths of a graph could not be found.
     #[error(transparent)]
     Paths(#[from] crate::guidance::ptranse::PTransEError),

@@ -19,4 +19,4 @@ pub use calibrate::{Calibration, Reliability};
 pub use error::{Result, RugeError};
 pub use loaded::Loaded;
 pub use model_file::ModelFile;
-pub use spec::{GuidanceSpec, MinePreset, ModelName, Spec};
+pub use spec::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec};

@@ -10,6 +10,7 @@ use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::model_file::ModelFile;
 use crate::nearest::suggestion;
+use crate::spec::DeviceName;
 
 /// A model file with all that answering needs.
 pub struct Loaded {
@@ -26,13 +27,18 @@ pub struct Loaded {
 impl Loaded {
     /// Opens MODEL: a run folder or a model.safetensors.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_on(path, DeviceName::Cpu)
+    }
+
+    /// The same, computing on a device.
+    pub fn open_on(path: &Path, device: DeviceName) -> Result<Self> {
         let file = ModelFile::find(path);
         if path.is_dir() && !file.exists() {
             let reason = "it holds no model.safetensors; is its run finished? `ruge train … --resume` continues it";
             return Err(RugeError::Run { path: path.to_path_buf(), reason: reason.to_string() });
         }
         let read = ModelFile::read(&file)?;
-        Self::new(read).map_err(|error| match error {
+        Self::on(read, device).map_err(|error| match error {
             RugeError::Embed(error) => RugeError::ModelFile {
                 reason: format!("its tables do not fit its spec: {error}; train it anew"),
                 path: file,
@@ -43,7 +49,11 @@ impl Loaded {
 
     /// From a file that was read.
     pub fn new(file: ModelFile) -> Result<Self> {
-        let model = file.model()?;
+        Self::on(file, DeviceName::Cpu)
+    }
+
+    fn on(file: ModelFile, device: DeviceName) -> Result<Self> {
+        let model = file.model_on(device)?;
         let rules = file.rules.iter().map(RuleRecord::soft).collect();
         let calibration = match &file.calibration {
             Some(calibration) => calibration.clone(),

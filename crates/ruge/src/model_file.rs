@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::assemble;
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
-use crate::spec::Spec;
+use crate::spec::{DeviceName, Spec};
 
 /// The version this program writes, and the newest it reads.
 pub const VERSION: u32 = 1;
@@ -45,9 +45,14 @@ pub struct ModelFile {
 const OURS: &str = "ruge";
 
 impl ModelFile {
-    /// The model, ready to score.
+    /// The model, ready to score on the processor, wherever it was trained.
     pub fn model(&self) -> Result<Box<dyn Model>> {
-        let mut model = assemble::model(&self.spec, &self.data)?;
+        self.model_on(DeviceName::Cpu)
+    }
+
+    /// The model, ready to score on a device.
+    pub fn model_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
+        let mut model = assemble::model(&Spec { device, ..self.spec.clone() }, &self.data)?;
         let state = model.state()?;
         let moments = state.moments.clone();
         model.restore(State { embeddings: self.embeddings.clone(), moments, steps: 0 })?;

@@ -271,7 +271,8 @@ fn resume(folder: &Folder, spec: &Spec, hash: &str, model: &mut dyn Model) -> Re
     }
     let mut old = Spec::default().overlaid(note("spec"), "the checkpoint's spec")?;
     // A longer schedule is a wish one may have; everything else would make it another run.
-    old.schedule = spec.schedule;
+    // So is another device.
+    (old.schedule, old.device) = (spec.schedule, spec.device);
     if old != *spec {
         return Err(
             folder.wrong("its checkpoint was made with another spec; leave the flags away, or begin anew with --force")

@@ -39,6 +39,20 @@ pub struct Spec {
     pub guidance: GuidanceSpec,
     /// Where the rules come from, for guidances that have some.
     pub rules: RulesSpec,
+    /// Where it computes. The same spec gives the same bits on one device, and the same up to rounding on another.
+    #[serde(default)]
+    pub device: DeviceName,
+}
+
+/// A device by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceName {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// The first NVIDIA card.
+    Cuda,
 }
 
 /// A scoring function by name.
@@ -236,6 +250,7 @@ impl Spec {
             schedule: Schedule::default(),
             guidance,
             rules: RulesSpec::default(),
+            device: DeviceName::Cpu,
         };
         match model {
             ModelName::ComplEx | ModelName::DistMult => {}
@@ -315,6 +330,9 @@ impl Spec {
             && !(weight.is_finite() && weight >= 0.0)
         {
             return refuse(format!("objective.penalty.weight must be finite and not negative, not {weight}"));
+        }
+        if self.device == DeviceName::Cuda && matches!(self.guidance, GuidanceSpec::PTransE { .. }) {
+            return refuse("ptranse runs on the processor alone; leave `--device cuda` away".into());
         }
         match self.guidance {
             GuidanceSpec::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {

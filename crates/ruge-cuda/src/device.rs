@@ -1,0 +1,154 @@
+//! Finding the card, compiling kernels, moving memory.
+
+use std::sync::Arc;
+
+use cudarc::cublas::CudaBlas;
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits,
+};
+use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
+
+use crate::error::{CudaError, Doing, Result, bytes};
+use crate::source::{self, Constants, Program};
+
+/// One card, opened.
+#[derive(Clone)]
+pub struct Device {
+    context: Arc<CudaContext>,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) blas: Arc<CudaBlas>,
+    architecture: &'static str,
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device {}", self.name())
+    }
+}
+
+impl Device {
+    /// Opens the first card.
+    pub fn open() -> Result<Self> {
+        // SAFETY: these only try to load a library by name.
+        let (driver, compiler, blas) = unsafe {
+            (
+                cudarc::driver::sys::is_culib_present(),
+                cudarc::nvrtc::sys::is_culib_present(),
+                cudarc::cublas::sys::is_culib_present(),
+            )
+        };
+        for (present, library) in [(driver, "libcuda"), (compiler, "libnvrtc"), (blas, "libcublas")] {
+            if !present {
+                return Err(CudaError::Missing { library });
+            }
+        }
+        let context = CudaContext::new(0).map_err(|error| CudaError::NoCard { reason: format!("{error:?}") })?;
+        // SAFETY: everything below runs on one stream, in order, so no event between streams is needed.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().doing("opening a stream")?;
+        let blas = Arc::new(CudaBlas::new(stream.clone()).doing("opening cuBLAS")?);
+        let (major, minor) = context.compute_capability().doing("asking for its kind")?;
+        let architecture = source::architecture(major, minor);
+        Ok(Self { context, stream, blas, architecture })
+    }
+
+    /// The card's name.
+    pub fn name(&self) -> String {
+        self.context.name().unwrap_or_else(|_| "unknown card".into())
+    }
+
+    /// Bytes free now.
+    pub fn free(&self) -> Result<usize> {
+        Ok(self.context.mem_get_info().doing("asking for free memory")?.0)
+    }
+
+    /// Waits until everything is done.
+    pub fn wait(&self) -> Result<()> {
+        self.stream.synchronize().doing("computing")
+    }
+
+    pub(crate) fn compile(&self, constants: &Constants, part: Program) -> Result<Kernels> {
+        let ptx = compile(&source::program(constants, part), self.architecture)?;
+        Ok(Kernels { module: self.context.load_module(ptx).doing("loading kernels")? })
+    }
+
+    /// Refuses what does not fit, with the arithmetic.
+    pub(crate) fn require(&self, parts: &[(&str, usize)]) -> Result<()> {
+        let (needed, free) = (parts.iter().map(|part| part.1).sum::<usize>(), self.free()?);
+        if needed <= free {
+            return Ok(());
+        }
+        let words: Vec<String> = parts.iter().map(|(what, size)| format!("{what} {}", bytes(*size))).collect();
+        Err(CudaError::Memory { needed: bytes(needed), free: bytes(free), parts: words.join(", ") })
+    }
+
+    pub(crate) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, count: usize) -> Result<Buffer<T>> {
+        let slice = self.stream.alloc_zeros(count.max(1)).doing("allocating memory")?;
+        Ok(Buffer::new(slice, &self.stream))
+    }
+
+    pub(crate) fn copy<T: DeviceRepr + ValidAsZeroBits>(&self, host: &[T]) -> Result<Buffer<T>> {
+        let mut buffer = self.zeros(host.len())?;
+        self.put(host, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// Copies to the start of a buffer.
+    pub(crate) fn put<T: DeviceRepr>(&self, host: &[T], buffer: &mut Buffer<T>) -> Result<()> {
+        if host.is_empty() {
+            return Ok(());
+        }
+        let mut view = buffer.slice.slice_mut(..host.len());
+        self.stream.memcpy_htod(host, &mut view).doing("copying to the card")
+    }
+
+    /// Copies the start of a buffer to the host and waits for it.
+    pub(crate) fn get<T: DeviceRepr>(&self, buffer: &Buffer<T>, host: &mut [T]) -> Result<()> {
+        if host.is_empty() {
+            return Ok(());
+        }
+        let view = buffer.slice.slice(..host.len());
+        self.stream.memcpy_dtoh(&view, host).doing("copying from the card")?;
+        self.wait()
+    }
+
+    pub(crate) fn clear<T: DeviceRepr + ValidAsZeroBits>(&self, buffer: &mut Buffer<T>) -> Result<()> {
+        self.stream.memset_zeros(&mut buffer.slice).doing("clearing memory")
+    }
+}
+
+/// Compiles a program for an architecture such as `compute_90`; needs NVRTC but no card.
+pub(crate) fn compile(program: &str, architecture: &'static str) -> Result<cudarc::nvrtc::Ptx> {
+    let options =
+        CompileOptions { arch: Some(architecture), options: vec!["--std=c++17".into()], ..Default::default() };
+    compile_ptx_with_opts(program, options).map_err(|error| CudaError::Compile {
+        log: match error {
+            CompileError::CompileError { log, .. } => log.to_string_lossy().into_owned(),
+            other => format!("{other:?}"),
+        },
+    })
+}
+
+/// Compiled kernels.
+pub(crate) struct Kernels {
+    module: Arc<CudaModule>,
+}
+
+impl Kernels {
+    pub fn get(&self, name: &str) -> Result<CudaFunction> {
+        self.module.load_function(name).doing("finding a kernel")
+    }
+}
+
+/// Memory on the card, with its address at hand for kernels.
+pub(crate) struct Buffer<T> {
+    pub slice: CudaSlice<T>,
+    pub address: u64,
+}
+
+impl<T> Buffer<T> {
+    fn new(slice: CudaSlice<T>, stream: &Arc<CudaStream>) -> Self {
+        let address = slice.device_ptr(stream).0;
+        Self { slice, address }
+    }
+}

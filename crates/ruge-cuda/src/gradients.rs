@@ -1,0 +1,77 @@
+//! Gradients as tables: for parameters in another basis than the scored rows, and for caps on whole matrices.
+
+use cudarc::cublas::sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
+use cudarc::cublas::{Gemm, GemmConfig};
+
+use crate::device::{Buffer, Device};
+use crate::error::{Doing, Result};
+use crate::model::Tables;
+use crate::order::Pair;
+use crate::source::Constants;
+
+/// Gradients as tables, where rows cannot move at once.
+pub(crate) struct Gradients {
+    pub entities: Buffer<f32>,
+    pub relations: Buffer<f32>,
+    /// In the parameters' basis, where that is another.
+    entity_parameters: Option<Buffer<f32>>,
+    relation_parameters: Option<Buffer<f32>>,
+    pub occurrences: Buffer<Pair>,
+    pub squares: Buffer<f32>,
+    pub factors: Buffer<f32>,
+}
+
+impl Gradients {
+    /// Tables for a model; `most` rows of entities and of relations in a batch.
+    pub fn new(device: &Device, tables: &Tables, constants: &Constants, most: [usize; 2]) -> Result<Self> {
+        let (entities, relations) = (tables.entity_rows, tables.relation_rows);
+        let other = |rows: usize, stride: usize| match tables.transform {
+            Some(_) => device.zeros(rows * stride).map(Some),
+            None => Ok(None),
+        };
+        Ok(Self {
+            entities: device.zeros(entities * constants.entities.stride)?,
+            relations: device.zeros(relations * constants.relations.stride)?,
+            entity_parameters: other(entities, constants.entity_parameters.stride)?,
+            relation_parameters: other(relations, constants.relation_parameters.stride)?,
+            occurrences: device.zeros(most[0])?,
+            squares: device.zeros(2 * (most[0] + most[1]))?,
+            factors: device.zeros(4)?,
+        })
+    }
+
+    /// Brings gradients into the parameters' basis, where that is another.
+    pub fn turn(&mut self, device: &Device, tables: &Tables) -> Result<()> {
+        let Some(transform) = &tables.transform else { return Ok(()) };
+        let pairs = [
+            (&self.entities, &mut self.entity_parameters, &transform.entities, tables.entity_rows),
+            (&self.relations, &mut self.relation_parameters, &transform.relations, tables.relation_rows),
+        ];
+        for (images, parameters, matrix, rows) in pairs {
+            let Some(parameters) = parameters else { continue };
+            let shape = GemmConfig {
+                transa: CUBLAS_OP_T,
+                transb: CUBLAS_OP_N,
+                m: matrix.parameters.width() as i32,
+                n: rows as i32,
+                k: matrix.images.width() as i32,
+                alpha: 1.0f32,
+                lda: matrix.images.stride as i32,
+                ldb: matrix.images.stride as i32,
+                beta: 0.0,
+                ldc: matrix.parameters.stride as i32,
+            };
+            // SAFETY: both tables have `rows` rows of the strides named, the matrix a row per parameter.
+            unsafe { device.blas.gemm(shape, &matrix.buffer.slice, &images.slice, &mut parameters.slice) }
+                .doing("turning gradients")?;
+        }
+        Ok(())
+    }
+
+    /// Addresses of the gradients by parameters.
+    pub fn of_parameters(&self) -> (u64, u64) {
+        let address =
+            |own: &Buffer<f32>, other: &Option<Buffer<f32>>| other.as_ref().map_or(own.address, |x| x.address);
+        (address(&self.entities, &self.entity_parameters), address(&self.relations, &self.relation_parameters))
+    }
+}

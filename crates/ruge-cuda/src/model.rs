@@ -1,0 +1,362 @@
+//! Θ on the card, behind the same [`Model`] as on the processor.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
+use cudarc::cublas::{Gemm, GemmConfig};
+use ruge_embed::evidence::Guidance;
+use ruge_embed::scoring::{Comparator, entity_parameters, relation_parameters};
+use ruge_embed::top::{Scored, TopOptions};
+use ruge_embed::{
+    EmbedError, Embeddings, Losses, Model, Objective, Optimizer, Plan, Rank, RankOptions, RankQuery, ScoringFunction,
+    State, Table,
+};
+use ruge_kg::{Filter, Triple};
+
+use crate::device::{Buffer, Device};
+use crate::error::{CudaError, Doing, Result};
+use crate::rank::Ranker;
+use crate::source::{Constants, RowShape};
+use crate::training::Training;
+
+/// A model on a card.
+pub struct CudaModel {
+    name: &'static str,
+    device: Device,
+    constants: Constants,
+    tables: Tables,
+    steps: u64,
+    training: Option<Training>,
+    ranker: Ranker,
+    /// The state as the host sees it, fetched when asked for and forgotten by the next epoch.
+    state: OnceLock<State>,
+    lock: Mutex<()>,
+}
+
+/// The model's rows and the optimiser's memory.
+pub(crate) struct Tables {
+    pub entities: Buffer<f32>,
+    pub relations: Buffer<f32>,
+    pub entity_rows: usize,
+    pub relation_rows: usize,
+    /// Entity and relation tables of each moment.
+    moments: Vec<[Buffer<f32>; 2]>,
+    /// Rows as scored, where that is another basis than the parameters'.
+    images: Option<[Buffer<f32>; 2]>,
+    pub transform: Option<Transforms>,
+}
+
+/// Linear maps from parameters to the rows that are scored, as matrices.
+pub(crate) struct Transforms {
+    pub entities: Matrix,
+    pub relations: Matrix,
+}
+
+/// A row per parameter: its image.
+pub(crate) struct Matrix {
+    pub buffer: Buffer<f32>,
+    pub parameters: RowShape,
+    pub images: RowShape,
+}
+
+impl Tables {
+    /// Addresses of the rows as scored.
+    pub fn scored(&self) -> (u64, u64) {
+        match &self.images {
+            Some([entities, relations]) => (entities.address, relations.address),
+            None => (self.entities.address, self.relations.address),
+        }
+    }
+
+    /// The entity rows as scored.
+    pub fn scored_entities(&self) -> &Buffer<f32> {
+        self.images.as_ref().map_or(&self.entities, |images| &images[0])
+    }
+
+    /// Addresses of the moments of a kind of rows, 0 for entities and 1 for relations; 0 where there is none.
+    pub fn moments(&self, kind: usize) -> [u64; 2] {
+        let of = |at: usize| self.moments.get(at).map_or(0, |pair| pair[kind].address);
+        [of(0), of(1)]
+    }
+
+    /// Brings images up to date with the parameters.
+    pub fn refresh_images(&mut self, device: &Device) -> Result<()> {
+        let (Some(images), Some(transform)) = (&mut self.images, &self.transform) else { return Ok(()) };
+        let [entity_images, relation_images] = images;
+        let pairs = [
+            (&self.entities, entity_images, &transform.entities, self.entity_rows),
+            (&self.relations, relation_images, &transform.relations, self.relation_rows),
+        ];
+        for (parameters, images, matrix, rows) in pairs {
+            let shape = GemmConfig {
+                transa: CUBLAS_OP_N,
+                transb: CUBLAS_OP_N,
+                m: matrix.images.width() as i32,
+                n: rows as i32,
+                k: matrix.parameters.width() as i32,
+                alpha: 1.0f32,
+                lda: matrix.images.stride as i32,
+                ldb: matrix.parameters.stride as i32,
+                beta: 0.0,
+                ldc: matrix.images.stride as i32,
+            };
+            // SAFETY: the tables have `rows` rows of these strides, the matrix a row per parameter.
+            unsafe { device.blas.gemm(shape, &matrix.buffer.slice, &parameters.slice, &mut images.slice) }
+                .doing("transforming rows")?;
+        }
+        Ok(())
+    }
+}
+
+impl CudaModel {
+    /// A model before its first step, with its rows on the card.
+    pub fn new<F: ScoringFunction>(
+        device: Device,
+        scoring: &F,
+        start: &Embeddings,
+        optimizer: Optimizer,
+    ) -> Result<Self> {
+        let known = ["complex", "hole", "distmult", "transe-l1", "transe-l2", "rotate"];
+        if !known.contains(&F::NAME) {
+            return Err(CudaError::Unsupported { what: format!("the model {}", F::NAME) });
+        }
+        let constants = constants(scoring, optimizer);
+        let ranker = Ranker::new(&device, &constants)?;
+        let (entity_rows, relation_rows) = (start.entities.rows(), start.relations.rows());
+        let (own, scored) = (constants.entity_parameters.stride, constants.entities.stride);
+        let rows = entity_rows + relation_rows;
+        device.require(&[
+            ("parameters", 4 * rows * own),
+            ("the optimiser's memory", 4 * rows * own * optimizer.state_tables()),
+            ("transformed rows", if scoring.transform().is_some() { 4 * rows * scored } else { 0 }),
+        ])?;
+        let transform = match scoring.transform() {
+            None => None,
+            Some(transform) => {
+                let mut scratch = transform.scratch();
+                let mut matrix = |parameters: RowShape, images: RowShape, entity: bool| {
+                    let mut all = vec![0.0f32; parameters.width() * images.stride];
+                    let mut unit = vec![0.0f32; parameters.width()];
+                    for (at, image) in all.chunks_exact_mut(images.stride).enumerate() {
+                        unit[at] = 1.0;
+                        let image = &mut image[..images.width()];
+                        match entity {
+                            true => transform.entity(&unit, image, &mut scratch),
+                            false => transform.relation(&unit, image, &mut scratch),
+                        }
+                        unit[at] = 0.0;
+                    }
+                    Ok::<_, CudaError>(Matrix { buffer: device.copy(&all)?, parameters, images })
+                };
+                Some(Transforms {
+                    entities: matrix(constants.entity_parameters, constants.entities, true)?,
+                    relations: matrix(constants.relation_parameters, constants.relations, false)?,
+                })
+            }
+        };
+        let images = match &transform {
+            None => None,
+            Some(_) => Some([
+                device.zeros(entity_rows * constants.entities.stride)?,
+                device.zeros(relation_rows * constants.relations.stride)?,
+            ]),
+        };
+        let mut moments = Vec::new();
+        for _ in 0..optimizer.state_tables() {
+            moments.push([
+                device.zeros(entity_rows * constants.entity_parameters.stride)?,
+                device.zeros(relation_rows * constants.relation_parameters.stride)?,
+            ]);
+        }
+        let mut tables = Tables {
+            entities: device.copy(start.entities.as_slice())?,
+            relations: device.copy(start.relations.as_slice())?,
+            entity_rows,
+            relation_rows,
+            moments,
+            images,
+            transform,
+        };
+        tables.refresh_images(&device)?;
+        device.wait()?;
+        Ok(Self {
+            name: F::NAME,
+            device,
+            constants,
+            tables,
+            steps: 0,
+            training: None,
+            ranker,
+            state: OnceLock::new(),
+            lock: Mutex::new(()),
+        })
+    }
+
+    /// The card.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn fetch(&self) -> Result<State> {
+        let table = |buffer: &Buffer<f32>, rows: usize, shape: RowShape| {
+            let mut table = Table::zeros(rows, shape.width());
+            self.device.get(buffer, table.as_mut_slice())?;
+            Ok::<_, CudaError>(table)
+        };
+        let (entities, relations) = (self.constants.entity_parameters, self.constants.relation_parameters);
+        let pair = |e: &Buffer<f32>, r: &Buffer<f32>| {
+            Ok::<_, CudaError>(Embeddings {
+                entities: table(e, self.tables.entity_rows, entities)?,
+                relations: table(r, self.tables.relation_rows, relations)?,
+            })
+        };
+        let embeddings = pair(&self.tables.entities, &self.tables.relations)?;
+        let moments = self.tables.moments.iter().map(|[e, r]| pair(e, r)).collect::<Result<_>>()?;
+        Ok(State { embeddings, moments, steps: self.steps })
+    }
+
+    fn train(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
+        if !self.training.as_ref().is_some_and(|training| training.fits(plan)) {
+            self.training = None;
+            self.training = Some(Training::new(&self.device, &self.tables, self.constants.clone(), plan, epoch)?);
+        }
+        let Some(training) = &mut self.training else { return Ok(Losses::default()) };
+        let losses = training.epoch(&self.device, &mut self.tables, plan, epoch, self.steps)?;
+        self.steps += (plan.batches * plan.inner_steps) as u64;
+        Ok(losses)
+    }
+
+    fn try_rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        options: &RankOptions,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Rank>> {
+        let _one = self.one_at_a_time();
+        self.ranker.rank(&self.device, &self.tables, queries, known, options, progress)
+    }
+
+    fn try_score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()> {
+        let _one = self.one_at_a_time();
+        self.ranker.score(&self.device, &self.tables, triples, scores)
+    }
+
+    fn try_score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
+        let _one = self.one_at_a_time();
+        self.ranker.score_all(&self.device, &self.tables, query, scores)
+    }
+
+    fn try_top(
+        &self,
+        queries: &[RankQuery],
+        options: &TopOptions<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Vec<Scored>>> {
+        let _one = self.one_at_a_time();
+        self.ranker.top(&self.device, &self.tables, queries, options, progress)
+    }
+
+    /// The stream and cuBLAS serve one caller at a time.
+    fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the kernels of a model are compiled with, before a plan is known.
+pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Constants {
+    let stride = |width: usize| Table::zeros(0, width).stride();
+    let shape =
+        |width: usize, components: usize| RowShape { entries: width / components, components, stride: stride(width) };
+    let transformed = scoring.transform().is_some();
+    // Transformed rows are complex; others have as many components as parts, except where a relation only turns.
+    let complex = transformed || F::COMPARATOR == Comparator::NegModulus || scoring.entity_parts() == 2;
+    let entity_components = if complex { 2 } else { 1 };
+    let relation_components = if transformed { 2 } else { scoring.relation_parts() };
+    Constants {
+        model: F::NAME,
+        dimension: scoring.dimension(),
+        entities: shape(scoring.entity_width(), entity_components),
+        relations: shape(scoring.relation_width(), relation_components),
+        entity_parameters: shape(entity_parameters(scoring), scoring.entity_parts()),
+        relation_parameters: shape(relation_parameters(scoring), scoring.relation_parts()),
+        negatives: 1,
+        objective: Objective::default(),
+        guidance: Guidance::None,
+        optimizer,
+        premises: 1,
+        stack: 1,
+    }
+}
+
+fn embed(error: CudaError) -> EmbedError {
+    EmbedError::Device { reason: error.to_string() }
+}
+
+impl Model for CudaModel {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> ruge_embed::Result<()> {
+        self.try_score(triples, scores).map_err(embed)
+    }
+
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> ruge_embed::Result<()> {
+        self.try_score_all(query, scores).map_err(embed)
+    }
+
+    fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        options: &RankOptions,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> ruge_embed::Result<Vec<Rank>> {
+        self.try_rank(queries, known, options, progress).map_err(embed)
+    }
+
+    fn top(
+        &self,
+        queries: &[RankQuery],
+        options: &TopOptions<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> ruge_embed::Result<Vec<Vec<Scored>>> {
+        self.try_top(queries, options, progress).map_err(embed)
+    }
+
+    fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> ruge_embed::Result<Losses> {
+        self.state = OnceLock::new();
+        let losses = self.train(plan, epoch).map_err(embed)?;
+        let loss = losses.labeled + losses.unlabeled;
+        if loss.is_finite() {
+            return Ok(losses);
+        }
+        let Optimizer { entity_rate, relation_rate, .. } = self.constants.optimizer;
+        Err(EmbedError::Diverged { epoch, loss, entity_rate, relation_rate })
+    }
+
+    fn state(&self) -> ruge_embed::Result<&State> {
+        if self.state.get().is_none() {
+            let state = self.fetch().map_err(embed)?;
+            let _ = self.state.set(state);
+        }
+        self.state.get().ok_or_else(|| EmbedError::Device { reason: "the state could not be kept".into() })
+    }
+
+    fn restore(&mut self, state: State) -> ruge_embed::Result<()> {
+        ruge_embed::model::check_shapes(&state, self.state()?)?;
+        let put = |table: &Table, buffer: &mut Buffer<f32>| self.device.put(table.as_slice(), buffer).map_err(embed);
+        put(&state.embeddings.entities, &mut self.tables.entities)?;
+        put(&state.embeddings.relations, &mut self.tables.relations)?;
+        for (moment, [entities, relations]) in state.moments.iter().zip(&mut self.tables.moments) {
+            put(&moment.entities, entities)?;
+            put(&moment.relations, relations)?;
+        }
+        self.steps = state.steps;
+        self.tables.refresh_images(&self.device).map_err(embed)?;
+        self.device.wait().map_err(embed)?;
+        self.state = OnceLock::from(state);
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! The order of an epoch as the card wants it: flat arrays over all batches.
+//!
+//! Shuffling and dealing are the processor's own ([`EpochOrder`]); this happens while the card trains the epoch before.
+
+use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
+use rayon::prelude::*;
+use ruge_embed::batch::Batch;
+use ruge_embed::evidence::Guidance;
+use ruge_embed::plan::{EpochOrder, Plan};
+
+/// `struct Batch` of the kernels.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct BatchRange {
+    pub positives: [u32; 2],
+    pub unlabeled: [u32; 2],
+    pub relations: [u32; 2],
+    pub groundings: [u32; 2],
+    pub touches: u64,
+}
+
+/// `struct Relations` of the kernels: the slots of one relation in a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct RelationSlots {
+    pub relation: u32,
+    pub positives: [u32; 2],
+    pub unlabeled: [u32; 2],
+}
+
+// SAFETY: plain integers in C layout, the same as in the kernels; zeros are valid.
+unsafe impl DeviceRepr for BatchRange {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for BatchRange {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for RelationSlots {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for RelationSlots {}
+
+/// `uint2` of the kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub(crate) struct Pair(pub u32, pub u32);
+
+/// `uint4` of the kernels: a triple and a fourth number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub(crate) struct Quad(pub u32, pub u32, pub u32, pub u32);
+
+// SAFETY: plain integers, laid out as CUDA's vector types.
+unsafe impl DeviceRepr for Pair {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for Pair {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Quad {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for Quad {}
+
+/// All batches of an epoch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EpochData {
+    pub epoch: u64,
+    /// (position in the epoch, index among the triples), batch after batch, sorted by relation within.
+    pub order: Vec<Pair>,
+    pub batches: Vec<BatchRange>,
+    pub unlabeled: Vec<Quad>,
+    /// Groundings: by conclusion under soft labels, as dealt under injection.
+    pub groundings: Vec<u32>,
+    /// Soft labels: where each unlabeled triple's groundings begin and end. Injection: each grounding's places.
+    pub ends: Vec<u32>,
+    /// Injection: the unlabeled triple of each atom.
+    pub places: Vec<u32>,
+    pub relations: Vec<RelationSlots>,
+}
+
+/// One batch on its way into [`EpochData`].
+#[derive(Default)]
+struct Part {
+    order: Vec<Pair>,
+    unlabeled: Vec<Quad>,
+    groundings: Vec<u32>,
+    ends: Vec<u32>,
+    places: Vec<u32>,
+    relations: Vec<RelationSlots>,
+}
+
+impl EpochData {
+    /// The order of an epoch.
+    pub fn new(plan: &Plan<'_>, epoch: u64) -> Self {
+        let order = EpochOrder::new(plan, epoch);
+        let parts: Vec<Part> = (0..plan.batches)
+            .into_par_iter()
+            .map_init(Batch::default, |batch, index| part(plan, &order, index, batch))
+            .collect();
+        let mut data = Self { epoch, ends: vec![0], ..Self::default() };
+        let per_positive = 2 + plan.negatives.per_positive();
+        let mut touches = 0u64;
+        for part in parts {
+            let range = |from: usize, more: usize| [from as u32, (from + more) as u32];
+            data.batches.push(BatchRange {
+                positives: range(data.order.len(), part.order.len()),
+                unlabeled: range(data.unlabeled.len(), part.unlabeled.len()),
+                relations: range(data.relations.len(), part.relations.len()),
+                groundings: range(data.groundings.len(), part.groundings.len()),
+                touches,
+            });
+            touches += (part.order.len() * per_positive + 2 * part.unlabeled.len()) as u64;
+            let (before, first) = (data.ends.last().copied().unwrap_or(0), data.unlabeled.len() as u32);
+            data.ends.extend(part.ends.iter().map(|end| before + end));
+            data.places.extend(part.places.iter().map(|place| first + place));
+            data.order.extend(part.order);
+            data.unlabeled.extend(part.unlabeled);
+            data.groundings.extend(part.groundings);
+            data.relations.extend(part.relations);
+        }
+        data
+    }
+}
+
+fn part(plan: &Plan<'_>, order: &EpochOrder, index: usize, batch: &mut Batch) -> Part {
+    let mut sorted: Vec<(u32, u32, u32, u32)> = order
+        .positives(plan, index)
+        .map(|(position, at)| {
+            let triple = plan.triples[at];
+            (triple.relation.0, triple.head.0, position as u32, at as u32)
+        })
+        .collect();
+    sorted.sort_unstable();
+    let mut part = Part::default();
+    part.order.extend(sorted.iter().map(|&(_, _, position, at)| Pair(position, at)));
+    if plan.guidance != Guidance::None {
+        batch.prepare_unlabeled(plan, order, index);
+        part.unlabeled.extend(batch.unlabeled.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)));
+        let groundings: Vec<u32> = order.groundings(index).map(|grounding| grounding as u32).collect();
+        if let Guidance::SoftLabels { .. } = plan.guidance {
+            let mut by_place: Vec<(u32, u32)> = batch.places.iter().copied().zip(0..).collect();
+            by_place.sort_unstable();
+            part.groundings.extend(by_place.iter().map(|&(_, at)| groundings[at as usize]));
+            let mut ends = vec![0u32; part.unlabeled.len()];
+            by_place.iter().for_each(|&(place, _)| ends[place as usize] += 1);
+            let mut end = 0;
+            part.ends.extend(ends.into_iter().map(|count| {
+                end += count;
+                end
+            }));
+        } else {
+            part.places.extend_from_slice(&batch.places);
+            let mut end = 0;
+            part.ends.extend((0..groundings.len()).map(|at| {
+                end += batch.evidence.premises(at).len() as u32 + 2;
+                end
+            }));
+            part.groundings = groundings;
+        }
+    }
+    // Both kinds of slots are sorted by relation; their runs are merged.
+    let unlabeled = &part.unlabeled;
+    let (mut p, mut u) = (0, 0);
+    while p < sorted.len() || u < unlabeled.len() {
+        let next = |relation: Option<u32>| relation.unwrap_or(u32::MAX);
+        let relation = next(sorted.get(p).map(|x| x.0)).min(next(unlabeled.get(u).map(|x| x.1)));
+        let (p_end, u_end) = (
+            p + sorted[p..].iter().take_while(|x| x.0 == relation).count(),
+            u + unlabeled[u..].iter().take_while(|x| x.1 == relation).count(),
+        );
+        part.relations.push(RelationSlots {
+            relation,
+            positives: [p as u32, p_end as u32],
+            unlabeled: [u as u32, u_end as u32],
+        });
+        (p, u) = (p_end, u_end);
+    }
+    part
+}

@@ -1,0 +1,290 @@
+//! Exact filtered ranking on the card: scores of a block of queries, then counting, block after block.
+//!
+//! Dot products come from cuBLAS in full `f32`, distances from a kernel of our own. The answer's score is read from the
+//! same block as its rivals', so equal rows tie exactly. Scores differ from the processor's in their last bits, because
+//! the order of summation does; ranks differ only where two scores are that close.
+
+use cudarc::cublas::sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
+use cudarc::cublas::{Gemm, GemmConfig};
+use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
+use rayon::prelude::*;
+use ruge_embed::rank::{Place, Side};
+use ruge_embed::top::{Scored, TopOptions, select};
+use ruge_embed::{Rank, RankOptions, RankQuery};
+use ruge_kg::{EntityId, Filter, Triple};
+use rustc_hash::FxHashMap;
+
+use crate::device::{Buffer, Device};
+use crate::error::{Doing, Result};
+use crate::model::Tables;
+use crate::order::{Pair, Quad};
+use crate::source::{Constants, Program};
+
+/// Queries whose scores are held at a time, at most.
+const BLOCK: usize = 8192;
+/// Scores held at a time, at most: 2 GB.
+const SCORES: usize = 1 << 29;
+
+/// Compiled kernels for ranking.
+pub(crate) struct Ranker {
+    score_triples: CudaFunction,
+    make_queries: CudaFunction,
+    distances: CudaFunction,
+    count_ranks: CudaFunction,
+    constants: Constants,
+}
+
+impl Ranker {
+    pub fn new(device: &Device, constants: &Constants) -> Result<Self> {
+        let kernels = device.compile(constants, Program::Rank)?;
+        Ok(Self {
+            score_triples: kernels.get("score_triples")?,
+            make_queries: kernels.get("make_queries")?,
+            distances: kernels.get("distances")?,
+            count_ranks: kernels.get("count_ranks")?,
+            constants: constants.clone(),
+        })
+    }
+
+    fn layout(&self, items: usize) -> LaunchConfig {
+        let blocks = items.div_ceil(self.constants.teams()).clamp(1, 1 << 20);
+        LaunchConfig {
+            grid_dim: (blocks as u32, 1, 1),
+            block_dim: (self.constants.block() as u32, 1, 1),
+            shared_mem_bytes: 0,
+        }
+    }
+
+    fn is_dot(&self) -> bool {
+        matches!(self.constants.model, "complex" | "hole" | "distmult")
+    }
+
+    /// η of each triple.
+    pub fn score(&self, device: &Device, tables: &Tables, triples: &[Triple], scores: &mut [f32]) -> Result<()> {
+        let (entities, relations) = tables.scored();
+        for (triples, scores) in triples.chunks(1 << 24).zip(scores.chunks_mut(1 << 24)) {
+            let list: Vec<Quad> = triples.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)).collect();
+            let (list, out) = (device.copy(&list)?, device.zeros::<f32>(triples.len())?);
+            let count = triples.len() as u32;
+            // SAFETY: `list` and `out` have `count` places; the triples' ids are rows of the tables.
+            unsafe {
+                device
+                    .stream
+                    .launch_builder(&self.score_triples)
+                    .arg(&list.address)
+                    .arg(&count)
+                    .arg(&entities)
+                    .arg(&relations)
+                    .arg(&out.address)
+                    .launch(self.layout(triples.len()))
+            }
+            .doing("scoring triples")?;
+            device.get(&out, scores)?;
+        }
+        Ok(())
+    }
+
+    /// η of every entity in the hidden place.
+    pub fn score_all(&self, device: &Device, tables: &Tables, query: RankQuery, scores: &mut [f32]) -> Result<()> {
+        let mut work = Work::new(device, tables, &self.constants, 1)?;
+        self.scores(device, tables, &[query], &mut work)?;
+        device.get(&work.scores, scores)
+    }
+
+    /// Scores of a block of queries, a row of all entities each.
+    fn scores(&self, device: &Device, tables: &Tables, queries: &[RankQuery], work: &mut Work) -> Result<()> {
+        let side = |query: &RankQuery| u32::from(query.side == Side::Tail);
+        let list: Vec<Quad> = queries
+            .iter()
+            .map(|query| Quad(query.triple.head.0, query.triple.relation.0, query.triple.tail.0, side(query)))
+            .collect();
+        device.put(&list, &mut work.queries)?;
+        let (entities, relations) = tables.scored();
+        let count = queries.len() as u32;
+        // SAFETY: `queries` and `vectors` have places for a whole block; ids are rows of the tables.
+        unsafe {
+            device
+                .stream
+                .launch_builder(&self.make_queries)
+                .arg(&work.queries.address)
+                .arg(&count)
+                .arg(&entities)
+                .arg(&relations)
+                .arg(&work.vectors.address)
+                .launch(self.layout(queries.len()))
+        }
+        .doing("making queries")?;
+        let rows = self.constants.entities;
+        let entity_count = tables.entity_rows as u32;
+        if self.is_dot() {
+            let shape = GemmConfig {
+                transa: CUBLAS_OP_T,
+                transb: CUBLAS_OP_N,
+                m: tables.entity_rows as i32,
+                n: queries.len() as i32,
+                k: rows.width() as i32,
+                alpha: 1.0f32,
+                lda: rows.stride as i32,
+                ldb: rows.stride as i32,
+                beta: 0.0,
+                ldc: tables.entity_rows as i32,
+            };
+            let entities = &tables.scored_entities().slice;
+            // SAFETY: the score block has a row of all entities per query.
+            unsafe { device.blas.gemm(shape, entities, &work.vectors.slice, &mut work.scores.slice) }
+                .doing("scoring all entities")?;
+        } else {
+            let layout = LaunchConfig {
+                grid_dim: (entity_count.div_ceil(64), count.div_ceil(64), 1),
+                block_dim: (256, 1, 1),
+                shared_mem_bytes: 0,
+            };
+            // SAFETY: as above.
+            unsafe {
+                device
+                    .stream
+                    .launch_builder(&self.distances)
+                    .arg(&work.vectors.address)
+                    .arg(&count)
+                    .arg(&entities)
+                    .arg(&entity_count)
+                    .arg(&work.scores.address)
+                    .launch(layout)
+            }
+            .doing("scoring all entities")?;
+        }
+        Ok(())
+    }
+
+    /// The best answers; scored here, chosen by the host.
+    pub fn top(
+        &self,
+        device: &Device,
+        tables: &Tables,
+        queries: &[RankQuery],
+        options: &TopOptions<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Vec<Scored>>> {
+        let mut work = Work::new(device, tables, &self.constants, queries.len().min(1024))?;
+        let mut scores = vec![0.0f32; work.block * tables.entity_rows];
+        let mut found = Vec::with_capacity(queries.len());
+        for block in queries.chunks(work.block) {
+            self.scores(device, tables, block, &mut work)?;
+            device.get(&work.scores, &mut scores[..block.len() * tables.entity_rows])?;
+            let lists = scores.par_chunks(tables.entity_rows.max(1)).zip(block);
+            found.par_extend(lists.map(|(scores, query)| select(scores, query, options)));
+            progress(found.len(), queries.len());
+        }
+        Ok(found)
+    }
+
+    /// Where each answer stands.
+    pub fn rank(
+        &self,
+        device: &Device,
+        tables: &Tables,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        _options: &RankOptions,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Rank>> {
+        let (known_of, lists) = known_lists(queries, known);
+        let lists = device.copy(&lists)?;
+        let mut work = Work::new(device, tables, &self.constants, queries.len())?;
+        let mut tallies = vec![Quad::default(); queries.len()];
+        let mut done = 0;
+        for (queries, known_of) in queries.chunks(work.block).zip(known_of.chunks(work.block)) {
+            self.scores(device, tables, queries, &mut work)?;
+            let answers: Vec<u32> = queries.iter().map(|query| query.answer().0).collect();
+            device.put(&answers, &mut work.answers)?;
+            device.put(known_of, &mut work.known)?;
+            let entity_count = tables.entity_rows as u32;
+            let layout =
+                LaunchConfig { grid_dim: (queries.len() as u32, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+            // SAFETY: one block per query; answers and known entities are rows of the table.
+            unsafe {
+                device
+                    .stream
+                    .launch_builder(&self.count_ranks)
+                    .arg(&work.scores.address)
+                    .arg(&entity_count)
+                    .arg(&work.answers.address)
+                    .arg(&work.known.address)
+                    .arg(&lists.address)
+                    .arg(&work.tallies.address)
+                    .launch(layout)
+            }
+            .doing("counting ranks")?;
+            let all = tallies.len();
+            device.get(&work.tallies, &mut tallies[done..done + queries.len()])?;
+            done += queries.len();
+            progress(done, all);
+        }
+        let others = (tables.entity_rows as u32).saturating_sub(1);
+        let finish = |((query, tally), list): ((&RankQuery, &Quad), &Pair)| {
+            let known = known.map_or(&[][..], |filter| query.known(filter));
+            let others_known = (list.1 - list.0) - u32::from(known.binary_search(&query.answer()).is_ok());
+            let raw = Place { better: tally.0, equal: tally.1.saturating_sub(1), others };
+            let filtered =
+                Place { better: tally.0 - tally.2, equal: raw.equal - tally.3, others: others - others_known };
+            Rank { filtered, raw }
+        };
+        Ok(queries.par_iter().zip(&tallies).zip(&known_of).map(finish).collect())
+    }
+}
+
+/// Memory for one block of queries.
+struct Work {
+    block: usize,
+    queries: Buffer<Quad>,
+    vectors: Buffer<f32>,
+    scores: Buffer<f32>,
+    answers: Buffer<u32>,
+    known: Buffer<Pair>,
+    tallies: Buffer<Quad>,
+}
+
+impl Work {
+    fn new(device: &Device, tables: &Tables, constants: &Constants, queries: usize) -> Result<Self> {
+        let stride = constants.entities.stride;
+        let mut block = queries.min(BLOCK).min(SCORES / tables.entity_rows.max(1)).max(1);
+        // A crowded card gets smaller blocks before it gets an error.
+        let free = device.free()?;
+        while block > 64 && 4 * block * (tables.entity_rows + stride + 16) > free {
+            block /= 2;
+        }
+        device.require(&[("scores of a block of queries", 4 * block * (tables.entity_rows + stride + 16))])?;
+        Ok(Self {
+            block,
+            queries: device.zeros(block)?,
+            vectors: device.zeros(block * stride)?,
+            scores: device.zeros(block * tables.entity_rows)?,
+            answers: device.zeros(block)?,
+            known: device.zeros(block)?,
+            tallies: device.zeros(block)?,
+        })
+    }
+}
+
+/// For each query where its known answers stand in a list in which those of equal queries stand once.
+fn known_lists(queries: &[RankQuery], known: Option<&Filter>) -> (Vec<Pair>, Vec<u32>) {
+    let Some(filter) = known else { return (vec![Pair(0, 0); queries.len()], Vec::new()) };
+    let slices: Vec<&[EntityId]> = queries.par_iter().map(|query| query.known(filter)).collect();
+    let mut lists = Vec::new();
+    // The filter keeps each list in one place: its address is its name.
+    let mut seen: FxHashMap<*const EntityId, Pair> = FxHashMap::default();
+    let of = slices
+        .iter()
+        .map(|entities| {
+            if entities.is_empty() {
+                return Pair(0, 0);
+            }
+            *seen.entry(entities.as_ptr()).or_insert_with(|| {
+                let from = lists.len() as u32;
+                lists.extend(entities.iter().map(|entity| entity.0));
+                Pair(from, lists.len() as u32)
+            })
+        })
+        .collect();
+    (of, lists)
+}

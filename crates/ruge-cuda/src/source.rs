@@ -1,0 +1,217 @@
+//! The program of a model: constants in front, kernels behind.
+//!
+//! What a model and its plan fix once (shapes, loss, optimiser) is compiled in, so that loops unroll and rows live in
+//! registers.
+
+use std::fmt::Write;
+
+use ruge_embed::evidence::{Guidance, TNorm};
+use ruge_embed::objective::{Loss, Objective, Penalty, truth_scale};
+use ruge_embed::optimizer::{Cap, Optimizer, Rule};
+
+const MODEL: &str = include_str!("../kernels/model.cu");
+const ORDER: &str = include_str!("../kernels/order.cu");
+const TRAIN: &str = include_str!("../kernels/train.cu");
+const RANK: &str = include_str!("../kernels/rank.cu");
+
+/// Rows of one kind: entries, components per entry, floats from one row to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowShape {
+    /// Entries of a row.
+    pub entries: usize,
+    /// Components of an entry: 2 where real and imaginary halves stand one after the other.
+    pub components: usize,
+    /// Floats from one row to the next.
+    pub stride: usize,
+}
+
+impl RowShape {
+    /// Floats of a row.
+    pub fn width(&self) -> usize {
+        self.entries * self.components
+    }
+}
+
+/// All that is compiled in.
+#[derive(Clone, Debug)]
+pub struct Constants {
+    /// The scoring function's name.
+    pub model: &'static str,
+    /// d as the paper counts it.
+    pub dimension: usize,
+    /// Entity rows as scored.
+    pub entities: RowShape,
+    /// Relation rows as scored.
+    pub relations: RowShape,
+    /// Entity rows as stored.
+    pub entity_parameters: RowShape,
+    /// Relation rows as stored.
+    pub relation_parameters: RowShape,
+    /// Negatives per positive.
+    pub negatives: usize,
+    /// Loss and penalty.
+    pub objective: Objective,
+    /// What evidence does.
+    pub guidance: Guidance,
+    /// How rows move.
+    pub optimizer: Optimizer,
+    /// The most premises of a grounding.
+    pub premises: usize,
+    /// The deepest stack of a premise formula.
+    pub stack: usize,
+}
+
+impl Constants {
+    /// Threads that share a row: enough that each holds at most eight entries.
+    pub fn team(&self) -> usize {
+        let widest = [self.entities, self.relations, self.entity_parameters, self.relation_parameters];
+        let entries = widest.iter().map(|rows| rows.entries).max().unwrap_or(1);
+        entries.div_ceil(8).next_power_of_two().clamp(32, 256)
+    }
+
+    /// Threads of a block.
+    pub fn block(&self) -> usize {
+        if self.team() == 32 { 256 } else { self.team() }
+    }
+
+    /// Rows or slots a block works on at a time.
+    pub fn teams(&self) -> usize {
+        self.block() / self.team()
+    }
+}
+
+/// The architecture to compile for, the newest known that the card can run.
+pub(crate) fn architecture(major: i32, minor: i32) -> &'static str {
+    match (major, minor) {
+        (12.., _) => "compute_120",
+        (10 | 11, _) => "compute_100",
+        (9, _) => "compute_90",
+        (8, 9) => "compute_89",
+        (8, 6..) => "compute_86",
+        (8, _) => "compute_80",
+        _ => "compute_75",
+    }
+}
+
+/// What a program is for; each is compiled when it is first needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Program {
+    /// Sampling, scoring, moving.
+    Train,
+    /// Scoring and counting.
+    Rank,
+}
+
+/// The program for a model.
+pub(crate) fn program(constants: &Constants, part: Program) -> String {
+    let mut text = String::new();
+    let mut whole = |name: &str, value: usize| {
+        let _ = writeln!(text, "#define {name} {value}");
+    };
+    whole(
+        "MODEL",
+        match constants.model {
+            "complex" | "hole" => 0,
+            "distmult" => 1,
+            "transe-l1" => 2,
+            "transe-l2" => 3,
+            _ => 4,
+        },
+    );
+    whole("D", constants.entities.entries);
+    whole("EC", constants.entities.components);
+    whole("RC", constants.relations.components);
+    whole("ES", constants.entities.stride);
+    whole("RS", constants.relations.stride);
+    for (kind, rows) in [("E", constants.entity_parameters), ("R", constants.relation_parameters)] {
+        whole(&format!("PD_{kind}"), rows.entries);
+        whole(&format!("PC_{kind}"), rows.components);
+        whole(&format!("PS_{kind}"), rows.stride);
+    }
+    whole("T", constants.team());
+    whole("BLOCK", constants.block());
+    whole("ALPHA", constants.negatives);
+    whole("PREMISES", constants.premises.max(1));
+    whole("STACK", constants.stack.max(1));
+    whole(
+        "LOSS",
+        match constants.objective.loss {
+            Loss::Logistic => 0,
+            Loss::PairwiseRanking { .. } => 1,
+            Loss::TruthRanking { .. } => 2,
+        },
+    );
+    let (guidance, t_norm) = match constants.guidance {
+        Guidance::None => (0, 0),
+        Guidance::SoftLabels { t_norm, .. } => (
+            1,
+            match t_norm {
+                TNorm::Product => 0,
+                TNorm::Lukasiewicz => 1,
+                TNorm::Godel => 2,
+            },
+        ),
+        Guidance::Injection { .. } => (2, 0),
+    };
+    whole("GUIDANCE", guidance);
+    whole("T_NORM", t_norm);
+    let (rule, epsilon, beta1, beta2) = match constants.optimizer.rule {
+        Rule::AdaGrad { epsilon, inside } => (usize::from(inside), epsilon, 0.0, 0.0),
+        Rule::Sgd => (2, 0.0, 0.0, 0.0),
+        Rule::Adam { beta1, beta2, epsilon } => (3, epsilon, beta1, beta2),
+    };
+    whole("OPTIMIZER", rule);
+    let mut real = |name: &str, value: f32| {
+        // Bits, so that nothing is lost on the way through text.
+        let _ = writeln!(text, "#define {name} (__int_as_float({:#x}))", value.to_bits());
+    };
+    let margin = match constants.objective.loss {
+        Loss::Logistic => 0.0,
+        Loss::PairwiseRanking { margin } | Loss::TruthRanking { margin } => margin,
+    };
+    let by_truth = matches!(constants.objective.loss, Loss::TruthRanking { .. });
+    real("MARGIN", margin);
+    real("SHIFT", constants.objective.shift);
+    real("SCALE", if by_truth { truth_scale(constants.dimension) } else { 1.0 });
+    real("TRUTH_SCALE", truth_scale(constants.dimension));
+    let l2 = match constants.objective.penalty {
+        Penalty::None => 0.0,
+        Penalty::L2 { weight } => 2.0 * weight / constants.dimension as f32,
+    };
+    real("L2", l2);
+    let (slackness, injection, injection_margin) = match constants.guidance {
+        Guidance::None => (0.0, 0.0, 0.0),
+        Guidance::SoftLabels { slackness, .. } => (slackness, 0.0, 0.0),
+        Guidance::Injection { weight, margin } => (0.0, weight, margin),
+    };
+    real("SLACKNESS", slackness);
+    real("INJECTION", injection);
+    real("INJECTION_MARGIN", injection_margin);
+    real("EPSILON", epsilon);
+    real("BETA1", beta1);
+    real("BETA2", beta2);
+    let (row, matrix) = match constants.optimizer.cap {
+        Cap::None => (0.0, 0.0),
+        Cap::Row { norm } => (norm, 0.0),
+        Cap::Matrix { norm } => (0.0, norm),
+    };
+    real("CAP", row);
+    real("MATRIX_CAP", matrix);
+    match part {
+        Program::Train => [&text, MODEL, ORDER, TRAIN].concat(),
+        Program::Rank => [&text, MODEL, RANK].concat(),
+    }
+}
+
+/// Compiles every kernel for a model to PTX, as text; needs NVRTC (CUDA's run-time compiler) but no card.
+pub fn compile_kernels(constants: &Constants) -> crate::Result<String> {
+    // SAFETY: this only tries to load a library by name.
+    if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+        return Err(crate::CudaError::Missing { library: "libnvrtc" });
+    }
+    let mut text = String::new();
+    for part in [Program::Train, Program::Rank] {
+        text += &crate::device::compile(&program(constants, part), "compute_90")?.to_src();
+    }
+    Ok(text)
+}

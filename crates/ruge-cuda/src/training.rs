@@ -1,0 +1,579 @@
+//! An epoch on the card: what is allocated once, what is uploaded each time, and the graph of launches in between.
+//!
+//! Nothing inside an epoch waits for the host: the launches of all batches are recorded once as a CUDA graph whose kernels
+//! read sizes from arrays on the card, and each epoch replays it over new arrays. While the card works, the host makes
+//! the next epoch's order.
+
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaFunction, CudaGraph, DeviceRepr, LaunchConfig, PushKernelArg};
+use ruge_embed::evidence::Guidance;
+use ruge_embed::optimizer::{Cap, Projection};
+use ruge_embed::plan::{Batching, Plan};
+use ruge_embed::{Losses, Negatives, Objective};
+
+use crate::device::{Buffer, Device};
+use crate::error::{Doing, Result};
+use crate::evidence::{EvidenceBuffers, deepest, head_shares};
+use crate::gradients::Gradients;
+use crate::model::Tables;
+use crate::order::{BatchRange, EpochData, Pair, Quad, RelationSlots};
+use crate::source::{Constants, Program};
+
+/// Vectors a slot leaves for entity rows.
+const PARTS: usize = 4;
+
+/// What must stay the same for the recorded launches to fit a plan.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Fit {
+    triples: (usize, usize),
+    evidence: (usize, usize),
+    batches: usize,
+    batching: Batching,
+    negatives: Negatives,
+    objective: Objective,
+    guidance: Guidance,
+    inner_steps: usize,
+    projection: Projection,
+    seed: u64,
+}
+
+impl Fit {
+    fn of(plan: &Plan<'_>) -> Self {
+        Self {
+            triples: (plan.triples.as_ptr() as usize, plan.triples.len()),
+            evidence: (std::ptr::from_ref(plan.evidence) as usize, plan.evidence.len()),
+            batches: plan.batches,
+            batching: plan.batching,
+            negatives: plan.negatives,
+            objective: plan.objective,
+            guidance: plan.guidance,
+            inner_steps: plan.inner_steps,
+            projection: plan.projection,
+            seed: plan.seed,
+        }
+    }
+}
+
+/// `struct Moving` of the kernels.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Moving {
+    parameters: u64,
+    first: u64,
+    second: u64,
+    rate: f32,
+}
+
+// SAFETY: addresses and a float in C layout, as in the kernels.
+unsafe impl DeviceRepr for Moving {}
+
+/// A recorded epoch. The graph is only ever used by the model that owns it.
+struct Recorded(CudaGraph);
+
+// SAFETY: graphs must not be used by two threads at once; this one is reached through `&mut CudaModel` alone.
+unsafe impl Send for Recorded {}
+// SAFETY: as above; nothing reads it through a shared reference.
+unsafe impl Sync for Recorded {}
+
+struct Functions {
+    draw_negatives: CudaFunction,
+    sort_touches: CudaFunction,
+    pass: CudaFunction,
+    inject: CudaFunction,
+    update: CudaFunction,
+    sum_rows: CudaFunction,
+    move_rows: CudaFunction,
+    matrix_factors: CudaFunction,
+    normalise_entities: CudaFunction,
+    normalise_relations: CudaFunction,
+    sum_losses: CudaFunction,
+}
+
+/// All that training needs beside the model's own tables.
+pub(crate) struct Training {
+    fit: Fit,
+    constants: Constants,
+    functions: Functions,
+    evidence: EvidenceBuffers,
+    triples: Buffer<Quad>,
+    keys: Buffer<u64>,
+    shares: Buffer<f64>,
+    /// Epoch, then steps before it.
+    counters: Buffer<u64>,
+    order: Buffer<Pair>,
+    batches: Buffer<BatchRange>,
+    unlabeled: Buffer<Quad>,
+    groundings: Buffer<u32>,
+    ends: Buffer<u32>,
+    places: Buffer<u32>,
+    relation_slots_of: Buffer<RelationSlots>,
+    positives: Buffer<Quad>,
+    negatives: Buffer<u32>,
+    touches: [Buffer<u64>; 2],
+    rows: Buffer<Pair>,
+    row_counts: Buffer<u32>,
+    slots: Buffer<f32>,
+    relation_slots: Buffer<f32>,
+    d_scores: Buffer<f32>,
+    supports: Buffer<f32>,
+    aims: Buffer<f32>,
+    losses: Buffer<f32>,
+    unlabeled_losses: Buffer<f32>,
+    sums: Buffer<f64>,
+    gradients: Option<Gradients>,
+    most: Most,
+    graph: Option<Recorded>,
+    next: Option<EpochData>,
+}
+
+/// The largest sizes of any batch; launches are laid out for them, loops take care of more.
+#[derive(Clone, Copy, Debug)]
+struct Most {
+    positives: usize,
+    unlabeled: usize,
+    relations: usize,
+    rows: usize,
+    key_count: usize,
+}
+
+impl Training {
+    /// Whether the recorded launches serve this plan.
+    pub fn fits(&self, plan: &Plan<'_>) -> bool {
+        self.fit == Fit::of(plan)
+    }
+
+    /// Allocates for a plan; `first` is the first epoch to come.
+    pub fn new(
+        device: &Device,
+        tables: &Tables,
+        mut constants: Constants,
+        plan: &Plan<'_>,
+        first: u64,
+    ) -> Result<Self> {
+        constants.negatives = plan.negatives.per_positive();
+        constants.objective = plan.objective;
+        constants.guidance = plan.guidance;
+        let (premises, stack) = deepest(plan.evidence);
+        (constants.premises, constants.stack) = (premises, stack);
+        let data = EpochData::new(plan, first);
+        let alpha = constants.negatives;
+        let (count, batches) = (data.order.len(), plan.batches);
+        // Epochs differ in how many conclusions a batch repeats; these are bounds for all of them.
+        let evidence = plan.evidence.len();
+        let atoms = plan.evidence.all_premises().len() + 2 * evidence;
+        let unlabeled = match plan.guidance {
+            Guidance::None => 0,
+            Guidance::SoftLabels { .. } => evidence,
+            Guidance::Injection { .. } => atoms,
+        };
+        let per_batch = count.div_ceil(batches.max(1));
+        // Groundings dealt with their premises may crowd into one batch.
+        let most_groundings = match plan.dealing {
+            ruge_embed::Dealing::Shuffled => evidence.div_ceil(batches.max(1)),
+            ruge_embed::Dealing::WithPremises => evidence,
+        };
+        let most_unlabeled = match plan.guidance {
+            Guidance::None => 0,
+            Guidance::SoftLabels { .. } => most_groundings,
+            Guidance::Injection { .. } => most_groundings * (premises + 2),
+        };
+        let touches = count * (2 + alpha) + 2 * unlabeled;
+        let most = Most {
+            positives: per_batch,
+            unlabeled: most_unlabeled,
+            relations: plan.relations.min(per_batch + most_unlabeled).max(1),
+            rows: plan.entities.min(per_batch * (2 + alpha) + 2 * most_unlabeled).max(1),
+            key_count: if plan.negatives.filtered { plan.triples.len() } else { 0 },
+        };
+        let most_slots = per_batch + most_unlabeled;
+        let relation_rows = (plan.relations.min(per_batch + most_unlabeled)) * batches;
+        let slot_floats = most_slots * PARTS * constants.entities.stride;
+        let relation_floats = most_slots * constants.relations.stride;
+        let split = tables.transform.is_some() || matches!(constants.optimizer.cap, Cap::Matrix { .. });
+        let table_floats = plan.entities * constants.entities.stride + plan.relations * constants.relations.stride;
+        device.require(&[
+            ("what a batch leaves for its rows", 4 * (slot_floats + relation_floats)),
+            ("negatives and who touches which row", 4 * count * alpha + 24 * touches),
+            ("triples and order", 48 * count + 16 * plan.triples.len() + 64 * evidence + 32 * unlabeled),
+            ("gradients", if split { 12 * table_floats } else { 0 }),
+        ])?;
+
+        let kernels = device.compile(&constants, Program::Train)?;
+        let functions = Functions {
+            draw_negatives: kernels.get("draw_negatives")?,
+            sort_touches: kernels.get("sort_touches")?,
+            pass: kernels.get("pass")?,
+            inject: kernels.get("inject")?,
+            update: kernels.get("update")?,
+            sum_rows: kernels.get("sum_rows")?,
+            move_rows: kernels.get("move_rows")?,
+            matrix_factors: kernels.get("matrix_factors")?,
+            normalise_entities: kernels.get("normalise_entities")?,
+            normalise_relations: kernels.get("normalise_relations")?,
+            sum_losses: kernels.get("sum_losses")?,
+        };
+        let gradients = match split {
+            true => Some(Gradients::new(device, tables, &constants, [most.rows, most.relations])?),
+            false => None,
+        };
+        let triples: Vec<Quad> = plan.triples.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)).collect();
+        let mut keys: Vec<u64> = Vec::new();
+        if plan.negatives.filtered {
+            let (entities, relations) = (plan.entities as u64, plan.relations as u64);
+            let key = |x: &ruge_kg::Triple| {
+                (u64::from(x.head.0) * relations + u64::from(x.relation.0)) * entities + u64::from(x.tail.0)
+            };
+            keys.extend(plan.triples.iter().map(key));
+            keys.sort_unstable();
+        }
+        Ok(Self {
+            fit: Fit::of(plan),
+            functions,
+            evidence: EvidenceBuffers::new(device, plan.evidence)?,
+            triples: device.copy(&triples)?,
+            keys: device.copy(&keys)?,
+            shares: device.copy(&head_shares(plan))?,
+            counters: device.zeros(2)?,
+            order: device.zeros(count)?,
+            batches: device.zeros(batches)?,
+            unlabeled: device.zeros(unlabeled)?,
+            groundings: device.zeros(evidence)?,
+            ends: device.zeros(unlabeled.max(evidence) + 1)?,
+            places: device.zeros(if matches!(plan.guidance, Guidance::Injection { .. }) { atoms } else { 0 })?,
+            relation_slots_of: device.zeros(relation_rows)?,
+            positives: device.zeros(count)?,
+            negatives: device.zeros(count * alpha)?,
+            touches: [device.zeros(touches)?, device.zeros(touches)?],
+            rows: device.zeros(touches)?,
+            row_counts: device.zeros(batches)?,
+            slots: device.zeros(slot_floats)?,
+            relation_slots: device.zeros(relation_floats)?,
+            d_scores: device.zeros(per_batch * alpha)?,
+            supports: device.zeros(evidence)?,
+            aims: device.zeros(unlabeled)?,
+            losses: device.zeros(count)?,
+            unlabeled_losses: device.zeros(unlabeled)?,
+            sums: device.zeros(2 * batches)?,
+            gradients,
+            most,
+            graph: None,
+            next: Some(data),
+            constants,
+        })
+    }
+
+    /// One epoch; `steps` gradient steps came before it.
+    pub fn epoch(
+        &mut self,
+        device: &Device,
+        tables: &mut Tables,
+        plan: &Plan<'_>,
+        epoch: u64,
+        steps: u64,
+    ) -> Result<Losses> {
+        let data = match self.next.take() {
+            Some(data) if data.epoch == epoch => data,
+            _ => EpochData::new(plan, epoch),
+        };
+        device.put(&[epoch, steps], &mut self.counters)?;
+        device.put(&data.order, &mut self.order)?;
+        device.put(&data.batches, &mut self.batches)?;
+        device.put(&data.unlabeled, &mut self.unlabeled)?;
+        device.put(&data.groundings, &mut self.groundings)?;
+        device.put(&data.ends, &mut self.ends)?;
+        device.put(&data.places, &mut self.places)?;
+        device.put(&data.relations, &mut self.relation_slots_of)?;
+        match &self.graph {
+            Some(graph) => graph.0.launch().doing("starting an epoch")?,
+            None => {
+                // The first epoch runs as it is: libraries allocate on first use, which a recording must not.
+                self.launch(device, tables, plan)?;
+                device.wait()?;
+                self.record(device, tables, plan)?;
+            }
+        }
+        self.next = Some(EpochData::new(plan, epoch + 1));
+        let mut sums = vec![0.0f64; 2 * plan.batches];
+        device.get(&self.sums, &mut sums)?;
+        let mut losses = Losses::default();
+        for pair in sums.chunks_exact(2) {
+            losses.labeled += pair[0] / plan.batches as f64;
+            losses.unlabeled += pair[1] / plan.batches as f64;
+        }
+        Ok(losses)
+    }
+
+    /// Records the launches of an epoch as a graph; if the driver refuses, epochs are launched one by one.
+    fn record(&mut self, device: &Device, tables: &mut Tables, plan: &Plan<'_>) -> Result<()> {
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        device.stream.begin_capture(mode).doing("recording an epoch")?;
+        let launched = self.launch(device, tables, plan);
+        let graph = device.stream.end_capture(CUgraphInstantiate_flags(0));
+        launched?;
+        self.graph = graph.doing("recording an epoch")?.map(Recorded);
+        Ok(())
+    }
+
+    fn launch(&mut self, device: &Device, tables: &mut Tables, plan: &Plan<'_>) -> Result<()> {
+        let f = &self.functions;
+        let block = self.constants.block() as u32;
+        let teams = self.constants.teams();
+        let layout = |blocks: usize, threads: u32| LaunchConfig {
+            grid_dim: (blocks.clamp(1, 1 << 20) as u32, 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let stream = &device.stream;
+        let count = self.order.slice.len() as u32;
+        let (entities, relations) = (plan.entities as u32, plan.relations as u32);
+        let (keep, filtered) = (i32::from(plan.negatives.keep_original), i32::from(plan.negatives.filtered));
+        let key_count = self.most.key_count as u64;
+        let steps_at = self.counters.address + 8;
+        // SAFETY: (of all launches of this function) arguments follow the kernels' parameter lists; every buffer was made
+        // for the largest batch; kernels stay within the ranges of `batches`, which come from the same plan.
+        unsafe {
+            stream
+                .launch_builder(&f.draw_negatives)
+                .arg(&self.order.address)
+                .arg(&count)
+                .arg(&self.triples.address)
+                .arg(&plan.seed)
+                .arg(&self.counters.address)
+                .arg(&entities)
+                .arg(&relations)
+                .arg(&keep)
+                .arg(&filtered)
+                .arg(&self.keys.address)
+                .arg(&key_count)
+                .arg(&self.shares.address)
+                .arg(&self.positives.address)
+                .arg(&self.negatives.address)
+                .launch(layout((count as usize).div_ceil(256), 256))
+        }
+        .doing("drawing negatives")?;
+        let bits = (usize::BITS - plan.entities.saturating_sub(1).leading_zeros()).max(1) as i32;
+        let sorted = &self.touches[usize::from((bits as usize).div_ceil(4) % 2 == 1)];
+        // SAFETY: see above.
+        unsafe {
+            stream
+                .launch_builder(&f.sort_touches)
+                .arg(&self.batches.address)
+                .arg(&self.positives.address)
+                .arg(&self.negatives.address)
+                .arg(&self.unlabeled.address)
+                .arg(&bits)
+                .arg(&self.touches[0].address)
+                .arg(&self.touches[1].address)
+                .arg(&self.rows.address)
+                .arg(&self.row_counts.address)
+                .launch(layout(plan.batches, 512))
+        }
+        .doing("sorting touches")?;
+
+        let evidence = self.evidence.pointers();
+        let moving = |parameters: &Buffer<f32>, moments: [u64; 2], rate: f32| Moving {
+            parameters: parameters.address,
+            first: moments[0],
+            second: moments[1],
+            rate,
+        };
+        let optimizer = self.constants.optimizer;
+        let entity_move = moving(&tables.entities, tables.moments(0), optimizer.entity_rate);
+        let relation_move = moving(&tables.relations, tables.moments(1), optimizer.relation_rate);
+        let relation_blocks = self.most.relations.min(4096) as u32;
+        let entity_blocks = self.most.rows.div_ceil(teams).min(1 << 16);
+        let update_layout = layout(relation_blocks as usize + entity_blocks, block);
+        let everything = self.most.positives + self.most.unlabeled;
+        let entity_rows = self.most.rows as u32;
+        let mut step = 0u32;
+        for batch in 0..plan.batches as u32 {
+            if plan.projection == Projection::UnitEntitiesBeforeBatch {
+                // SAFETY: see above.
+                unsafe {
+                    stream
+                        .launch_builder(&f.normalise_entities)
+                        .arg(&tables.entities.address)
+                        .arg(&entities)
+                        .launch(layout(plan.entities.div_ceil(teams), block))
+                }
+                .doing("normalising rows")?;
+                tables.refresh_images(device)?;
+            }
+            for inner in 0..plan.inner_steps {
+                let (scored_entities, scored_relations) = tables.scored();
+                if let Guidance::Injection { .. } = plan.guidance {
+                    // SAFETY: see above.
+                    unsafe {
+                        stream
+                            .launch_builder(&f.inject)
+                            .arg(&self.batches.address)
+                            .arg(&batch)
+                            .arg(&scored_entities)
+                            .arg(&scored_relations)
+                            .arg(&self.unlabeled.address)
+                            .arg(&evidence)
+                            .arg(&self.groundings.address)
+                            .arg(&self.ends.address)
+                            .arg(&self.places.address)
+                            .arg(&self.aims.address)
+                            .launch(layout(self.most.unlabeled.div_ceil(teams), block))
+                    }
+                    .doing("injecting rules")?;
+                }
+                let fresh = i32::from(inner == 0);
+                // SAFETY: see above.
+                unsafe {
+                    stream
+                        .launch_builder(&f.pass)
+                        .arg(&self.batches.address)
+                        .arg(&batch)
+                        .arg(&fresh)
+                        .arg(&scored_entities)
+                        .arg(&scored_relations)
+                        .arg(&self.positives.address)
+                        .arg(&self.negatives.address)
+                        .arg(&self.unlabeled.address)
+                        .arg(&evidence)
+                        .arg(&self.groundings.address)
+                        .arg(&self.ends.address)
+                        .arg(&self.supports.address)
+                        .arg(&self.aims.address)
+                        .arg(&self.slots.address)
+                        .arg(&self.relation_slots.address)
+                        .arg(&self.d_scores.address)
+                        .arg(&self.losses.address)
+                        .arg(&self.unlabeled_losses.address)
+                        .launch(layout(everything.div_ceil(teams), block))
+                }
+                .doing("scoring a batch")?;
+                match &mut self.gradients {
+                    // SAFETY: see above.
+                    None => unsafe {
+                        stream
+                            .launch_builder(&f.update)
+                            .arg(&self.batches.address)
+                            .arg(&batch)
+                            .arg(&step)
+                            .arg(&steps_at)
+                            .arg(&relation_blocks)
+                            .arg(&entity_move)
+                            .arg(&relation_move)
+                            .arg(&self.positives.address)
+                            .arg(&sorted.address)
+                            .arg(&self.rows.address)
+                            .arg(&self.row_counts.address)
+                            .arg(&self.relation_slots_of.address)
+                            .arg(&self.slots.address)
+                            .arg(&self.relation_slots.address)
+                            .arg(&self.d_scores.address)
+                            .launch(update_layout)
+                            .map(|_| ())
+                    }
+                    .doing("moving rows")?,
+                    Some(gradients) => {
+                        device.clear(&mut gradients.entities)?;
+                        device.clear(&mut gradients.relations)?;
+                        // SAFETY: see above.
+                        unsafe {
+                            stream
+                                .launch_builder(&f.sum_rows)
+                                .arg(&self.batches.address)
+                                .arg(&batch)
+                                .arg(&relation_blocks)
+                                .arg(&scored_entities)
+                                .arg(&self.positives.address)
+                                .arg(&sorted.address)
+                                .arg(&self.rows.address)
+                                .arg(&self.row_counts.address)
+                                .arg(&self.relation_slots_of.address)
+                                .arg(&self.slots.address)
+                                .arg(&self.relation_slots.address)
+                                .arg(&self.d_scores.address)
+                                .arg(&gradients.entities.address)
+                                .arg(&gradients.relations.address)
+                                .arg(&gradients.occurrences.address)
+                                .launch(update_layout)
+                        }
+                        .doing("adding up gradients")?;
+                        gradients.turn(device, tables)?;
+                        let (entity_gradients, relation_gradients) = gradients.of_parameters();
+                        let capped = matches!(optimizer.cap, Cap::Matrix { .. });
+                        let rounds = if capped { &[true, false][..] } else { &[false][..] };
+                        for &measure in rounds {
+                            let squares = if measure { gradients.squares.address } else { 0 };
+                            // SAFETY: see above.
+                            unsafe {
+                                stream
+                                    .launch_builder(&f.move_rows)
+                                    .arg(&self.batches.address)
+                                    .arg(&batch)
+                                    .arg(&step)
+                                    .arg(&steps_at)
+                                    .arg(&entity_move)
+                                    .arg(&relation_move)
+                                    .arg(&self.rows.address)
+                                    .arg(&self.row_counts.address)
+                                    .arg(&self.relation_slots_of.address)
+                                    .arg(&gradients.occurrences.address)
+                                    .arg(&entity_gradients)
+                                    .arg(&relation_gradients)
+                                    .arg(&squares)
+                                    .arg(&entity_rows)
+                                    .arg(&gradients.factors.address)
+                                    .launch(layout((self.most.rows + self.most.relations).div_ceil(teams), block))
+                            }
+                            .doing("moving rows")?;
+                            if measure {
+                                // SAFETY: see above.
+                                unsafe {
+                                    stream
+                                        .launch_builder(&f.matrix_factors)
+                                        .arg(&self.batches.address)
+                                        .arg(&batch)
+                                        .arg(&self.row_counts.address)
+                                        .arg(&gradients.squares.address)
+                                        .arg(&entity_rows)
+                                        .arg(&gradients.factors.address)
+                                        .launch(layout(1, 256))
+                                }
+                                .doing("measuring gradients")?;
+                            }
+                        }
+                        tables.refresh_images(device)?;
+                    }
+                }
+                step += 1;
+                if plan.projection == Projection::UnitRowsAfterStep {
+                    // SAFETY: see above.
+                    unsafe {
+                        stream
+                            .launch_builder(&f.normalise_entities)
+                            .arg(&tables.entities.address)
+                            .arg(&entities)
+                            .launch(layout(plan.entities.div_ceil(teams), block))
+                            .doing("normalising rows")?;
+                        stream
+                            .launch_builder(&f.normalise_relations)
+                            .arg(&tables.relations.address)
+                            .arg(&relations)
+                            .launch(layout(plan.relations.div_ceil(teams), block))
+                            .doing("normalising rows")?;
+                    }
+                    tables.refresh_images(device)?;
+                }
+            }
+        }
+        // SAFETY: see above.
+        unsafe {
+            stream
+                .launch_builder(&f.sum_losses)
+                .arg(&self.batches.address)
+                .arg(&self.losses.address)
+                .arg(&self.unlabeled_losses.address)
+                .arg(&self.sums.address)
+                .launch(layout(plan.batches, 256))
+        }
+        .doing("adding up losses")?;
+        Ok(())
+    }
+}

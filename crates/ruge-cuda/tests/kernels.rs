@@ -1,0 +1,62 @@
+//! Every kernel compiles, for every model and setting; needs NVRTC, not a card.
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+
+use ruge_cuda::{CudaError, compile_kernels, constants};
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
+use ruge_embed::{Cap, Guidance, Loss, Objective, Optimizer, Rule, ScoringFunction, TNorm};
+
+/// Whether the compiler is there; CI asks for it by `RUGE_NVRTC=required`.
+fn compiles(constants: &ruge_cuda::Constants) -> bool {
+    match compile_kernels(constants) {
+        Ok(text) => {
+            for kernel in ["draw_negatives", "sort_touches", "pass", "inject", "update", "count_ranks", "distances"] {
+                assert!(text.contains(&format!(".entry {kernel}(")), "{kernel} is in the program");
+            }
+            true
+        }
+        Err(error @ CudaError::Missing { .. }) => {
+            assert!(std::env::var("RUGE_NVRTC").as_deref() != Ok("required"), "{error}");
+            eprintln!("SKIPPED: kernels were not compiled: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn every_setting<F: ScoringFunction>(scoring: &F) {
+    let rules = [
+        Rule::AdaGrad { epsilon: 1e-8, inside: false },
+        Rule::AdaGrad { epsilon: 1e-8, inside: true },
+        Rule::Sgd,
+        Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+    ];
+    let losses = [Loss::Logistic, Loss::PairwiseRanking { margin: 1.0 }, Loss::TruthRanking { margin: 0.1 }];
+    let guidances = [
+        Guidance::None,
+        Guidance::SoftLabels { slackness: 0.01, t_norm: TNorm::Product },
+        Guidance::SoftLabels { slackness: 0.01, t_norm: TNorm::Lukasiewicz },
+        Guidance::Injection { weight: 1.0, margin: 0.1 },
+    ];
+    for (at, guidance) in guidances.into_iter().enumerate() {
+        let cap = if at == 3 { Cap::Matrix { norm: 1.0 } } else { Cap::Row { norm: 1.0 } };
+        let optimizer = Optimizer { rule: rules[at], cap, ..Optimizer::default() };
+        let mut constants = constants(scoring, optimizer);
+        constants.objective = Objective { loss: losses[at % 3], ..Objective::default() };
+        constants.guidance = guidance;
+        constants.negatives = [10, 2, 1, 5][at];
+        (constants.premises, constants.stack) = (1 + at, 1 + at);
+        if !compiles(&constants) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_model() {
+    every_setting(&ComplEx::new(200));
+    every_setting(&DistMult::new(50));
+    every_setting(&HolE::new(200));
+    every_setting(&TransEL1::new(100));
+    every_setting(&TransEL2::new(31));
+    every_setting(&RotatE::new(1000));
+}
