@@ -11,6 +11,7 @@ mod data;
 mod data_args;
 mod device;
 mod eval;
+mod export;
 mod globals;
 mod ground;
 mod memory;
@@ -63,6 +64,7 @@ enum Command {
     Ground(ground::GroundArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Export(export::ExportArgs),
     /// Lists and downloads public benchmark sets, checksummed
     #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
     Data(data::DataCommand),
@@ -78,6 +80,7 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Ground(args) => ground::run(&args, console),
         Command::Train(args) => train::run(&args, console),
         Command::Eval(args) => eval::run(&args, console),
+        Command::Export(args) => export::run(&args, console),
         Command::Data(command) => data::run(command, console),
         Command::Completions(args) => completions::run(&args, Cli::command(), console),
     }

@@ -7,6 +7,7 @@
 pub mod assemble;
 pub mod calibrate;
 pub mod error;
+pub mod export;
 pub mod guidance;
 pub mod loaded;
 pub mod model_file;
