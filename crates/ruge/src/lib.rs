@@ -6,8 +6,10 @@
 
 pub mod assemble;
 pub mod calibrate;
+pub mod complete;
+pub mod consistency;
 pub mod error;
-pub mod export;
+pub mod explain;
 pub mod guidance;
 pub mod loaded;
 pub mod model_file;

@@ -1,0 +1,248 @@
+//! Proposals for the embedded graph, and how far model and rules agree on it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use ruge::complete::{CompleteOptions, Proposal, complete, measure};
+use ruge::consistency::{consistency, doubtful};
+use ruge::explain::{ExplainOptions, Explainer};
+use ruge::{GuidanceSpec, Loaded, ModelFile, ModelName, Spec, assemble};
+use ruge_kg::random::{self, Stream};
+use ruge_kg::{Dataset, ReadOptions, Triple};
+use ruge_rules::{RuleRecord, Watch};
+use rustc_hash::FxHashSet;
+
+fn demo() -> Dataset {
+    Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("the embedded graph").0
+}
+
+/// A quick model, guided by mined rules or not.
+fn train(data: Dataset, guided: bool) -> Loaded {
+    let mut spec = Spec::paper(ModelName::ComplEx, if guided { "ruge" } else { "none" }).expect("a spec");
+    spec.model.dimension = 24;
+    let rules = assemble::rules(&spec, &data, &Watch::default()).expect("rules");
+    let (rules, groundings) = assemble::grounded(&spec, &data, rules);
+    let evidence = assemble::evidence(&rules, &groundings);
+    let mut model = assemble::model(&spec, &data).expect("a model");
+    {
+        let plan = assemble::plan(&spec, &data, &evidence).expect("a plan");
+        for epoch in 1..=40 {
+            model.epoch(&plan, epoch).expect("an epoch");
+        }
+    }
+    let embeddings = model.state().expect("parameters").embeddings.clone();
+    let file = ModelFile { spec, embeddings, data, rules, notes: BTreeMap::new(), calibration: None };
+    Loaded::new(file).expect("a model")
+}
+
+fn guided() -> &'static Loaded {
+    static MODEL: OnceLock<Loaded> = OnceLock::new();
+    MODEL.get_or_init(|| train(demo(), true))
+}
+
+fn all(loaded: &Loaded, options: &CompleteOptions) -> Vec<Proposal> {
+    let explainer = Explainer::new(loaded);
+    let completion = complete(loaded, &explainer, options, &|_, _| ()).expect("candidates");
+    completion.proposals(0..completion.len())
+}
+
+fn id(data: &Dataset, proposal: &Proposal) -> Triple {
+    let names = data.names();
+    Triple {
+        head: names.entities.id(&proposal.fact.head).expect("an entity"),
+        relation: names.relations.id(&proposal.fact.relation).expect("a relation"),
+        tail: names.entities.id(&proposal.fact.tail).expect("an entity"),
+    }
+}
+
+#[test]
+fn proposals_are_new_ordered_and_have_their_rules() {
+    let loaded = guided();
+    let options = CompleteOptions { top: Some(500), ..CompleteOptions::default() };
+    let found = all(loaded, &options);
+    assert_eq!(found.len(), 500);
+    assert!(found.is_sorted_by(|a, b| a.truth >= b.truth));
+    let data = &loaded.file.data;
+    let distinct: FxHashSet<Triple> = found.iter().map(|proposal| id(data, proposal)).collect();
+    assert_eq!(distinct.len(), found.len());
+    assert!(distinct.iter().all(|triple| !data.filter().contains(*triple)), "a known fact is proposed");
+    let explainer = Explainer::new(loaded);
+    assert!(found.iter().any(|proposal| proposal.rule_count > 1) && found.iter().any(|p| p.rule_count == 0));
+    for proposal in found.iter().step_by(25) {
+        let explained = explainer.explain(id(data, proposal), &ExplainOptions::default()).expect("an explanation");
+        assert_eq!(explained.fired(), proposal.rule_count, "{proposal:?}");
+        assert!(proposal.rules.is_sorted_by(|a, b| a.confidence >= b.confidence));
+        assert!(proposal.rule_count > 0 || proposal.tail_place.is_some() || proposal.head_place.is_some());
+        for (place, rank) in [(proposal.tail_place, explained.rank), (proposal.head_place, explained.head_rank)] {
+            // Valid and test are not left out when candidates are made, but they are in ranks.
+            assert!(place.is_none_or(|place| rank <= place as f64), "{proposal:?} ranks {rank}");
+        }
+    }
+}
+
+#[test]
+fn thresholds_and_relations_cut_the_same_list() {
+    let loaded = guided();
+    let everything = all(loaded, &CompleteOptions { top: None, ..CompleteOptions::default() });
+    let least = everything[200].truth;
+    let above = all(loaded, &CompleteOptions { top: None, min_truth: least, ..CompleteOptions::default() });
+    assert!(above.len() > 200 && above[..] == everything[..above.len()]);
+    assert!(everything[above.len()].truth < least);
+    let relation = loaded.relation("borders").expect("a relation");
+    let of_one = all(loaded, &CompleteOptions { relation: Some(relation), top: None, ..CompleteOptions::default() });
+    let set = |list: &[Proposal]| -> FxHashSet<Triple> { list.iter().map(|p| id(&loaded.file.data, p)).collect() };
+    let borders: Vec<Proposal> = everything.into_iter().filter(|p| p.fact.relation == "borders").collect();
+    assert_eq!(set(&of_one), set(&borders), "one relation has the same candidates alone");
+}
+
+#[test]
+fn threads_change_nothing() {
+    let loaded = guided();
+    let options = CompleteOptions { top: Some(300), ..CompleteOptions::default() };
+    let expected = all(loaded, &options);
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        assert_eq!(pool.install(|| all(loaded, &options)), expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn truth_can_be_believed_on_test_and_never_looks_at_it() {
+    let loaded = guided();
+    let explainer = Explainer::new(loaded);
+    let options = CompleteOptions { top: None, ..CompleteOptions::default() };
+    let measured = measure(loaded, &explainer, &options, &|_, _| ()).expect("candidates");
+    assert!(measured.all.ece <= 0.05, "{measured:?}");
+    assert!(measured.from_a_tenth.ece <= 0.15, "{measured:?}");
+    assert!(measured.found * 2 > measured.test, "{} of {}", measured.found, measured.test);
+
+    // Other test triples, as many of them: the fit has the same bits.
+    let data = &loaded.file.data;
+    let other: Vec<Triple> = data.test().iter().map(|triple| triple.reversed()).collect();
+    let other = Dataset::new(data.names().clone(), data.train().to_vec(), data.valid().to_vec(), other);
+    let held_out = |data: &Dataset| data.test().iter().filter(|t| !data.graph().contains(**t)).count();
+    let fit = |loaded: &Loaded| {
+        let explainer = Explainer::new(loaded);
+        complete(loaded, &explainer, &options, &|_, _| ()).expect("candidates").fitted.expect("validation triples")
+    };
+    let file = &loaded.file;
+    let twin = ModelFile {
+        spec: file.spec.clone(),
+        embeddings: file.embeddings.clone(),
+        rules: file.rules.clone(),
+        notes: BTreeMap::new(),
+        // The model's own calibration is another matter, and fitted elsewhere.
+        calibration: Some(loaded.calibration.clone()),
+        data: other,
+    };
+    let twin = Loaded::new(twin).expect("a model");
+    let (one, two) = (fit(loaded), fit(&twin));
+    assert_eq!((one.weights, &one.knots), (two.weights, &two.knots));
+    assert_ne!(held_out(data), 0);
+}
+
+#[test]
+fn without_validation_truth_is_the_models() {
+    let loaded = guided();
+    let data = &loaded.file.data;
+    let bare = Dataset::new(data.names().clone(), data.train().to_vec(), vec![], vec![]);
+    let file = ModelFile {
+        spec: loaded.file.spec.clone(),
+        embeddings: loaded.file.embeddings.clone(),
+        rules: loaded.file.rules.clone(),
+        notes: BTreeMap::new(),
+        calibration: None,
+        data: bare,
+    };
+    let bare = Loaded::new(file).expect("a model");
+    let explainer = Explainer::new(&bare);
+    let completion = complete(&bare, &explainer, &CompleteOptions::default(), &|_, _| ()).expect("candidates");
+    assert!(completion.fitted.is_none() && completion.len() == 100);
+    for (triple, truth) in completion.triples() {
+        assert_eq!(truth, bare.truth(triple.relation, bare.score(triple).expect("a score")));
+    }
+}
+
+#[test]
+fn guidance_brings_the_model_closer_to_its_rules() {
+    let loaded = guided();
+    let plain = train(demo(), false);
+    assert!(matches!(plain.file.spec.guidance, GuidanceSpec::None));
+    let explainer = Explainer::new(loaded);
+    let found = consistency(loaded, &explainer, Some(&plain)).expect("the same data");
+    let unguided = found.unguided.expect("a twin");
+    assert!(found.model.share > unguided.share + 0.1, "{:?} and {unguided:?}", found.model);
+    assert!(found.model.mean_truth > unguided.mean_truth);
+    assert_eq!(found.rules.iter().map(|rule| rule.groundings).sum::<usize>(), found.groundings);
+    assert_eq!(found.rules.iter().map(|rule| rule.model.consistent).sum::<usize>(), found.model.consistent);
+
+    // One rule of one premise, by the definition.
+    let graph = loaded.file.data.graph();
+    let simple = |record: &&RuleRecord| record.rule.premise.len() == 1;
+    let record = loaded.file.rules.iter().find(simple).expect("such a rule");
+    let told =
+        found.rules.iter().find(|rule| rule.rule == ruge_rules::words::formula(&record.rule, loaded.file.data.names()));
+    let phi = |triple| f64::from(ruge_embed::objective::truth(loaded.score(triple).expect("a score")));
+    let (mut groundings, mut met) = (0, 0);
+    for pair in graph.facts(record.rule.premise[0].relation) {
+        let premise = Triple { head: pair.key, relation: record.rule.premise[0].relation, tail: pair.other };
+        let turned = record.rule.premise[0].subject != record.rule.conclusion.subject;
+        let conclusion = if turned { premise.reversed() } else { premise };
+        let conclusion = Triple { relation: record.rule.head(), ..conclusion };
+        if !graph.contains(conclusion) {
+            groundings += 1;
+            met += usize::from(phi(conclusion) >= record.confidence.get() * phi(premise) - 1e-6);
+        }
+    }
+    let told = told.expect("the rule has groundings");
+    assert_eq!((told.groundings, told.model.consistent), (groundings, met));
+
+    let other = train_on_half();
+    assert!(consistency(loaded, &explainer, Some(&other)).is_err(), "another graph is no twin");
+}
+
+fn train_on_half() -> Loaded {
+    let data = demo();
+    let half = data.train()[..data.train().len() / 2].to_vec();
+    let spec = Spec::default();
+    let data = Dataset::new(data.names().clone(), half, vec![], vec![]);
+    let model = assemble::model(&spec, &data).expect("a model");
+    let embeddings = model.state().expect("parameters").embeddings.clone();
+    let file = ModelFile { spec, embeddings, data, rules: vec![], notes: BTreeMap::new(), calibration: None };
+    Loaded::new(file).expect("a model")
+}
+
+#[test]
+fn planted_mistakes_are_doubted() {
+    const NOISE: Stream = Stream(0x9a11);
+    let data = demo();
+    let mut train_triples = data.train().to_vec();
+    let mut planted: FxHashSet<Triple> = FxHashSet::default();
+    for index in (0..train_triples.len()).step_by(50) {
+        let other = random::below(random::draw(0, NOISE, 0, index as u64), train_triples.len() as u64) as usize;
+        let wrong = Triple { tail: train_triples[other].tail, ..train_triples[index] };
+        if !data.filter().contains(wrong) {
+            planted.insert(wrong);
+        }
+    }
+    train_triples.extend(planted.iter().copied().collect::<std::collections::BTreeSet<_>>());
+    let spoilt = Dataset::new(data.names().clone(), train_triples, data.valid().to_vec(), data.test().to_vec());
+    let share = planted.len() as f64 / spoilt.train().len() as f64;
+    let loaded = train(spoilt, true);
+    let explainer = Explainer::new(&loaded);
+    let (count, list) = doubtful(&loaded, &explainer, 30).expect("scores");
+    assert!(count >= list.len() && list.len() >= 10, "{count}");
+    let wrong = |fact: &ruge::explain::Fact| {
+        let names = loaded.file.data.names();
+        let triple = Triple {
+            head: names.entities.id(&fact.head).expect("an entity"),
+            relation: names.relations.id(&fact.relation).expect("a relation"),
+            tail: names.entities.id(&fact.tail).expect("an entity"),
+        };
+        planted.contains(&triple)
+    };
+    let found = list.iter().filter(|doubt| wrong(&doubt.fact)).count() as f64 / list.len() as f64;
+    assert!(found > 20.0 * share && found >= 0.4, "{found} of the list is planted, {share} of train");
+    assert!(list.is_sorted_by(|a, b| a.doubt >= b.doubt));
+}
