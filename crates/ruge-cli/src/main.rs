@@ -5,13 +5,15 @@
 //! `mod`, in [`Command`] and in [`run`].
 
 mod check;
+mod complete;
 mod completions;
+mod consistency;
 mod console;
 mod data;
 mod data_args;
 mod device;
 mod eval;
-mod export;
+mod explain;
 mod globals;
 mod ground;
 mod memory;
@@ -55,16 +57,17 @@ DATA is `demo`, a folder with train, valid and test, or one file of triples. `ru
 enum Command {
     Check(check::CheckArgs),
     Mine(mine::MineArgs),
-    /// Verifies rule files against data, and translates them
+    /// Verifies rule files against data, translates them, and compares them with a model
     #[command(
         subcommand,
-        after_help = "Examples:\n  ruge rules verify data/fb15k --rules data/fb15k/rules.tsv\n  ruge rules convert rules.tsv --to json"
+        after_help = "Examples:\n  ruge rules verify data/fb15k --rules data/fb15k/rules.tsv\n  ruge rules convert rules.tsv --to json\n  ruge rules consistency runs/demo"
     )]
     Rules(rules::RulesCommand),
     Ground(ground::GroundArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
-    Export(export::ExportArgs),
+    Explain(explain::ExplainArgs),
+    Complete(complete::CompleteArgs),
     /// Lists and downloads public benchmark sets, checksummed
     #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
     Data(data::DataCommand),
@@ -80,7 +83,8 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Ground(args) => ground::run(&args, console),
         Command::Train(args) => train::run(&args, console),
         Command::Eval(args) => eval::run(&args, console),
-        Command::Export(args) => export::run(&args, console),
+        Command::Explain(args) => explain::run(&args, console),
+        Command::Complete(args) => complete::run(&args, console),
         Command::Data(command) => data::run(command, console),
         Command::Completions(args) => completions::run(&args, Cli::command(), console),
     }

@@ -16,3 +16,12 @@ pub fn to_file<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Resul
         Ok((file.with_context(|| format!("{}: cannot write", path.display()))?, result))
     })
 }
+
+/// Stops before a file of the user's would be written over.
+pub fn refuse_to_replace(path: &Path, force: bool) -> Result<()> {
+    // What is no plain file (a terminal, a pipe) holds nothing to lose.
+    if !force && std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir()) {
+        anyhow::bail!("{}: it is there already; give another name, or replace it with --force", path.display());
+    }
+    Ok(())
+}

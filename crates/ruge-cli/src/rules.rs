@@ -22,6 +22,7 @@ use crate::text::{Column, Table, grouped, wrapped};
 pub enum RulesCommand {
     Verify(VerifyArgs),
     Convert(ConvertArgs),
+    Consistency(crate::consistency::ConsistencyArgs),
 }
 
 /// Counts every rule of a file anew and compares
@@ -74,6 +75,7 @@ pub fn run(command: &RulesCommand, console: Console) -> Result<()> {
     match command {
         RulesCommand::Verify(args) => run_verify(args, console),
         RulesCommand::Convert(args) => run_convert(args, console),
+        RulesCommand::Consistency(args) => crate::consistency::run(args, console),
     }
 }
 

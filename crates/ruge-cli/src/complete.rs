@@ -1,0 +1,343 @@
+//! `ruge complete`: new facts for a graph.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use ruge::Loaded;
+use ruge::calibrate::Reliability;
+use ruge::complete::{CompleteOptions, Completion, Measured, Proposal, ProposalRule, complete, measure};
+use ruge_kg::Format;
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::explain::explainer;
+use crate::rule_args::RuleArgs;
+use crate::text::{Column, Table, grouped, wrapped};
+use crate::usage::UsageError;
+use crate::{memory, output, progress};
+
+/// Proposes new facts, each with its truth and its rules
+///
+/// Candidates are what rules conclude, and the model's best answers for every (head, relation) and (relation, tail) that
+/// occurs in train. Facts of train, valid and test are left out. Truth is fitted on such candidates against valid: of
+/// candidates like this one, such a share were validation facts; true facts that nobody listed count as wrong.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge complete runs/demo
+  ruge complete runs/demo --relation borders --min-truth 0.5
+  ruge complete runs/demo --min-truth 0.9 --out new.nt
+  ruge complete runs/demo --top 1000 --format jsonl --out new.jsonl
+  ruge complete runs/demo --measure --json
+
+Without --top and --min-truth the 100 truest are proposed; with --min-truth alone, all of them. The format follows the
+name of --out: .tsv, .jsonl or .nt.")]
+pub struct CompleteArgs {
+    /// A run folder or a model.safetensors
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Facts of this relation only
+    #[arg(long, value_name = "R")]
+    relation: Option<String>,
+    /// Leaves out facts that are less true
+    #[arg(long, value_name = "X", value_parser = share)]
+    min_truth: Option<f64>,
+    /// The most facts to propose
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Answers taken from the model for each (head, relation) and (relation, tail)
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    per_query: u16,
+    /// Other rules than the model's own, in any format of `ruge rules convert`
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// The format to write [default: by the name of --out, or a table]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<FormatArg>,
+    /// The file to write [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replaces the file if it is there already
+    #[arg(long)]
+    force: bool,
+    /// Proposes nothing, and tells how far the truths can be believed: test facts are kept among the candidates
+    #[arg(long, conflicts_with_all = ["out", "format", "top", "min_truth"])]
+    measure: bool,
+    #[command(flatten)]
+    reading: RuleArgs,
+}
+
+/// How proposed facts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// head, relation, tail, truth, rules, separated by tabs
+    Tsv,
+    /// One JSON object a line
+    Jsonl,
+    /// N-Triples: the facts alone
+    Nt,
+}
+
+/// A number from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        _ => Err("give a truth from 0 to 1".into()),
+    }
+}
+
+/// Facts put into words at a time.
+const PIECE: usize = 4096;
+
+/// Runs `ruge complete MODEL`.
+pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
+    let format = format(args)?;
+    if let Some(path) = &args.out {
+        output::refuse_to_replace(path, args.force)?;
+    }
+    let loaded = Loaded::open(&args.model)?;
+    let relation = args.relation.as_deref().map(|name| loaded.relation(name)).transpose()?;
+    let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
+    let top = args.top.or(if args.min_truth.is_some() || args.measure { None } else { Some(100) });
+    let options = CompleteOptions {
+        relation,
+        per_query: usize::from(args.per_query),
+        min_truth: args.min_truth.unwrap_or(0.0),
+        top,
+    };
+    let bar = progress::work(console, "asking the model", 1);
+    let follow = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    };
+    let started = Instant::now();
+    if args.measure {
+        if loaded.file.data.test().is_empty() {
+            bail!("the model has no test triples to measure on");
+        }
+        let measured = measure(&loaded, &explainer, &options, &follow)?;
+        bar.finish_and_clear();
+        return tell_measured(&measured, started.elapsed().as_secs_f64(), console);
+    }
+    let completion = complete(&loaded, &explainer, &options, &follow)?;
+    bar.finish_and_clear();
+    let seconds = started.elapsed().as_secs_f64();
+    if completion.per_query < options.per_query {
+        console.note(&format!(
+            "note: {} answers are taken for each query, not {}: so many candidates fit into memory, or the graph has no more entities",
+            completion.per_query, options.per_query
+        ));
+    }
+    if completion.fitted.is_none() {
+        console.note(
+            "note: no validation triple is among the candidates, so truth is the model's own and was not fitted to candidates",
+        );
+    }
+    if let Some(path) = &args.out {
+        output::to_file(path, |out| write(out, path, format.unwrap_or(FormatArg::Tsv), &loaded, &completion))?;
+    }
+    if console.json {
+        return console.json_result(&object(args, &completion, seconds)?);
+    }
+    match (&args.out, format) {
+        (Some(path), _) => {
+            console.result(&format!("{} facts written to {}\n", grouped(completion.len()), path.display()))
+        }
+        (None, Some(format)) => {
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            let name = Path::new("stdout");
+            match write(&mut out, name, format, &loaded, &completion).and_then(|()| Ok(out.flush()?)) {
+                // A reader that has seen enough is not an error.
+                Err(error) if is_broken_pipe(&error) => Ok(()),
+                other => other,
+            }
+        }
+        (None, None) => console.result(&table(&completion, seconds, console)),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// The format wanted, or the one the file's name tells.
+fn format(args: &CompleteArgs) -> Result<Option<FormatArg>> {
+    let Some(path) = &args.out else { return Ok(args.format) };
+    if args.format.is_some() {
+        return Ok(args.format);
+    }
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
+    match ending.as_str() {
+        "tsv" | "txt" => Ok(Some(FormatArg::Tsv)),
+        "jsonl" | "ndjson" => Ok(Some(FormatArg::Jsonl)),
+        "nt" => Ok(Some(FormatArg::Nt)),
+        _ => bail!(UsageError(format!(
+            "{}: its name does not tell the format; say --format tsv, jsonl or nt",
+            path.display()
+        ))),
+    }
+}
+
+/// Writes all proposed facts, piece by piece.
+fn write(
+    out: &mut dyn Write,
+    path: &Path,
+    format: FormatArg,
+    loaded: &Loaded,
+    completion: &Completion<'_>,
+) -> Result<()> {
+    let failed = || format!("{}: cannot write", path.display());
+    if format == FormatArg::Nt {
+        let triples = completion.triples().map(|(triple, _)| triple);
+        ruge_kg::io::write::print_triples(out, path, Format::NTriples, loaded.file.data.names(), triples)?;
+        return Ok(());
+    }
+    if format == FormatArg::Tsv {
+        writeln!(out, "head\trelation\ttail\ttruth\trules").with_context(failed)?;
+    }
+    for from in (0..completion.len()).step_by(PIECE) {
+        for proposal in completion.proposals(from..completion.len().min(from + PIECE)) {
+            let line = match format {
+                FormatArg::Jsonl => serde_json::to_string(&proposal).context("cannot write JSON")?,
+                _ => tsv(&proposal)?,
+            };
+            writeln!(out, "{line}").with_context(failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn tsv(proposal: &Proposal) -> Result<String> {
+    let fact = &proposal.fact;
+    for name in [&fact.head, &fact.relation, &fact.tail] {
+        if name.contains(['\t', '\n', '\r']) {
+            bail!("the name {name:?} holds a tab or a line end, which TSV cannot; --format jsonl and nt can");
+        }
+    }
+    let rules: Vec<String> =
+        proposal.rules.iter().map(|rule| format!("{:.3} {}", rule.confidence, rule.rule.replace('\t', " "))).collect();
+    Ok(format!("{}\t{}\t{}\t{:.4}\t{}", fact.head, fact.relation, fact.tail, proposal.truth, rules.join("; ")))
+}
+
+fn object(args: &CompleteArgs, completion: &Completion<'_>, seconds: f64) -> Result<Value> {
+    let facts = serde_json::to_value(completion.proposals(0..completion.len())).context("cannot write JSON")?;
+    Ok(json!({
+        "facts": facts,
+        "candidates": completion.candidates,
+        "from_rules": completion.from_rules,
+        "queries": completion.queries,
+        "per_query": completion.per_query,
+        "fitted": completion.fitted,
+        "hidden": ["train", "valid", "test"],
+        "seconds": seconds,
+        "peak_memory_mb": memory::peak_mb(),
+        "out": args.out,
+    }))
+}
+
+fn table(completion: &Completion<'_>, seconds: f64, console: Console) -> String {
+    let width = console.width();
+    let mut text = format!(
+        "{} of {} candidates ({} from rules), from {} queries in {seconds:.1} s\n\n",
+        grouped(completion.len()),
+        grouped(completion.candidates),
+        grouped(completion.from_rules),
+        grouped(completion.queries)
+    );
+    if completion.is_empty() {
+        text.push_str("  nothing is true enough; lower --min-truth\n");
+        return text;
+    }
+    // Rules are long and repeat: each is told once, below, by its number.
+    let mut rules: Vec<(String, f64)> = Vec::new();
+    let mut number = |rule: &ProposalRule| {
+        let at = rules.iter().position(|(known, _)| *known == rule.rule).unwrap_or_else(|| {
+            rules.push((rule.rule.clone(), rule.confidence));
+            rules.len() - 1
+        });
+        (at + 1).to_string()
+    };
+    let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Left]);
+    table.row(["truth", "head", "relation", "tail", "rules"]);
+    for proposal in completion.proposals(0..completion.len()) {
+        let mut numbers: Vec<String> = proposal.rules.iter().take(3).map(&mut number).collect();
+        if proposal.rule_count > numbers.len() {
+            numbers.push("…".into());
+        }
+        table.row([
+            format!("{:.3}", proposal.truth),
+            proposal.fact.head,
+            proposal.fact.relation,
+            proposal.fact.tail,
+            if numbers.is_empty() { "–".into() } else { numbers.join(", ") },
+        ]);
+    }
+    text.push_str(&table.render(width));
+    if !rules.is_empty() {
+        let mut table = Table::new(&[Column::Right, Column::Right, Column::Name]);
+        table.row(["rule", "conf.", ""]);
+        for (index, (rule, confidence)) in rules.iter().enumerate() {
+            table.row([(index + 1).to_string(), format!("{confidence:.3}"), rule.clone()]);
+        }
+        text.push_str(&format!("\n{}", table.render(width)));
+    }
+    text.push_str(&format!(
+        "\n{}",
+        wrapped(
+            "Truth is the share of such candidates that were validation facts; true facts that nobody listed count as wrong. \
+             Facts of train, valid and test are not proposed.",
+            width
+        )
+    ));
+    text
+}
+
+fn tell_measured(measured: &Measured, seconds: f64, console: Console) -> Result<()> {
+    if console.json {
+        let mut object = serde_json::to_value(measured).context("cannot write JSON")?;
+        object["ece"] = measured.all.ece.into();
+        object["seconds"] = seconds.into();
+        object["peak_memory_mb"] = json!(memory::peak_mb());
+        return console.json_result(&object);
+    }
+    let width = console.width();
+    let mut text = format!(
+        "{} candidates, {} of the {} test facts among them, in {seconds:.1} s\n\n",
+        grouped(measured.all.answers),
+        grouped(measured.found),
+        grouped(measured.test)
+    );
+    let mut table = Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right]);
+    table.row(["", "candidates", "ECE", "Brier"]);
+    for (name, part) in [
+        ("all", &measured.all),
+        ("truth of 0.1 or more", &measured.from_a_tenth),
+        ("truth of 0.5 or more", &measured.from_a_half),
+    ] {
+        table.row([name.into(), grouped(part.answers), format!("{:.4}", part.ece), format!("{:.4}", part.brier)]);
+    }
+    text.push_str(&table.render(width));
+    text.push_str(&format!("\n{}\n{}", console.heading("By truth"), curve(&measured.all, width)));
+    text.push_str(&format!("\n{}", wrapped(&measured.sentence, width)));
+    console.result(&text)
+}
+
+fn curve(reliability: &Reliability, width: usize) -> String {
+    let mut table = Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right]);
+    table.row(["bucket", "candidates", "mean truth", "share of facts"]);
+    for bucket in &reliability.curve {
+        let none = bucket.count == 0;
+        let number = |value: f64| if none { "–".to_string() } else { format!("{value:.3}") };
+        table.row([
+            format!("{:.1} to {:.1}", bucket.from, bucket.to),
+            grouped(bucket.count),
+            number(bucket.truth),
+            number(bucket.facts),
+        ]);
+    }
+    table.render(width)
+}

@@ -1,0 +1,138 @@
+//! `ruge rules consistency`: does the model hold what its rules conclude?
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use ruge::Loaded;
+use ruge::consistency::{Agreement, CRITERION, Consistency, Doubtful, consistency, doubtful};
+use ruge_embed::Side;
+use serde_json::json;
+
+use crate::console::Console;
+use crate::explain::explainer;
+use crate::progress;
+use crate::rule_args::RuleArgs;
+use crate::text::{Column, Table, grouped, percent, wrapped};
+
+/// Compares a model with its rules, and lists training triples that neither believes
+///
+/// A rule of confidence λ demands of each grounding that the model hold the conclusion at least λ times as true as the
+/// premises together. Shown is the share of groundings that meet the demand, beside that of the model without guidance where
+/// the run has one (`unguided/model.safetensors`).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge rules consistency runs/demo
+  ruge rules consistency runs/guided --unguided runs/plain --json
+  ruge rules consistency runs/plain --rules rules.tsv --top 50")]
+pub struct ConsistencyArgs {
+    /// A run folder or a model.safetensors
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// The model without guidance to compare with [default: the run's own, if it has one]
+    #[arg(long, value_name = "MODEL")]
+    unguided: Option<PathBuf>,
+    /// Other rules than the model's own, in any format of `ruge rules convert`
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Rules and doubtful triples shown; --json has all rules
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    #[command(flatten)]
+    reading: RuleArgs,
+}
+
+/// Runs `ruge rules consistency MODEL`.
+pub fn run(args: &ConsistencyArgs, console: Console) -> Result<()> {
+    let loaded = Loaded::open(&args.model)?;
+    let unguided = args.unguided.clone().or_else(|| twin(&args.model));
+    let unguided = unguided.map(|path| Loaded::open(&path)).transpose()?;
+    let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
+    if explainer.rules().is_empty() {
+        bail!("{}: the model has no rules to compare with; give some with --rules FILE", args.model.display());
+    }
+    let spinner = progress::spinner(console, "comparing");
+    let found = consistency(&loaded, &explainer, unguided.as_ref())?;
+    let (count, list) = doubtful(&loaded, &explainer, args.top)?;
+    spinner.finish_and_clear();
+    if console.json {
+        let mut object = serde_json::to_value(&found).context("cannot write JSON")?;
+        object["doubtful"] = json!({"criterion": CRITERION, "count": count, "triples": list});
+        return console.json_result(&object);
+    }
+    console.result(&text(args, &found, count, &list, console))
+}
+
+/// The model without guidance beside a guided one.
+fn twin(model: &Path) -> Option<PathBuf> {
+    let folder = if model.is_dir() { model } else { model.parent()? };
+    let twin = folder.join("unguided").join("model.safetensors");
+    twin.is_file().then_some(twin)
+}
+
+fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubtful], console: Console) -> String {
+    let width = console.width();
+    let shares = |model: &Agreement, unguided: &Option<Agreement>| {
+        [percent(model.share), unguided.map_or_else(|| "–".into(), |other| percent(other.share))]
+    };
+    let [model, unguided] = shares(&found.model, &found.unguided);
+    let mut text = format!(
+        "{} groundings of {} rules; the model meets {model} of their demands",
+        grouped(found.groundings),
+        grouped(found.rules.len())
+    );
+    if found.unguided.is_some() {
+        text.push_str(&format!(", without guidance {unguided}"));
+    }
+    text.push_str(&format!("\n{}\n", wrapped(&found.definition, width)));
+    let twin = found.unguided.is_some();
+    let mut columns = vec![Column::Right; if twin { 4 } else { 3 }];
+    columns.push(Column::Name);
+    let mut table = Table::new(&columns);
+    let row = |cells: [String; 5]| {
+        cells.into_iter().enumerate().filter(move |(at, _)| twin || *at != 3).map(|(_, cell)| cell)
+    };
+    table.row(row(["groundings", "conf.", "met", "unguided", "rule"].map(str::to_string)));
+    let mut rules: Vec<_> = found.rules.iter().collect();
+    rules.sort_by_key(|rule| std::cmp::Reverse(rule.groundings));
+    for rule in rules.iter().take(args.top) {
+        let [model, unguided] = shares(&rule.model, &rule.unguided);
+        table.row(row([
+            grouped(rule.groundings),
+            format!("{:.3}", rule.confidence),
+            model,
+            unguided,
+            rule.rule.clone(),
+        ]));
+    }
+    text.push_str(&table.render(width));
+    if rules.len() > args.top {
+        text.push_str(&format!("  and {} more rules; --top N shows more\n", grouped(rules.len() - args.top)));
+    }
+    text.push_str(&format!("\n{}\n{}\n", console.heading("To clean up, perhaps"), wrapped(CRITERION, width)));
+    if list.is_empty() {
+        text.push_str("  none\n");
+        return text;
+    }
+    let mut table = Table::new(&[Column::Right, Column::Right, Column::Name, Column::Name, Column::Name, Column::Name]);
+    table.row(["doubt", "truth", "head", "relation", "tail", "rules say"]);
+    for triple in list {
+        let (mut head, mut tail) = (triple.fact.head.clone(), triple.fact.tail.clone());
+        // Marked is the end that rules would put another in place of.
+        let marked = if triple.side == Side::Head { &mut head } else { &mut tail };
+        marked.push_str(" (?)");
+        table.row([
+            format!("{:.2}", triple.doubt),
+            format!("{:.3}", triple.truth),
+            head,
+            triple.fact.relation.clone(),
+            tail,
+            triple.instead.join(", "),
+        ]);
+    }
+    text.push_str(&table.render(width));
+    if count > list.len() {
+        text.push_str(&format!("  and {} more; --top N shows more\n", grouped(count - list.len())));
+    }
+    text
+}

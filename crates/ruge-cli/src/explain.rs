@@ -1,0 +1,226 @@
+//! `ruge explain`: why a triple is held true.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ruge::Loaded;
+use ruge::explain::drawing::Drawing;
+use ruge::explain::{ExplainOptions, Explainer, Explanation, GroundingEvidence};
+use ruge_kg::Triple;
+use ruge_rules::{RuleRecord, SoftRule};
+use serde_json::Value;
+
+use crate::console::Console;
+use crate::output;
+use crate::rule_args::RuleArgs;
+use crate::text::{Column, Table, grouped, wrapped};
+
+/// Says why a triple is held true: its truth and rank, the rules that speak for it, and what they rest on
+///
+/// A rule speaks where its premises are training facts. How far it moves the soft label is what guidance adds in training,
+/// Eq. (9): slackness times confidence times the truth of the premises, for each grounding. Rules that say the same are shown
+/// once. Where no rule speaks, the most similar known facts are listed, and it is said that no rule does.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge explain runs/demo Chad borders Niger
+  ruge explain runs/demo Chad borders Niger --json
+  ruge explain runs/demo Chad borders Niger --svg why.svg
+  ruge explain runs/demo Chad borders Niger --dot | dot -Tpdf -o why.pdf
+  ruge explain runs/plain Chad borders Niger --rules rules.tsv")]
+pub struct ExplainArgs {
+    /// A run folder or a model.safetensors
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// The head, by name
+    #[arg(value_name = "H")]
+    head: String,
+    /// The relation, by name
+    #[arg(value_name = "R")]
+    relation: String,
+    /// The tail, by name
+    #[arg(value_name = "T")]
+    tail: String,
+    /// Other rules than the model's own, in any format of `ruge rules convert`
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Groundings shown of each rule
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    groundings: usize,
+    /// Similar facts shown where no rule speaks
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    similar: usize,
+    /// Prints the evidence as a Graphviz graph
+    #[arg(long, conflicts_with = "json")]
+    dot: bool,
+    /// Draws the evidence into this SVG file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Replaces the SVG file if it is there already
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    reading: RuleArgs,
+}
+
+/// Runs `ruge explain MODEL H R T`.
+pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
+    if let Some(path) = &args.svg {
+        output::refuse_to_replace(path, args.force)?;
+    }
+    let loaded = Loaded::open(&args.model)?;
+    let triple = Triple {
+        head: loaded.entity(&args.head)?,
+        relation: loaded.relation(&args.relation)?,
+        tail: loaded.entity(&args.tail)?,
+    };
+    let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
+    let options = ExplainOptions { groundings: args.groundings, similar: args.similar };
+    let explanation = explainer.explain(triple, &options)?;
+    if let Some(path) = &args.svg {
+        let svg = Drawing::new(&explanation).svg();
+        output::to_file(path, |out| Ok(std::io::Write::write_all(out, svg.as_bytes())?))?;
+        if !console.json {
+            console.note(&format!("drawn into {}", path.display()));
+        }
+    }
+    if console.json {
+        return console.json_result(&object(&explanation, args.svg.as_deref())?);
+    }
+    if args.dot {
+        return console.result(&Drawing::new(&explanation).dot());
+    }
+    console.result(&text(&explanation, console))
+}
+
+/// The model's own rules, or those of a file.
+pub fn explainer<'m>(
+    loaded: &'m Loaded,
+    file: Option<&Path>,
+    reading: &RuleArgs,
+    console: Console,
+) -> Result<Explainer<'m>> {
+    let Some(path) = file else { return Ok(Explainer::new(loaded)) };
+    let data = &loaded.file.data;
+    let mut names = data.names().clone();
+    let file = reading.read(path, &mut names, data.relation_count(), console)?;
+    let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
+    let explainer = Explainer::with_rules(loaded, &rules);
+    let lost = rules.len() - explainer.rules().len();
+    if lost > 0 {
+        console.note(&format!("note: {lost} rules of {} cannot fire in this model's graph", path.display()));
+    }
+    Ok(explainer)
+}
+
+fn object(explanation: &Explanation, svg: Option<&Path>) -> Result<Value> {
+    let mut object = serde_json::to_value(explanation).context("cannot write the explanation as JSON")?;
+    object["rules_fired"] = explanation.fired().into();
+    object["grounding_count"] = explanation.grounding_count().into();
+    if let Some(path) = svg {
+        object["svg"] = path.display().to_string().into();
+    }
+    Ok(object)
+}
+
+fn text(explanation: &Explanation, console: Console) -> String {
+    let width = console.width();
+    let fact = &explanation.fact;
+    let mut text = format!("{}\n", console.heading(&format!("{}  {}  {}", fact.head, fact.relation, fact.tail)));
+    let mut table = Table::new(&[Column::Left, Column::Left]);
+    let all = grouped(explanation.entities);
+    table
+        .row(["truth".into(), format!("{:.3}", explanation.truth)])
+        .row([
+            "rank".into(),
+            format!("{} of {all} tails, {} of {all} heads", rank(explanation.rank), rank(explanation.head_rank)),
+        ])
+        .row([
+            "known".into(),
+            explanation
+                .known
+                .as_ref()
+                .map_or_else(|| "no, it is in no part of the data".into(), |split| format!("yes, in {split}")),
+        ]);
+    text.push_str(&table.render(width));
+    text.push_str(&format!("\n{}", wrapped(&explanation.sentence, width)));
+    for (index, rule) in explanation.rules.iter().enumerate() {
+        let count = match (rule.groundings, rule.at_least) {
+            (1, _) => "1 grounding".to_string(),
+            (n, false) => format!("{} groundings", grouped(n)),
+            (n, true) => format!("at least {} groundings", grouped(n)),
+        };
+        text.push_str(&format!("\n{}\n", console.heading(&format!("{}. {}", index + 1, rule.words))));
+        text.push_str(&format!(
+            "  confidence {:.3}, {count}, moves the soft label by {:.4}\n",
+            rule.confidence, rule.push
+        ));
+        let shown: Vec<&GroundingEvidence> = explanation.groundings.iter().filter(|g| g.rule_index == index).collect();
+        let mut table = Table::new(&[Column::Left, Column::Name, Column::Name, Column::Name, Column::Right]);
+        for grounding in &shown {
+            for (place, premise) in grounding.premises.iter().enumerate() {
+                let word = match (place, premise.negated) {
+                    (0, false) => "since",
+                    (0, true) => "since not",
+                    (_, false) => "and",
+                    (_, true) => "and not",
+                };
+                let premise_fact = &premise.fact;
+                table.row([
+                    word.to_string(),
+                    premise_fact.head.clone(),
+                    premise_fact.relation.clone(),
+                    premise_fact.tail.clone(),
+                    format!("truth {:.3}", premise.truth),
+                ]);
+            }
+        }
+        text.push_str(&table.render(width));
+        let hidden = rule.groundings - shown.len();
+        if hidden > 0 {
+            text.push_str(&format!("  and {} more groundings; --groundings N shows more\n", grouped(hidden)));
+        }
+        if !rule.redundant.is_empty() {
+            let push: f64 = rule.redundant.iter().map(|other| other.push).sum();
+            let verb = if rule.redundant.len() == 1 { "rule that says" } else { "rules that say" };
+            text.push_str(&format!(
+                "  and {} more {verb} the same, moving it by another {push:.4}; --json lists them\n",
+                rule.redundant.len()
+            ));
+        }
+    }
+    if let Some(label) = &explanation.soft_label {
+        let why = match (label.in_training, explanation.known.as_deref()) {
+            (true, _) => "as in training, all groundings together",
+            (false, Some("train")) => "if it were not observed; it is, so training labels it 1",
+            (false, _) => "as guidance by these rules would; this model was not trained so",
+        };
+        text.push_str(&format!(
+            "\nSoft label {:.3}, from the model's own {:.3} (C = {}, {}), {why}\n",
+            label.after,
+            label.before,
+            label.slackness,
+            format!("{:?}", label.t_norm).to_lowercase()
+        ));
+    }
+    if !explanation.similar.is_empty() {
+        let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Right]);
+        table.row(["alike", "head", "relation", "tail", "truth"]);
+        for similar in &explanation.similar {
+            table.row([
+                format!("{:.3}", similar.similarity),
+                similar.fact.head.clone(),
+                similar.fact.relation.clone(),
+                similar.fact.tail.clone(),
+                format!("{:.3}", similar.truth),
+            ]);
+        }
+        text.push_str(&format!("\n{}\n{}", console.heading("The most similar known facts"), table.render(width)));
+    }
+    text
+}
+
+/// Ranks are whole but for ties.
+fn rank(rank: f64) -> String {
+    if rank.fract() == 0.0 { grouped(rank as u64) } else { format!("{rank:.1}") }
+}
