@@ -14,6 +14,7 @@ mod data_args;
 mod device;
 mod eval;
 mod explain;
+mod export;
 mod globals;
 mod ground;
 mod memory;
@@ -66,6 +67,7 @@ enum Command {
     Ground(ground::GroundArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Export(export::ExportArgs),
     Explain(explain::ExplainArgs),
     Complete(complete::CompleteArgs),
     /// Lists and downloads public benchmark sets, checksummed
@@ -83,6 +85,7 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Ground(args) => ground::run(&args, console),
         Command::Train(args) => train::run(&args, console),
         Command::Eval(args) => eval::run(&args, console),
+        Command::Export(args) => export::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Complete(args) => complete::run(&args, console),
         Command::Data(command) => data::run(command, console),

@@ -69,62 +69,99 @@ impl<'p> Evidence<'p> {
         Some(Self { fact, nodes, layers, edges })
     }
 
-    /// Nodes of each layer.
-    fn columns(&self) -> Vec<Vec<usize>> {
+    /// Where the tail of the prediction stands among the nodes; the head is the first.
+    fn tail(&self) -> usize {
+        usize::from(self.fact.head != self.fact.tail)
+    }
+
+    /// Whether an edge runs between the two ends of the prediction, whichever way.
+    fn is_direct(&self, edge: &Edge<'_>) -> bool {
+        (edge.from.min(edge.to), edge.from.max(edge.to)) == (0, self.tail())
+    }
+
+    fn direct(&self) -> usize {
+        self.edges.iter().filter(|edge| self.is_direct(edge)).count()
+    }
+
+    /// From left to right: a lane each for the prediction, for every edge between its ends, and for every row of nodes.
+    fn wide(&self) -> String {
         let mut columns = vec![Vec::new(); self.layers.iter().max().map_or(0, |last| last + 1)];
         for (node, &layer) in self.layers.iter().enumerate() {
             columns[layer].push(node);
         }
-        columns
-    }
-
-    fn wide(&self) -> String {
-        let columns = self.columns();
         let rows = columns.iter().map(Vec::len).max().unwrap_or(1);
-        let step = if columns.len() > 3 { 230.0 } else { 270.0 };
-        let width = (step * (columns.len() - 1) as f64 + 210.0).max(480.0);
-        // The predicted arrow bends over everything, and parallel arrows need room of their own.
-        let parallel = self.most_parallel() as f64;
-        let height = 96.0 + 74.0 * (rows - 1) as f64 + 30.0 * parallel;
-        let left = 0.5 * (width - step * (columns.len() - 1) as f64);
-        let centre = 0.5 * height + 14.0;
-        let place = |node: usize| {
-            let layer = self.layers[node];
-            let column = &columns[layer];
-            let at = column.iter().position(|&other| other == node).unwrap_or(0) as f64;
-            let shift = at - 0.5 * (column.len() - 1) as f64;
-            (left + step * layer as f64, centre + 74.0 * shift)
+        let between = self.nodes.len() > self.tail() + 1;
+        let direct = self.direct();
+        let lane = |at: usize| 24.0 + 40.0 * at as f64;
+        let row = |at: f64| lane(1 + direct) + 10.0 + 62.0 * at;
+        let (letters, label) = (20, 24);
+        let widest = self.nodes.iter().map(|name| node_width(name, letters)).fold(0.0, f64::max);
+        let longest = self.edges.iter().map(|edge| edge.relation.chars().count().min(label)).max().unwrap_or(0);
+        let step = (widest + 6.6 * longest as f64 + 44.0).clamp(if between { 190.0 } else { 420.0 }, 420.0);
+        let width = step * (columns.len() - 1) as f64 + widest + 24.0;
+        let bottom = if between { row(rows as f64 - 1.0) } else { lane(direct.max(1)) };
+        // With one lane only, the ends stand in it and the path is straight; otherwise in the middle of all lanes.
+        let centre = if direct == 0 { row(0.5 * (rows as f64 - 1.0)) } else { 0.5 * (lane(1) + bottom) };
+        let centre = centre.max(lane(0) + 44.0);
+        let mut places = vec![(0.0, 0.0); self.nodes.len()];
+        for (layer, column) in columns.iter().enumerate() {
+            let x = 0.5 * widest + 12.0 + step * layer as f64;
+            for (at, &node) in column.iter().enumerate() {
+                let end = node <= self.tail();
+                places[node] = (x, if end { centre } else { row(at as f64 + 0.5 * (rows - column.len()) as f64) });
+            }
+        }
+        let height = bottom.max(centre) + 30.0;
+        let through = |place: &Way| match place {
+            Way::Predicted => (0.5 * width, lane(0)),
+            Way::Direct(at) => (0.5 * width, lane(1 + at)),
+            Way::Beside(middle, at) => (middle.0, middle.1 + bow(*at, 15.0)),
         };
-        self.svg(width, height, 22, &place, false)
+        self.svg((width, height), (letters, label), &places, &through, None)
     }
 
+    /// From top to bottom, every node in a row of its own: a phone has no room beside it.
     fn narrow(&self) -> String {
-        let columns = self.columns();
-        let most = columns.iter().map(Vec::len).max().unwrap_or(1) as f64;
-        let (width, step) = (350.0, 104.0);
-        let gap = (width - 20.0) / most.max(2.0);
-        let height = 60.0 + step * (columns.len() - 1) as f64;
-        let place = |node: usize| {
-            let layer = self.layers[node];
-            let column = &columns[layer];
-            let at = column.iter().position(|&other| other == node).unwrap_or(0) as f64;
-            let shift = at - 0.5 * (column.len() - 1) as f64;
-            (0.5 * width + gap * shift, 30.0 + step * layer as f64)
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_by_key(|&node| (self.layers[node], node));
+        let (width, direct) = (350.0, self.direct());
+        let between = order.len() > self.tail() + 1;
+        let gap = if between { 82.0 } else { 60.0 + 30.0 * direct as f64 };
+        let mut places = vec![(0.0, 0.0); self.nodes.len()];
+        for (at, &node) in order.iter().enumerate() {
+            let side = match (node <= self.tail(), order.len() - self.tail() > 2) {
+                (false, true) => {
+                    if at % 2 == 0 {
+                        52.0
+                    } else {
+                        -52.0
+                    }
+                }
+                _ => 0.0,
+            };
+            places[node] = (0.5 * width - 14.0 + side, 28.0 + gap * at as f64);
+        }
+        let height = 56.0 + gap * (order.len() - 1) as f64;
+        let through = |place: &Way| match place {
+            Way::Predicted => (width - 62.0, 0.5 * height),
+            Way::Direct(at) => {
+                // Those that have no nodes to go round take the middle; labels are put one below the other.
+                let share = (*at as f64 + 1.0) / (direct as f64 + 1.0);
+                (if between { 56.0 } else { 130.0 - 40.0 * *at as f64 }.max(50.0), height * (0.2 + 0.6 * share))
+            }
+            Way::Beside(middle, at) => (middle.0 + bow(*at, 40.0), middle.1 + bow(*at, 9.0)),
         };
-        let letters = ((gap / 7.2) as usize).clamp(6, 22);
-        self.svg(width, height, letters, &place, true)
+        self.svg((width, height), (22, 17), &places, &through, Some(gap))
     }
 
-    fn most_parallel(&self) -> usize {
-        let between = |edge: &Edge<'_>| (edge.from.min(edge.to), edge.from.max(edge.to));
-        self.edges
-            .iter()
-            .map(|edge| self.edges.iter().filter(|other| between(other) == between(edge)).count())
-            .max()
-            .unwrap_or(1)
-    }
-
-    fn svg(&self, width: f64, height: f64, letters: usize, place: &dyn Fn(usize) -> (f64, f64), down: bool) -> String {
+    fn svg(
+        &self,
+        (width, height): (f64, f64),
+        (letters, label): (usize, usize),
+        places: &[(f64, f64)],
+        through: &dyn Fn(&Way) -> (f64, f64),
+        row: Option<f64>,
+    ) -> String {
         let mut out = format!(
             "<svg class=\"graph\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"max-width:{width:.0}px\" role=\"img\" \
              aria-label=\"Evidence for {} {} {}\">",
@@ -133,31 +170,23 @@ impl<'p> Evidence<'p> {
             escape(&self.fact.tail)
         );
         let half = |node: usize| 0.5 * node_width(self.nodes[node], letters);
-        let tail = usize::from(self.nodes.len() > 1 && self.fact.head != self.fact.tail);
-        let predicted = Edge { from: 0, to: tail, relation: &self.fact.relation, negated: false };
+        let predicted = Edge { from: 0, to: self.tail(), relation: &self.fact.relation, negated: false };
         let mut labels = String::new();
-        let mut bends: Vec<((usize, usize), usize)> = Vec::new();
+        let mut seen: Vec<(usize, usize)> = Vec::new();
         for (index, edge) in std::iter::once(&predicted).chain(&self.edges).enumerate() {
             let pair = (edge.from.min(edge.to), edge.from.max(edge.to));
-            let used = match bends.iter_mut().find(|(of, _)| *of == pair) {
-                Some((_, used)) => {
-                    *used += 1;
-                    *used - 1
+            let earlier = seen.iter().filter(|old| **old == pair).count();
+            seen.push(pair);
+            let (a, b) = (places[edge.from], places[edge.to]);
+            let middle = (0.5 * (a.0 + b.0), 0.5 * (a.1 + b.1));
+            let way = match index {
+                0 => Way::Predicted,
+                _ if self.is_direct(edge) => Way::Direct(earlier - 1),
+                _ => {
+                    let parallel =
+                        self.edges.iter().filter(|other| (other.from.min(other.to), other.from.max(other.to)) == pair);
+                    Way::Beside(middle, if parallel.count() > 1 { earlier + 1 } else { 0 })
                 }
-                None => {
-                    // Between head and tail the straight way is the predicted one's only where nothing lies in between.
-                    bends.push((pair, 1));
-                    0
-                }
-            };
-            let (a, b) = (place(edge.from), place(edge.to));
-            let direct = pair == (0, tail);
-            let bend = match (direct, used) {
-                (true, 0) if down => 0.9 * (0.5 * width - 40.0),
-                (true, 0) => 2.0 * (0.5 * height - 18.0),
-                (true, used) => -34.0 * (used as f64 - 1.0) * if used % 2 == 0 { 1.0 } else { -1.0 },
-                (false, 0) => 0.0,
-                (false, used) => 40.0 * used as f64 * if used % 2 == 0 { 1.0 } else { -1.0 },
             };
             let class = match (index, edge.negated) {
                 (0, _) => "edge predicted",
@@ -171,25 +200,39 @@ impl<'p> Evidence<'p> {
                 edge.relation,
                 self.nodes[edge.to]
             );
-            let (path, label, arrow) = curve(a, b, bend, (half(edge.from), half(edge.to)), pair.0 == pair.1, down);
+            let at = if pair.0 == pair.1 { (a.0, a.1 - 44.0) } else { through(&way) };
+            let (path, arrow) = curve(a, b, at, (half(edge.from), half(edge.to)), pair.0 == pair.1);
             let _ = write!(
                 out,
                 "<g class=\"{class}\"><title>{}</title><path class=\"line\" d=\"{path}\"/><path class=\"tip\" d=\"{arrow}\"/></g>",
                 escape(&said)
             );
             let sign = if edge.negated { "¬ " } else { "" };
+            let text = cut(edge.relation, label);
+            let at = match (&way, row) {
+                // A long arrow passes other rows: its label stands beside the inner node, where no row is.
+                (Way::Beside(_, 0), Some(row)) if pair.0 != pair.1 => {
+                    let (inner, outer) = if edge.from > self.tail() { (a, b) } else { (b, a) };
+                    let share = (0.5 * row / (outer.1 - inner.1).abs().max(row)).min(0.5);
+                    (inner.0 + share * (outer.0 - inner.0), inner.1 + share * (outer.1 - inner.1))
+                }
+                _ => at,
+            };
+            // Labels stay inside the picture; that of the prediction is bold.
+            let letter = if index == 0 { 3.9 } else { 3.4 };
+            let reach = letter * (text.chars().count() + sign.len()) as f64 + 4.0;
+            let x = at.0.min(width - reach).max(reach);
             let _ = write!(
                 labels,
-                "<g class=\"{class}\"><title>{}</title><text x=\"{:.1}\" y=\"{:.1}\">{sign}{}</text></g>",
+                "<g class=\"{class}\"><title>{}</title><text x=\"{x:.1}\" y=\"{:.1}\">{sign}{}</text></g>",
                 escape(&said),
-                label.0,
-                label.1,
-                escape(&cut(edge.relation, if down { 18 } else { 26 }))
+                at.1 + 4.0,
+                escape(&text)
             );
         }
         for (node, name) in self.nodes.iter().enumerate() {
-            let (x, y) = place(node);
-            let class = if node <= tail { "node end" } else { "node" };
+            let (x, y) = places[node];
+            let class = if node <= self.tail() { "node end" } else { "node" };
             let wide = node_width(name, letters);
             let _ = write!(
                 out,
@@ -205,6 +248,25 @@ impl<'p> Evidence<'p> {
         out.push_str(&labels);
         out.push_str("</svg>");
         out
+    }
+}
+
+/// Which way an edge takes.
+enum Way {
+    /// The predicted fact, over everything.
+    Predicted,
+    /// Between the two ends: the how-manieth such edge.
+    Direct(usize),
+    /// Straight, or beside others between the same nodes: the middle, and the how-manieth from 1 (0: alone).
+    Beside((f64, f64), usize),
+}
+
+/// Alternately to one side and the other, ever farther.
+fn bow(at: usize, by: f64) -> f64 {
+    match at {
+        0 => 0.0,
+        odd if odd % 2 == 1 => -by * odd.div_ceil(2) as f64,
+        even => by * (even / 2) as f64,
     }
 }
 
@@ -243,40 +305,21 @@ fn layers(nodes: usize, edges: &[Edge<'_>], loops: bool) -> Vec<usize> {
     layers
 }
 
-/// The line from one node to another, where its label stands, and its tip.
-fn curve(
-    a: (f64, f64),
-    b: (f64, f64),
-    bend: f64,
-    halves: (f64, f64),
-    loops: bool,
-    down: bool,
-) -> (String, (f64, f64), String) {
+/// The line from one node to another by way of a point, and its tip.
+fn curve(a: (f64, f64), b: (f64, f64), by: (f64, f64), halves: (f64, f64), loops: bool) -> (String, String) {
     if loops {
         let (x, y) = (a.0, a.1 - 14.0);
-        let path = format!(
-            "M{:.1} {y:.1} C{:.1} {:.1} {:.1} {:.1} {:.1} {y:.1}",
-            x - 16.0,
-            x - 40.0,
-            y - 44.0,
-            x + 40.0,
-            y - 44.0,
-            x + 16.0
-        );
-        return (path, (x, y - 36.0), tip((x + 16.0, y), (-0.5, 1.0)));
+        let (left, right, top) = (x - 40.0, x + 40.0, y - 40.0);
+        let path = format!("M{:.1} {y:.1} C{left:.1} {top:.1} {right:.1} {top:.1} {:.1} {y:.1}", x - 16.0, x + 16.0);
+        return (path, tip((x + 16.0, y), (-0.5, 1.0)));
     }
-    // The bend goes up on a wide page, to the right on a narrow one, whichever way the arrow points.
-    let control = if down {
-        (0.5 * (a.0 + b.0) + bend, 0.5 * (a.1 + b.1))
-    } else {
-        (0.5 * (a.0 + b.0), 0.5 * (a.1 + b.1) - bend)
-    };
+    // A quadratic curve passes half way between its control point and the middle of its ends.
+    let control = (2.0 * by.0 - 0.5 * (a.0 + b.0), 2.0 * by.1 - 0.5 * (a.1 + b.1));
     let start = leave(a, control, halves.0);
     let end = leave(b, control, halves.1);
-    let middle = (0.25 * start.0 + 0.5 * control.0 + 0.25 * end.0, 0.25 * start.1 + 0.5 * control.1 + 0.25 * end.1);
+    let control = (2.0 * by.0 - 0.5 * (start.0 + end.0), 2.0 * by.1 - 0.5 * (start.1 + end.1));
     let path = format!("M{:.1} {:.1} Q{:.1} {:.1} {:.1} {:.1}", start.0, start.1, control.0, control.1, end.0, end.1);
-    let towards = (end.0 - control.0, end.1 - control.1);
-    (path, (middle.0, middle.1 + 4.0), tip(end, towards))
+    (path, tip(end, (end.0 - control.0, end.1 - control.1)))
 }
 
 /// Where a line from the middle of a node towards `to` leaves the node.

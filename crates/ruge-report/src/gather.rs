@@ -6,7 +6,7 @@ use ruge_embed::{Evaluation, Metrics};
 use ruge_kg::stats::Pattern;
 use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, Triple, describe};
 use ruge_rules::measure::wilson_lower;
-use ruge_rules::{Groundings, RuleRecord, Term, words};
+use ruge_rules::{Groundings, RuleRecord, words};
 
 use crate::report::{
     Curve, DataAudit, Fact, Finding, Histogram, Level, MetricsRow, PatternRow, RelationRow, RelationSize, RuleRow,
@@ -112,7 +112,7 @@ fn findings(stats: &Stats, loaded: Option<&LoadReport>) -> Vec<Finding> {
 
 /// The rules of a run: counts, the `best` of them, the histogram of confidences.
 pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> RuleSet {
-    let known: Vec<&RuleRecord> = rules.iter().filter(|record| is_named(record, names)).collect();
+    let known: Vec<&RuleRecord> = rules.iter().filter(|record| words::is_sayable(&record.rule, names)).collect();
     let mut by_length = [0; 3];
     for record in rules {
         let length = record.rule.premise.len() + record.rule.negated.len();
@@ -148,17 +148,6 @@ pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
         head_coverage: record.counts.as_ref().map(|counts| counts.head_coverage()),
         standard: record.counts.as_ref().map(|counts| counts.standard()),
     }
-}
-
-/// A rule file may speak of names the data do not have; such a rule cannot be said in the data's words.
-fn is_named(record: &RuleRecord, names: &Names) -> bool {
-    record.rule.atoms().all(|atom| {
-        let fits = |term: Term| match term {
-            Term::Constant(entity) => entity.index() < names.entities.len(),
-            Term::Variable(_) => true,
-        };
-        atom.relation.index() < names.relations.len() && fits(atom.subject) && fits(atom.object)
-    })
 }
 
 /// The surest first (lower bound of the confidence given its counts), one per concluded relation, then the next of each.

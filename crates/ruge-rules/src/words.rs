@@ -6,6 +6,17 @@ use crate::atom::{Atom, Term};
 use crate::io::{LOGIC, letter, natural, show_text};
 use crate::rule::Rule;
 
+/// Whether every name in a rule is among `names`: a rule file may speak of relations the data do not have.
+pub fn is_sayable(rule: &Rule, names: &Names) -> bool {
+    let known = |term: Term| match term {
+        Term::Variable(_) => true,
+        Term::Constant(entity) => entity.index() < names.entities.len(),
+    };
+    let is_known =
+        |atom: &Atom| atom.relation.index() < names.relations.len() && known(atom.subject) && known(atom.object);
+    rule.premise.iter().chain(&rule.negated).chain([&rule.conclusion]).all(is_known)
+}
+
 /// `born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)`. The text form's reader understands it.
 pub fn formula(rule: &Rule, names: &Names) -> String {
     show_text(rule, names, &LOGIC)
@@ -57,6 +68,9 @@ mod tests {
                 "if x parent y and not y adopted x then y resembles x",
             ]
         );
+        assert!(file.rules.iter().all(|record| is_sayable(&record.rule, &names)));
+        let few = Names { relations: names.relations.clone(), ..Names::default() };
+        assert!(!is_sayable(&file.rules[4].rule, &few) && is_sayable(&file.rules[5].rule, &few));
         assert_eq!(formula(&file.rules[1].rule, &names), "born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)");
         assert_eq!(formula(&file.rules[4].rule, &names), "lives_in(x,Rome) ⇒ \"is a\"(x,Roman)");
         assert_eq!(formula(&file.rules[5].rule, &names), "parent(x,y) ∧ ¬adopted(y,x) ⇒ resembles(y,x)");

@@ -10,6 +10,7 @@ pub mod complete;
 pub mod consistency;
 pub mod error;
 pub mod explain;
+pub mod export;
 pub mod guidance;
 pub mod loaded;
 pub mod model_file;

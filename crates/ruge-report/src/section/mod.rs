@@ -79,6 +79,19 @@ fn paragraph(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(text)) }
 }
 
+/// The same of shares, in points of a hundred.
+fn points(guided: Option<f64>, unguided: Option<f64>) -> String {
+    let Some(gain) = guided.zip(unguided).map(|(guided, unguided)| guided - unguided).filter(|gain| gain.is_finite())
+    else {
+        return "–".into();
+    };
+    match (gain * 1000.0).round() / 10.0 {
+        r if r > 0.0 => format!("<span class=\"up\">+{r:.1}</span>"),
+        r if r < 0.0 => format!("<span class=\"down\">−{:.1}</span>", -r),
+        _ => "0.0".into(),
+    }
+}
+
 /// `+0.123` or `−0.045`, coloured by its sign; nothing where there is nothing to compare.
 fn change(guided: Option<f64>, unguided: Option<f64>) -> String {
     let Some(gain) = guided.zip(unguided).map(|(guided, unguided)| guided - unguided).filter(|gain| gain.is_finite())

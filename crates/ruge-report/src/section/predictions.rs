@@ -56,11 +56,14 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
             let push =
                 firing.push.map_or_else(String::new, |push| format!(", moved the soft label by {}", decimal(push)));
             let premises: Vec<String> = firing.premises.iter().map(said).collect();
+            let because = match premises.is_empty() {
+                true => String::new(),
+                false => format!("<small>because {}</small>", premises.join(", and ")),
+            };
             out.push_str(&format!(
-                "<li>{} <span class=\"note\">(confidence {}{push})</span><small>because {}</small></li>",
+                "<li>{} <span class=\"note\">(confidence {}{push})</span>{because}</li>",
                 escape(&firing.words),
-                decimal(firing.confidence),
-                premises.join(", and ")
+                decimal(firing.confidence)
             ));
         }
         out.push_str("</ol>\n");

@@ -4,7 +4,7 @@ use crate::html::Align::{Number, Text};
 use crate::html::{Table, decimal, escape, grouped, maybe, name, percent};
 use crate::plot::{self, Ink, Series};
 use crate::report::{CalibrationCurve, CleanUp, Consistency, ReliabilityBin};
-use crate::section::{change, figure, legend, paragraph};
+use crate::section::{figure, legend, paragraph, points};
 
 /// The reliability curve, Brier score and calibration error, and how many predictions have which truth.
 pub fn calibration(calibration: &CalibrationCurve) -> String {
@@ -102,7 +102,7 @@ pub fn consistency(consistency: &Consistency) -> String {
         ("Groundings", Number),
         ("With rules", Number),
         ("Without", Number),
-        ("Change", Number),
+        ("<abbr title=\"in points of a hundred\">Change</abbr>", Number),
     ];
     let mut table = Table::new(columns);
     let share = |share: Option<f64>| share.map_or_else(|| "–".into(), percent);
@@ -113,7 +113,7 @@ pub fn consistency(consistency: &Consistency) -> String {
             grouped(row.groundings),
             share(row.guided),
             share(row.unguided),
-            change(row.guided, row.unguided),
+            points(row.guided, row.unguided),
         ]);
     }
     if table.is_empty() {

@@ -11,6 +11,8 @@
 //! | what does a path mean? | [`confidence`] |
 //! | which paths join a training pair? | [`paths`] |
 //! | where does a set of paths lead from one entity? | [`walk`] |
+//! | which leaves of a spec are its settings? | `spec` |
+//! | how does it train and rank like any other model? | `model` |
 //!
 //! *Deviations from the reference program.* A batch's gradients are taken at its starting parameters there too, but the
 //! norm constraint on relations is applied sixteen times in a batch, not after each sample, so that threads can share the

@@ -1,0 +1,75 @@
+//! `ruge export`: a model for other tools.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use ruge::ModelFile;
+use ruge::export::{ExportFormat, export};
+use serde_json::json;
+
+use crate::console::Console;
+use crate::text::grouped;
+
+/// Writes a model's vectors, rules and groundings for other tools
+///
+/// npy: NumPy arrays and names. word2vec: the text format gensim reads. parquet: tables with a list column. pykeen: a folder
+/// whose load.py gives PyKEEN's own model with these weights. All with the rules and where they hold, if rules guided it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge export runs/demo --to npy
+  ruge export runs/demo --to parquet --out vectors
+  ruge export runs/demo --to pykeen --out pykeen && python pykeen/load.py")]
+pub struct ExportArgs {
+    /// A run folder or a model.safetensors
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// The format
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: FormatArg,
+    /// The folder to write to [default: export/FORMAT beside the model]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replaces files that are there already
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    Npy,
+    Word2vec,
+    Parquet,
+    Pykeen,
+}
+
+/// Runs `ruge export MODEL --to FORMAT`.
+pub fn run(args: &ExportArgs, console: Console) -> Result<()> {
+    let path = ModelFile::find(&args.model);
+    let file = ModelFile::read(&path)?;
+    let format = match args.to {
+        FormatArg::Npy => ExportFormat::Npy,
+        FormatArg::Word2vec => ExportFormat::Word2vec,
+        FormatArg::Parquet => ExportFormat::Parquet,
+        FormatArg::Pykeen => ExportFormat::Pykeen,
+    };
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => path.with_file_name("export").join(format.name()),
+    };
+    let files = export(&file, format, &out, args.force)?;
+    if console.json {
+        return console.json_result(&json!({ "format": format.name(), "out": out, "paths": files }));
+    }
+    let mut text = format!(
+        "{} entities and {} relations of dimension {} written to {}\n",
+        grouped(file.data.entity_count()),
+        grouped(file.data.relation_count()),
+        file.spec.model.dimension,
+        out.display()
+    );
+    for file in &files {
+        text.push_str(&format!("  {}\n", file.file_name().unwrap_or_default().to_string_lossy()));
+    }
+    console.result(&text)
+}

@@ -1,0 +1,109 @@
+//! Opens a page in a headless browser and asks it what a reader would see.
+//!
+//! A copy of the page gets a script that measures it and leaves what it found in the title. Without a browser the tests
+//! say so on stderr, loudly, and pass: a page cannot be looked at where there are no eyes.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+
+/// The first browser on the path; `RUGE_BROWSER` names another.
+pub fn find() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("RUGE_BROWSER").filter(|name| !name.is_empty()) {
+        return Some(named.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).flat_map(|folder| NAMES.map(|name| folder.join(name))).find(|file| file.is_file())
+}
+
+/// Says, past the capture of test output, that nothing was looked at.
+pub fn skipped(what: &str) {
+    let _ =
+        writeln!(std::io::stderr(), "SKIPPED: {what}: no browser found; install chromium, or name one in RUGE_BROWSER");
+}
+
+/// What a page of `width` pixels looks like in light or dark. Panics where the browser does not answer.
+pub fn look(browser: &Path, page: &Path, width: u32, dark: bool) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(page).unwrap();
+    let (before, after) = text.rsplit_once("</body>").expect("a whole page");
+    let copy = folder.path().join("page.html");
+    fs::write(&copy, format!("{before}<script>{PROBE}</script></body>{after}")).unwrap();
+    let (out, errors) = (folder.path().join("dom.html"), folder.path().join("log.txt"));
+    let mut child = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+        .args(["--hide-scrollbars", "--force-device-scale-factor=1", "--enable-logging=stderr", "--dump-dom"])
+        .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("--window-size={width},1000"))
+        .arg(format!("file://{}", copy.display()))
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).unwrap())
+        .stderr(File::create(&errors).unwrap())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{}: cannot start: {error}", browser.display()));
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > Duration::from_secs(120) {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{}: no answer within 120 s", browser.display());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let dom = fs::read_to_string(&out).unwrap();
+    let log = String::from_utf8_lossy(&fs::read(&errors).unwrap()).into_owned();
+    let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(said.is_empty(), "the console speaks: {said:?}");
+    let found = dom.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+    let (found, _) = found.unwrap_or_else(|| panic!("no page came back: {dom:.300}\n{log:.2000}"));
+    serde_json::from_str(found).unwrap_or_else(|error| panic!("{error}: {found}\n{log:.2000}"))
+}
+
+/// Asserts what every page must keep: the sections and plots named, in both sizes and colours, legible, nothing too wide.
+pub fn check(browser: &Path, page: &Path, sections: &[&str], plots: &[&str], graphs: usize) {
+    for (width, dark) in [(1280, false), (360, true)] {
+        let found = look(browser, page, width, dark);
+        let list = |name: &str| -> Vec<String> { serde_json::from_value(found[name].clone()).unwrap() };
+        let at = format!("at {width} pixels, dark: {dark}, found {found}");
+        assert_eq!(found["dark"], dark, "{at}");
+        assert_eq!(list("sections"), sections, "{at}");
+        assert_eq!(list("plots"), plots, "{at}");
+        assert_eq!(found["graphs"], graphs, "{at}");
+        assert_eq!(list("wide"), Vec::<String>::new(), "wider than the page, {at}");
+        assert!(found["overflow"].as_f64().unwrap() <= 0.0, "the page scrolls sideways {at}");
+        assert!(found["letters"].as_f64().unwrap() >= 9.0, "letters too small to read {at}");
+        assert!(found["contrast"].as_f64().unwrap() >= 4.0, "letters too pale to read {at}");
+    }
+}
+
+const PROBE: &str = r#"
+const box = e => e.getBoundingClientRect();
+const all = s => [...document.querySelectorAll(s)];
+const shown = e => box(e).width > 20 && box(e).height > 20;
+const light = color => {
+  const [r, g, b] = color.match(/[\d.]+/g).map(x => x / 255).map(x => x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
+  return .2126 * r + .7152 * g + .0722 * b;
+};
+const paper = light(getComputedStyle(document.body).backgroundColor);
+const contrast = color => { const ink = light(color); return (Math.max(ink, paper) + .05) / (Math.min(ink, paper) + .05); };
+const letters = all('svg text').filter(e => box(e).width > 0);
+const scale = e => box(e.ownerSVGElement).width / e.ownerSVGElement.viewBox.baseVal.width;
+document.title = JSON.stringify({
+  dark: matchMedia('(prefers-color-scheme: dark)').matches,
+  overflow: document.documentElement.scrollWidth - innerWidth,
+  wide: all('main *').filter(e => box(e).width > 0 && box(e).right > innerWidth + 1 && !e.closest('.scroll, pre, svg')).map(e => e.tagName),
+  sections: all('main > section').filter(shown).map(e => e.id),
+  plots: all('figure').filter(f => [...f.querySelectorAll('svg')].filter(shown).length === 1).map(f => f.id),
+  graphs: all('.evidence').filter(f => [...f.querySelectorAll('svg')].filter(shown).length === 1).length,
+  letters: Math.min(99, ...letters.map(e => parseFloat(getComputedStyle(e).fontSize) * scale(e))),
+  contrast: Math.min(...letters.map(e => contrast(getComputedStyle(e).fill)),
+                     ...all('p, td, th, li, dt, dd, a').filter(shown).map(e => contrast(getComputedStyle(e).color))),
+});
+"#;

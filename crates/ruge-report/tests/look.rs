@@ -1,0 +1,52 @@
+//! The sample page in a real browser.
+
+mod browser;
+mod sample;
+
+#[test]
+fn the_sample_page_is_whole_and_legible() {
+    let Some(eyes) = browser::find() else {
+        return browser::skipped("the sample report in a browser");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    std::fs::write(&page, ruge_report::render(&sample::report())).unwrap();
+    let sections = [
+        "summary",
+        "data",
+        "rules",
+        "training",
+        "results",
+        "relations",
+        "calibration",
+        "consistency",
+        "predictions",
+        "clean-up",
+        "repeat",
+    ];
+    let plots = ["plot-confidence", "plot-curves", "plot-loss", "plot-relations", "plot-calibration", "plot-truths"];
+    browser::check(&eyes, &page, &sections, &plots, 3);
+}
+
+/// The eyes themselves: what is wrong with a page is seen.
+#[test]
+fn a_page_that_is_too_wide_and_too_pale_is_caught() {
+    let Some(eyes) = browser::find() else {
+        return browser::skipped("a bad page in a browser");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("bad.html");
+    let body =
+        "<main><section id=\"a\"><p style=\"width:900px;height:40px;color:#ccc\">pale and wide</p></section></main>";
+    std::fs::write(&page, format!("<!doctype html><title>x</title><body style=\"background:#fff\">{body}</body>"))
+        .unwrap();
+    let found = browser::look(&eyes, &page, 400, false);
+    assert!(found["overflow"].as_f64().unwrap() > 400.0, "{found}");
+    assert_eq!(found["wide"], serde_json::json!(["P"]), "{found}");
+    assert!(found["contrast"].as_f64().unwrap() < 2.0, "{found}");
+    assert_eq!(found["sections"], serde_json::json!(["a"]));
+    std::fs::write(&page, format!("<!doctype html><title>x</title><body>{body}<script>nothing()</script></body>"))
+        .unwrap();
+    let spoken = std::panic::catch_unwind(|| browser::look(&eyes, &page, 400, false));
+    assert!(spoken.is_err(), "an error on the console is heard");
+}
