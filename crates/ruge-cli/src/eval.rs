@@ -31,7 +31,8 @@ use crate::{memory, progress};
 #[command(after_help = "Examples:
   ruge eval runs/ruge
   ruge eval runs/ruge --split valid --by-relation
-  ruge eval runs/ruge/model.safetensors data/fb15k --json")]
+  ruge eval runs/ruge/model.safetensors data/fb15k --json
+  ruge eval runs/codex --classify data/codex-s")]
 pub struct EvalArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
@@ -51,6 +52,10 @@ pub struct EvalArgs {
     /// The N of Hits@N
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 3, 5, 10])]
     hits: Vec<u32>,
+    /// Tells facts from these verified negatives instead of ranking: a folder with valid_negatives and test_negatives, or the
+    /// file of the latter with the former beside it
+    #[arg(long, value_name = "NEGATIVES", conflicts_with_all = ["split", "ties", "hits"])]
+    classify: Option<PathBuf>,
     /// Memory for the packed entities, in MB
     #[arg(long, value_name = "MB", default_value_t = 1024)]
     memory: usize,
@@ -94,6 +99,9 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
             file.data.entity_count(),
             file.data.relation_count()
         );
+    }
+    if let Some(negatives) = &args.classify {
+        return crate::classify::run(negatives, &file, &*model, data, console);
     }
     let (name, triples) = match args.split {
         SplitArg::Test => ("test", data.test()),

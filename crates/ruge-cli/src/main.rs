@@ -5,6 +5,7 @@
 //! `mod`, in [`Command`] and in [`run`].
 
 mod check;
+mod classify;
 mod complete;
 mod completions;
 mod consistency;
@@ -21,6 +22,7 @@ mod memory;
 mod mine;
 mod output;
 mod path_words;
+mod predict;
 mod progress;
 mod rule_args;
 mod rules;
@@ -67,6 +69,7 @@ enum Command {
     Ground(ground::GroundArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Predict(predict::PredictArgs),
     Export(export::ExportArgs),
     Explain(explain::ExplainArgs),
     Complete(complete::CompleteArgs),
@@ -85,6 +88,7 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Ground(args) => ground::run(&args, console),
         Command::Train(args) => train::run(&args, console),
         Command::Eval(args) => eval::run(&args, console),
+        Command::Predict(args) => predict::run(&args, console),
         Command::Export(args) => export::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Complete(args) => complete::run(&args, console),

@@ -6,11 +6,18 @@
 //! somebody listed. Facts nobody listed count as wrong, which makes truths cautious; and the questions asked are such that
 //! have an answer, so for a question that has none every truth is too high.
 //!
-//! *How it is fitted.* φ(r, η) = σ(aᵣ η + bᵣ). A global (a, b) maximises the likelihood of all answers, with Platt's
-//! targets (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2). With x the score in standard units over all answers, each relation then
-//! maximises Σ ln p(answer) − τ/2 ((aᵣ − a)² + (bᵣ − b)²): a normal prior around the global fit, whose strength τ =
-//! [`PRIOR`] is that of about 4τ undecided answers. A relation without answers has the global fit. A slope below a
-//! tenth of the global one would turn the order of answers round or blur it, so such a relation keeps the global slope.
+//! *How it is fitted.* In two steps. First φ(r, η) = σ(aᵣ η + bᵣ): a global (a, b) maximises the likelihood of all answers,
+//! with Platt's targets (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2). With scores in standard units over all answers, each relation
+//! then maximises Σ ln p(answer) − τ/2 ((aᵣ − a)² + (bᵣ − b)²), a normal prior around the global fit whose strength τ =
+//! [`PRIOR`] is that of about four undecided answers. A relation without answers has the global fit. A slope below a tenth
+//! of the global one would turn the order of answers round or blur it, so such a relation keeps the global slope. Second,
+//! a [`Bend`] over φ, one for all relations: isotonic regression on bins of answers, because log-odds are not a straight
+//! line in the score.
+//!
+//! Measured on 5,000 test triples of FB15K (RUGE, d = 100; ECE and Brier score): the objective's own φ .533 and .420, one
+//! logistic for all .050 and .061, isotonic for all .002 and .050, logistic by relation .013 and .042, with the bend .003
+//! and .041; τ from ¼ to 2 makes no difference beyond the third digit. On CoDEx-S (ComplEx, d = 100), in the same order: .197 and
+//! .103, .018 and .048, .003 and .046, .006 and .044, .002 and .044. `examples/reliability.rs` repeats it.
 //!
 //! At most [`MOST`] validation triples are asked, drawn by the seed. All sums run in the order of the triples, so a fit has the
 //! same bits on any number of threads. Without validation triples there is nothing to learn from: truth is then the
@@ -30,7 +37,7 @@ pub const SHOWN: usize = 10;
 /// Held-out triples asked at most.
 pub const MOST: usize = 10_000;
 /// τ: how firmly a relation's fit is held to the global one.
-pub const PRIOR: f64 = 4.0;
+pub const PRIOR: f64 = 1.0;
 /// Which held-out triples are asked, where there are more than [`MOST`].
 const QUESTIONS: Stream = Stream(0x601);
 
@@ -77,13 +84,16 @@ pub struct Calibration {
     pub global: Logistic,
     /// By relation id.
     pub relations: BTreeMap<u32, Logistic>,
+    /// What bends the logistic curves to what was seen.
+    #[serde(default)]
+    pub bend: Bend,
 }
 
 impl Calibration {
     /// The objective's own φ = σ(η + shift), for models without validation triples.
     pub fn plain(shift: f32) -> Self {
         let global = Logistic { slope: 1.0, intercept: shift };
-        Self { source: Source::Objective, global, relations: BTreeMap::new() }
+        Self { source: Source::Objective, global, relations: BTreeMap::new(), bend: Bend::default() }
     }
 
     /// Fits on the validation triples; nothing if there are none, or if no answer could be scored.
@@ -94,6 +104,11 @@ impl Calibration {
 
     /// Fits on answers; `questions` is only told on.
     pub fn of(answers: &[Answer], questions: usize) -> Option<Self> {
+        Self::with_prior(answers, questions, PRIOR)
+    }
+
+    /// The same with another τ.
+    pub fn with_prior(answers: &[Answer], questions: usize, prior: f64) -> Option<Self> {
         let answers: Vec<Answer> = answers.iter().copied().filter(|answer| answer.score.is_finite()).collect();
         if answers.is_empty() {
             return None;
@@ -113,25 +128,29 @@ impl Calibration {
             by_relation.entry(answer.relation).or_default().push((units.of_score(answer.score), label));
         }
         let own = |samples: &[(f64, f64)]| {
-            let fitted = fit(global, Some(Prior { at: global, free: [true, true] }), samples.iter().copied());
+            let fitted =
+                fit(global, Some(Prior { at: global, free: [true, true], strength: prior }), samples.iter().copied());
             if fitted[0] >= 0.1 * global[0] {
                 return fitted;
             }
-            fit(global, Some(Prior { at: global, free: [false, true] }), samples.iter().copied())
+            fit(global, Some(Prior { at: global, free: [false, true], strength: prior }), samples.iter().copied())
         };
-        Some(Self {
-            source: Source::Validation { questions, facts, others },
-            global: units.logistic(global),
-            relations: by_relation
-                .iter()
-                .map(|(relation, samples)| (relation.0, units.logistic(own(samples))))
-                .collect(),
-        })
+        let relations =
+            by_relation.iter().map(|(relation, samples)| (relation.0, units.logistic(own(samples)))).collect();
+        let source = Source::Validation { questions, facts, others };
+        let mut fitted = Self { source, global: units.logistic(global), relations, bend: Bend::default() };
+        fitted.bend = Bend::fit(answers.iter().map(|x| (fitted.logistic(x.relation).truth(x.score), x.fact)));
+        Some(fitted)
     }
 
     /// The truth of a score under a relation.
     pub fn truth(&self, relation: RelationId, score: f32) -> f64 {
-        self.relations.get(&relation.0).unwrap_or(&self.global).truth(score)
+        self.bend.apply(self.logistic(relation).truth(score))
+    }
+
+    /// The curve of a relation, before the bend.
+    fn logistic(&self, relation: RelationId) -> Logistic {
+        *self.relations.get(&relation.0).unwrap_or(&self.global)
     }
 
     /// How far truths can be believed on held-out triples, asked as in fitting.
@@ -144,6 +163,86 @@ impl Calibration {
     ) -> Result<Reliability> {
         let answers = answers(model, data, held_out, seed)?;
         Ok(Reliability::of(answers.iter().map(|x| (self.truth(x.relation, x.score), x.fact))))
+    }
+}
+
+/// A rising curve from [0, 1] to [0, 1] through knots, straight between them; without knots, the identity.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bend {
+    /// Truth before and after, both ascending.
+    pub knots: Vec<[f32; 2]>,
+}
+
+/// How much of the straight line is left in a bend: where it is flat, a higher score still has a higher truth.
+const STRAIGHT: f64 = 0.02;
+/// Facts and answers that a bin of the bend expects at least.
+const BIN: f64 = 25.0;
+
+impl Bend {
+    /// Isotonic regression: answers are sorted by truth and cut into bins of at least [`BIN`] answers and expected facts, a
+    /// hundred bins at most; neighbours whose shares of facts do not rise are pooled.
+    fn fit(answers: impl Iterator<Item = (f64, bool)>) -> Self {
+        let mut answers: Vec<(f64, bool)> = answers.collect();
+        answers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let facts = answers.iter().filter(|(_, fact)| *fact).count() as f64;
+        let least = BIN.max(facts / 100.0);
+        let mut bins: Vec<Bin> = Vec::new();
+        let mut bin = Bin::default();
+        for (truth, fact) in answers {
+            bin.add(&Bin { truth, facts: f64::from(u8::from(fact)), count: 1.0 });
+            if bin.truth >= least && bin.count >= least {
+                bins.push(std::mem::take(&mut bin));
+            }
+        }
+        match bins.last_mut() {
+            Some(last) => last.add(&bin),
+            // Too few to bend anything.
+            None => return Self::default(),
+        }
+        let mut pools: Vec<(Bin, Vec<f64>)> = Vec::new();
+        for bin in bins {
+            pools.push((bin, vec![bin.truth / bin.count]));
+            while let [.., (before, _), (last, _)] = pools.as_slice()
+                && before.facts / before.count >= last.facts / last.count
+                && let Some((last, places)) = pools.pop()
+                && let Some((before, kept)) = pools.last_mut()
+            {
+                before.add(&last);
+                kept.extend(places);
+            }
+        }
+        let knots = pools
+            .iter()
+            .flat_map(|(pool, places)| places.iter().map(|&place| [place as f32, (pool.facts / pool.count) as f32]));
+        Self { knots: [[0.0, 0.0]].into_iter().chain(knots).chain([[1.0, 1.0]]).collect() }
+    }
+
+    /// The bent truth.
+    pub fn apply(&self, truth: f64) -> f64 {
+        let after = self.knots.partition_point(|knot| f64::from(knot[0]) <= truth);
+        let (Some(right), Some(left)) = (self.knots.get(after), self.knots.get(after.wrapping_sub(1))) else {
+            return truth;
+        };
+        let [from, to] = [left, right].map(|knot| knot.map(f64::from));
+        let bent = from[1] + (to[1] - from[1]) * (truth - from[0]) / (to[0] - from[0]);
+        (1.0 - STRAIGHT) * bent + STRAIGHT * truth
+    }
+}
+
+/// Sums over some answers.
+#[derive(Clone, Copy, Default)]
+struct Bin {
+    truth: f64,
+    facts: f64,
+    count: f64,
+}
+
+impl Bin {
+    fn add(&mut self, other: &Bin) {
+        self.truth += other.truth;
+        self.facts += other.facts;
+        self.count += other.count;
     }
 }
 
@@ -272,9 +371,10 @@ impl Units {
     }
 }
 
-/// A normal prior of precision [`PRIOR`] around a point; what is not free stays there.
+/// A normal prior around a point; what is not free stays there.
 #[derive(Clone, Copy)]
 struct Prior {
+    strength: f64,
     at: [f64; 2],
     free: [bool; 2],
 }
@@ -296,7 +396,7 @@ fn fit(start: [f64; 2], prior: Option<Prior>, samples: impl Iterator<Item = (f64
             z.max(0.0) + (-z.abs()).exp().ln_1p() - target * z
         };
         let distance = |prior: Prior| (a - prior.at[0]).powi(2) + (b - prior.at[1]).powi(2);
-        samples.clone().map(term).sum::<f64>() + prior.map_or(0.0, |prior| 0.5 * PRIOR * distance(prior))
+        samples.clone().map(term).sum::<f64>() + prior.map_or(0.0, |prior| 0.5 * prior.strength * distance(prior))
     };
     let mut at = start;
     let mut now = cost(at);
@@ -313,8 +413,8 @@ fn fit(start: [f64; 2], prior: Option<Prior>, samples: impl Iterator<Item = (f64
         }
         if let Some(prior) = prior {
             for side in 0..2 {
-                gradient[side] += PRIOR * (at[side] - prior.at[side]);
-                hessian[2 * side] += PRIOR;
+                gradient[side] += prior.strength * (at[side] - prior.at[side]);
+                hessian[2 * side] += prior.strength;
             }
         }
         let step = match free {
@@ -382,8 +482,8 @@ mod tests {
             }
         }
         // Five answers move a relation a little, none at all not at all.
-        let (few, none, global) = (fitted.relations[&2], fitted.truth(RelationId(9), 1.0), fitted.global);
-        assert_eq!(none, global.truth(1.0));
+        let (few, none, global) = (fitted.relations[&2], fitted.logistic(RelationId(9)), fitted.global);
+        assert_eq!(none, global);
         assert!(few != global && (few.truth(0.0) - global.truth(0.0)).abs() < 0.2, "{few:?} and {global:?}");
         let facts = all.iter().map(|x| (fitted.truth(x.relation, x.score), x.fact));
         let reliability = Reliability::of(facts);
@@ -402,7 +502,7 @@ mod tests {
         assert!(fitted.truth(RelationId(2), 0.0) > 0.9, "{fitted:?}");
         // Hopeless everywhere: one truth, the share of facts.
         let hopeless = Calibration::of(&answers(1, 4_000, -1.0, -1.0), 0).unwrap();
-        assert_eq!(hopeless.global.slope, 0.0);
+        assert_eq!(hopeless.global.slope, 0.0, "{hopeless:?}");
         assert!((hopeless.global.truth(3.0) - 0.34).abs() < 0.05, "{hopeless:?}");
     }
 
@@ -417,6 +517,27 @@ mod tests {
         assert_eq!(truth, 0.0);
         let plain = Calibration::plain(4.0);
         assert!((plain.truth(RelationId(0), -4.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_no_logistic_curve_is_bent_to_what_was_seen() {
+        // Truth rises in a step: a fact from score 1 on, one in ten below.
+        let unit = |i: u64, j: u64| random::unit(random::draw(3, DRAWS, 90 + j, i));
+        let step: Vec<Answer> = (0..20_000)
+            .map(|i| {
+                let score = 8.0 * unit(i, 0) - 4.0;
+                let fact = unit(i, 1) < if score >= 1.0 { 0.95 } else { 0.1 };
+                Answer { relation: RelationId(0), score: score as f32, fact }
+            })
+            .collect();
+        let fitted = Calibration::of(&step, 0).unwrap();
+        let truth = |score: f32| fitted.truth(RelationId(0), score);
+        assert!((truth(-2.0) - 0.1).abs() < 0.03 && (truth(0.5) - 0.1).abs() < 0.05, "{fitted:?}");
+        assert!((truth(1.5) - 0.95).abs() < 0.04 && (truth(3.0) - 0.95).abs() < 0.04, "{fitted:?}");
+        let rising = (-400..400).map(|i| truth(i as f32 / 100.0)).collect::<Vec<_>>();
+        assert!(rising.windows(2).all(|pair| pair[0] < pair[1]), "strictly");
+        let ends = [f32::NEG_INFINITY, f32::INFINITY].map(truth);
+        assert_eq!(ends, [0.0, 1.0]);
     }
 
     #[test]

@@ -52,6 +52,16 @@ pub enum RugeError {
         /// The nearest names, or nothing.
         hint: String,
     },
+    /// A fact that cannot be taken in.
+    #[error("{}:{line}: {reason}", path.display())]
+    Facts {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: u64,
+        /// Why not.
+        reason: String,
+    },
     /// A run folder that is in the way, or not what it should be.
     #[error("{}: {reason}", path.display())]
     Run {

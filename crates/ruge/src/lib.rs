@@ -6,15 +6,19 @@
 
 pub mod assemble;
 pub mod calibrate;
+pub mod classify;
 pub mod complete;
 pub mod consistency;
 pub mod error;
 pub mod explain;
 pub mod export;
+pub mod fold_in;
 pub mod guidance;
+pub mod like;
 pub mod loaded;
 pub mod model_file;
 pub mod nearest;
+pub mod predict;
 pub mod rules_only;
 pub mod run;
 pub mod spec;

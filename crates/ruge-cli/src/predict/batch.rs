@@ -1,0 +1,232 @@
+//! Many questions: read, answered and written block by block, so that a file of any length needs little memory and a
+//! program that pipes questions in gets answers as soon as it waits for them.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use rayon::prelude::*;
+use ruge::Loaded;
+use ruge::predict::{Answer, Predictor, Question, Wishes};
+use ruge_kg::Names;
+use serde_json::json;
+
+use super::questions::{Asked, Lines, parse};
+use super::{FormatArg, PredictArgs, object};
+use crate::console::Console;
+use crate::text::grouped;
+use crate::usage::UsageError;
+use crate::{output, progress};
+
+/// Questions whose lines are made in one piece of work.
+const CHUNK: usize = 64;
+
+/// How lines are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Tsv,
+    Lines,
+    /// The elements of one array, in one object.
+    Object,
+}
+
+/// What was done.
+#[derive(Default)]
+struct Counts {
+    queries: usize,
+    answers: usize,
+    skipped: usize,
+}
+
+/// Answers a file of questions.
+pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, console: Console) -> Result<()> {
+    let shape = match (args.to, console.json && args.out.is_none()) {
+        (_, true) => Shape::Object,
+        (FormatArg::Tsv, _) => Shape::Tsv,
+        (FormatArg::Jsonl, _) => Shape::Lines,
+    };
+    if shape == Shape::Tsv {
+        fits_tsv(loaded.file.data.names())?;
+    }
+    let entities = loaded.file.data.entity_count();
+    if args.top > entities {
+        console.note(&format!("note: the model has {} entities, so --top {} shows all", grouped(entities), args.top));
+    }
+    let lines = Lines::open(path)?;
+    let work = Work { args, loaded, predictor: Predictor::new(loaded, wishes), shape, console };
+    let started = Instant::now();
+    let counts = match &args.out {
+        Some(out) => {
+            if out.exists() && !args.force {
+                bail!(UsageError(format!("{}: it is there already; replace it with --force", out.display())));
+            }
+            output::to_file(out, |file: &mut BufWriter<File>| work.answer_all(lines, file))?
+        }
+        None => work.answer_all(lines, &mut io::stdout().lock())?,
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    let Counts { queries, answers, skipped } = counts;
+    let rate = queries as f64 / seconds.max(1e-9);
+    if skipped > 0 {
+        console.note(&format!("warning: {skipped} lines were no questions"));
+    }
+    if console.json {
+        let sums = json!({"queries": queries, "skipped": skipped, "seconds": seconds, "queries_per_second": rate});
+        return match &args.out {
+            Some(out) => {
+                let mut object = sums;
+                object["answers"] = answers.into();
+                object["out"] = out.display().to_string().into();
+                console.json_result(&object)
+            }
+            // The array is open: close it, and put the sums behind it.
+            None => console.result(&format!("],{}\n", &sums.to_string()[1..])),
+        };
+    }
+    console.note(&format!("{} questions in {seconds:.2} s, {rate:.0} a second", grouped(queries)));
+    Ok(())
+}
+
+/// Tab-separated lines cannot hold every name.
+fn fits_tsv(names: &Names) -> Result<()> {
+    let all = names.entities.iter().map(|(_, name)| name).chain(names.relations.iter().map(|(_, name)| name));
+    match all.into_iter().find(|name| name.contains(['\t', '\n', '\r'])) {
+        Some(name) => bail!("the name {name:?} cannot stand between tabs; write JSON lines with --to jsonl"),
+        None => Ok(()),
+    }
+}
+
+struct Work<'a> {
+    args: &'a PredictArgs,
+    loaded: &'a Loaded,
+    predictor: Predictor<'a>,
+    shape: Shape,
+    console: Console,
+}
+
+impl Work<'_> {
+    fn answer_all(&self, mut lines: Lines, out: &mut impl Write) -> Result<Counts> {
+        let spinner = progress::spinner(self.console, "answering");
+        let mut counts = Counts::default();
+        match self.shape {
+            Shape::Tsv => write(out, "query\trank\thead\trelation\ttail\tscore\ttruth\tknown\n")?,
+            Shape::Lines => true,
+            Shape::Object => write(out, "{\"results\":[")?,
+        };
+        loop {
+            let block = lines.next()?;
+            if block.is_empty() {
+                return Ok(counts);
+            }
+            let parsed: Vec<(u64, Result<Option<Question>, String>)> =
+                block.into_par_iter().map(|(line, text)| (line, parse(&text, self.loaded))).collect();
+            let mut asked = Vec::with_capacity(parsed.len());
+            let mut failed = None;
+            for (line, question) in parsed {
+                match question {
+                    Ok(None) => {}
+                    Ok(Some(question)) => asked.push(Asked { line, question }),
+                    Err(reason) if self.args.lenient => {
+                        counts.skipped += 1;
+                        if counts.skipped <= 20 {
+                            self.console.note(&format!("warning: {}:{line}: {reason}", lines.name()));
+                        }
+                    }
+                    Err(reason) => {
+                        failed =
+                            Some(format!("{}:{line}: {reason}\n  or skip such lines with --lenient", lines.name()));
+                        break;
+                    }
+                }
+            }
+            // What stands before a bad line is answered: work that can be done is not lost.
+            let texts = self.answer(&asked, counts.queries)?;
+            counts.queries += asked.len();
+            for (text, answers) in texts {
+                counts.answers += answers;
+                if !write(out, &text)? {
+                    return Ok(counts);
+                }
+            }
+            out.flush().or_else(forgive_closed).context("cannot write the answers")?;
+            if let Some(message) = failed {
+                bail!(message);
+            }
+            spinner.set_message(format!("answering: {} questions", grouped(counts.queries)));
+        }
+    }
+
+    /// The lines of some questions, and how many answers they hold.
+    fn answer(&self, asked: &[Asked], before: usize) -> Result<Vec<(String, usize)>> {
+        let questions: Vec<Question> = asked.iter().map(|asked| asked.question).collect();
+        let lists = self.predictor.answer(&questions)?;
+        let pieces = asked.par_chunks(CHUNK).zip(lists.par_chunks(CHUNK)).enumerate();
+        Ok(pieces
+            .map(|(piece, (asked, lists))| {
+                let mut text = String::new();
+                for (at, (asked, list)) in asked.iter().zip(lists).enumerate() {
+                    match self.shape {
+                        Shape::Tsv => self.tsv(&mut text, asked, list),
+                        Shape::Lines => {
+                            let _ = writeln!(text, "{}", self.question(asked, list));
+                        }
+                        Shape::Object => {
+                            let comma = if before + piece * CHUNK + at > 0 { ",\n" } else { "" };
+                            let _ = write!(text, "{comma}{}", self.question(asked, list));
+                        }
+                    }
+                }
+                (text, lists.iter().map(Vec::len).sum())
+            })
+            .collect())
+    }
+
+    fn tsv(&self, text: &mut String, asked: &Asked, list: &[Answer]) {
+        for (at, answer) in list.iter().enumerate() {
+            let Some(triple) = asked.question.answered(answer.who) else { continue };
+            let [head, relation, tail] = self.loaded.file.data.show(triple);
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{}\t{}\t{head}\t{relation}\t{tail}\t{}\t{:.6}\t{}",
+                asked.line,
+                at + 1,
+                answer.score,
+                answer.truth,
+                answer.known
+            );
+        }
+    }
+
+    fn question(&self, asked: &Asked, list: &[Answer]) -> serde_json::Value {
+        let names = self.loaded.file.data.names();
+        let (entities, relations) = (&names.entities, &names.relations);
+        let mut question = match asked.question {
+            Question::Head { relation, tail } => {
+                json!({"relation": relations.name(relation), "tail": entities.name(tail)})
+            }
+            Question::Relation { head, tail } => json!({"head": entities.name(head), "tail": entities.name(tail)}),
+            Question::Tail { head, relation } => {
+                json!({"head": entities.name(head), "relation": relations.name(relation)})
+            }
+        };
+        question["query"] = asked.line.into();
+        question["answers"] = list.iter().map(|answer| object(self.loaded, answer)).collect();
+        question
+    }
+}
+
+/// Writes; false if the reader has seen enough (`| head`).
+fn write(out: &mut impl Write, text: &str) -> Result<bool> {
+    match out.write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        other => other.map(|()| true).context("cannot write the answers"),
+    }
+}
+
+fn forgive_closed(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
+}

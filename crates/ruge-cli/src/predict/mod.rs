@@ -1,0 +1,282 @@
+//! `ruge predict`: the best answers to a question, or to a file of questions.
+
+mod batch;
+mod questions;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use ruge::Loaded;
+use ruge::calibrate::Source;
+use ruge::fold_in::NewFacts;
+use ruge::like::{Near, like};
+use ruge::nearest::suggestion;
+use ruge::predict::{Answer, Predictor, Question, Who, Wishes};
+use ruge_kg::EntityId;
+use ruge_rules::words;
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::progress;
+use crate::text::{Column, Table, grouped};
+use crate::usage::UsageError;
+
+/// Answers questions by name: which tail, which head, which relation?
+///
+/// A question names two of head, relation and tail. Every entity (or relation) is scored in the open place; the best are
+/// shown with their score, with their calibrated truth, the chance that such an answer is a listed fact, and with a mark
+/// where the fact is known already.
+///
+/// --queries reads many questions: a line is either head, relation and tail separated by tabs with ? in the open place, or
+/// a JSON object with two of the keys head, relation and tail. Answers are written as the questions come in, as a table of
+/// tab-separated columns (query rank head relation tail score truth known, the query by its line) or as JSON lines.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge predict runs/demo --head France --relation has_capital
+  ruge predict runs/demo --relation has_capital --tail Paris --new
+  ruge predict runs/demo --head France --tail Paris
+  ruge predict runs/demo --queries questions.tsv --top 3 > answers.tsv
+  ruge predict runs/demo --like France
+  ruge predict runs/demo --with facts.tsv --head Atlantis --relation in_continent --typed")]
+pub struct PredictArgs {
+    /// A run folder or a model.safetensors
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// The head; without it heads are asked for
+    #[arg(long, value_name = "NAME")]
+    head: Option<String>,
+    /// The relation; without it relations are asked for
+    #[arg(long, value_name = "NAME")]
+    relation: Option<String>,
+    /// The tail; without it tails are asked for
+    #[arg(long, value_name = "NAME")]
+    tail: Option<String>,
+    /// Answers per question
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Leaves out what is known already, in train, valid or test
+    #[arg(long)]
+    new: bool,
+    /// Only the entities of this list, one name a line
+    #[arg(long, value_name = "FILE")]
+    candidates: Option<PathBuf>,
+    /// Only entities that train has seen at that end of the relation
+    #[arg(long)]
+    typed: bool,
+    /// Facts about entities the model does not know: their vectors are fitted, all else stays, and rules are asked too
+    #[arg(long, value_name = "FILE")]
+    with: Option<PathBuf>,
+    /// The entities nearest to this one, and likely duplicates of it
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["head", "relation", "tail", "new", "candidates", "typed"])]
+    like: Option<String>,
+    /// A file of questions, - for stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["head", "relation", "tail", "like"])]
+    queries: Option<PathBuf>,
+    /// How answers to --queries are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = FormatArg::Tsv, requires = "queries")]
+    to: FormatArg,
+    /// Writes the answers to --queries into a file
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    out: Option<PathBuf>,
+    /// Replaces the file of --out
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Skips and counts lines of --queries that cannot be asked, instead of stopping
+    #[arg(long, requires = "queries")]
+    lenient: bool,
+}
+
+/// How answers are written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// A header and one answer a line
+    Tsv,
+    /// One question a line, with its answers
+    Jsonl,
+}
+
+/// Runs `ruge predict MODEL`.
+pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
+    if args.top == 0 {
+        bail!(UsageError("--top begins at 1".into()));
+    }
+    let asked = [&args.head, &args.relation, &args.tail].into_iter().flatten().count();
+    if args.queries.is_none() && args.like.is_none() && asked != 2 {
+        let what = if asked == 3 {
+            "all three leave nothing to ask; leave one away (`ruge explain` tells about a triple)"
+        } else {
+            "give two of --head, --relation and --tail, or --queries FILE, or --like NAME"
+        };
+        bail!(UsageError(what.into()));
+    }
+    let spinner = progress::spinner(console, "loading the model");
+    let mut loaded = Loaded::open(&args.model)?;
+    if let Some(path) = &args.with {
+        let facts = NewFacts::read(&loaded, path)?;
+        if facts.entities.is_empty() {
+            let name = path.display();
+            console.note(&format!("note: {name}: the model knows every entity of it; the facts only count as known"));
+        }
+        spinner.set_message("fitting the new entities");
+        loaded = loaded.with_facts(facts)?;
+    }
+    drop(spinner);
+    if let Some(name) = &args.like {
+        return similar(args, &loaded, name, console);
+    }
+    let candidates = match &args.candidates {
+        Some(path) => Some(read_candidates(path, &loaded)?),
+        None => None,
+    };
+    let wishes = Wishes { top: args.top, new: args.new, candidates, typed: args.typed, by_rules: args.with.is_some() };
+    if let Some(path) = &args.queries {
+        return batch::run(args, path, &loaded, wishes, console);
+    }
+    let question = Question::named(&loaded, args.head.as_deref(), args.relation.as_deref(), args.tail.as_deref())?;
+    let (what, choice) = match question {
+        Question::Relation { .. } => {
+            if args.typed || args.candidates.is_some() {
+                bail!(UsageError(
+                    "--typed and --candidates choose among entities; here a relation is asked for".into()
+                ));
+            }
+            ("relations", loaded.file.data.relation_count())
+        }
+        _ => ("entities", loaded.file.data.entity_count()),
+    };
+    if args.top > choice {
+        console.note(&format!(
+            "note: the model has {} {what}, so --top {} shows all that fit",
+            grouped(choice),
+            args.top
+        ));
+    }
+    let mut lists = Predictor::new(&loaded, wishes).answer(&[question])?;
+    let answers = lists.pop().unwrap_or_default();
+    if console.json {
+        let answers: Vec<Value> = answers.iter().map(|answer| object(&loaded, answer)).collect();
+        return console.json_result(&json!({"answers": answers}));
+    }
+    console.result(&report(args, &loaded, &answers, console))
+}
+
+/// One answer as JSON.
+fn object(loaded: &Loaded, answer: &Answer) -> Value {
+    let names = loaded.file.data.names();
+    let mut object = match answer.who {
+        Who::Entity(entity) => json!({"entity": names.entities.name(entity)}),
+        Who::Relation(relation) => json!({"relation": names.relations.name(relation)}),
+    };
+    object["score"] = json!(answer.score);
+    object["truth"] = json!(answer.truth);
+    object["known"] = answer.known.into();
+    if let Some(rule) = answer.rule {
+        object["rule"] = words::formula(&loaded.rules[rule].rule, names).into();
+    }
+    object
+}
+
+fn report(args: &PredictArgs, loaded: &Loaded, answers: &[Answer], console: Console) -> String {
+    let place = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".into());
+    let names = loaded.file.data.names();
+    let question = format!("{}  {}  {}", place(&args.head), place(&args.relation), place(&args.tail));
+    let mut text = format!("{}\n\n", console.heading(&question));
+    if answers.is_empty() {
+        let why = if args.typed || args.candidates.is_some() || args.new { "; the filters leave none" } else { "" };
+        return format!("{text}  no answer{why}\n");
+    }
+    let by_rules = answers.iter().any(|answer| answer.rule.is_some());
+    let mut columns = vec![Column::Right, Column::Name, Column::Right, Column::Right, Column::Left];
+    let mut head = vec!["rank", "answer", "score", "truth", ""];
+    if by_rules {
+        columns.push(Column::Name);
+        head.push("concluded by");
+    }
+    let mut table = Table::new(&columns);
+    table.row(head);
+    for (at, answer) in answers.iter().enumerate() {
+        let name = match answer.who {
+            Who::Entity(entity) => names.entities.name(entity),
+            Who::Relation(relation) => names.relations.name(relation),
+        };
+        let mut cells = vec![
+            (at + 1).to_string(),
+            name.to_string(),
+            format!("{:.3}", answer.score),
+            format!("{:.3}", answer.truth),
+            if answer.known { "known" } else { "" }.to_string(),
+        ];
+        cells.extend(answer.rule.map(|rule| words::formula(&loaded.rules[rule].rule, names)));
+        table.row(cells);
+    }
+    text.push_str(&table.render(console.width()));
+    text.push_str(&format!("\n  {}\n", meaning(loaded)));
+    text
+}
+
+/// What a truth value means here.
+fn meaning(loaded: &Loaded) -> String {
+    match loaded.calibration.source {
+        Source::Validation { questions, .. } => format!(
+            "truth: the share of facts among such answers to {} validation questions; unlisted facts count as wrong",
+            grouped(questions)
+        ),
+        Source::Objective => "truth: the model's own φ, not calibrated, since its data have no valid part".into(),
+    }
+}
+
+/// A list of entities, one name a line.
+fn read_candidates(path: &Path, loaded: &Loaded) -> Result<Vec<EntityId>> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("{}: cannot read the candidates", path.display()))?;
+    let names = &loaded.file.data.names().entities;
+    let mut list = Vec::new();
+    for (line, name) in text.lines().enumerate().filter(|(_, name)| !name.trim().is_empty()) {
+        let name = name.trim_end_matches('\r');
+        match names.id(name) {
+            Some(entity) => list.push(entity),
+            None => {
+                let hint = suggestion(name, names.iter().map(|(_, name)| name));
+                bail!("{}:{}: the model has no entity called {name:?}{hint}", path.display(), line + 1);
+            }
+        }
+    }
+    if list.is_empty() {
+        bail!("{}: no candidate in it; write one entity name a line", path.display());
+    }
+    Ok(list)
+}
+
+fn similar(args: &PredictArgs, loaded: &Loaded, name: &str, console: Console) -> Result<()> {
+    let near = like(loaded, loaded.entity(name)?, args.top)?;
+    let others = loaded.file.data.entity_count().saturating_sub(1);
+    if args.top > others {
+        console.note(&format!(
+            "note: the model has {} other entities, so --top {} shows all",
+            grouped(others),
+            args.top
+        ));
+    }
+    let names = &loaded.file.data.names().entities;
+    if console.json {
+        let object = |x: &Near| {
+            json!({"entity": names.name(x.entity), "cosine": x.cosine, "shared_facts": x.shared, "overlap": x.overlap,
+                   "duplicate": x.duplicate})
+        };
+        let near: Vec<Value> = near.iter().map(object).collect();
+        return console.json_result(&json!({"like": name, "nearest": near}));
+    }
+    let mut table = Table::new(&[Column::Right, Column::Name, Column::Right, Column::Right, Column::Left]);
+    table.row(["rank", "entity", "cosine", "shared facts", ""]);
+    for (at, x) in near.iter().enumerate() {
+        table.row([
+            (at + 1).to_string(),
+            names.name(x.entity).to_string(),
+            format!("{:.3}", x.cosine),
+            format!("{} ({:.0} %)", grouped(x.shared), 100.0 * x.overlap),
+            if x.duplicate { "likely duplicate" } else { "" }.to_string(),
+        ]);
+    }
+    console.result(&format!("{}\n\n{}", console.heading(&format!("like {name}")), table.render(console.width())))
+}

@@ -1,0 +1,88 @@
+//! Entities like another one: near in the embedding, and which of them may be the same thing under two names.
+//!
+//! Nearness is the cosine of the parameter rows. Alone it says "plays a similar part", as two football players do; two names
+//! of one thing also share their facts, and not only those that everyone shares. A fact weighs ln(n / m), with m of the n
+//! entities having it; the *overlap* is the weight of the shared facts over the mean weight of all facts of either.
+//! A *likely duplicate* is near (a cosine of at least [`NEAR`]), and shares [`SHARED`] facts and an overlap of [`OVERLAP`].
+
+use ruge_kg::{Edge, EntityId, Graph};
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::loaded::Loaded;
+
+/// The cosine at which two entities are very near.
+pub const NEAR: f64 = 0.5;
+/// Facts that duplicates share at least.
+pub const SHARED: usize = 4;
+/// Their overlap at least.
+pub const OVERLAP: f64 = 0.6;
+
+/// An entity near another.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Near {
+    /// Who.
+    pub entity: EntityId,
+    /// Cosine of the two rows.
+    pub cosine: f64,
+    /// Facts of train in which one may stand for the other.
+    pub shared: usize,
+    /// Their weight over the mean weight of all facts of either.
+    pub overlap: f64,
+    /// Whether it may be the same thing.
+    pub duplicate: bool,
+}
+
+/// The `k` entities nearest to `entity`, nearest first; equals by id.
+pub fn like(loaded: &Loaded, entity: EntityId, k: usize) -> Result<Vec<Near>> {
+    let table = &loaded.model.state()?.embeddings.entities;
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
+    let own = table.row(entity.index());
+    let norm = dot(own, own).sqrt();
+    let mut near: Vec<(f64, EntityId)> = (0..table.rows())
+        .filter(|&other| other != entity.index())
+        .map(|other| {
+            let row = table.row(other);
+            let length = norm * dot(row, row).sqrt();
+            let cosine = if length > 0.0 { dot(own, row) / length } else { 0.0 };
+            (if cosine.is_nan() { -1.0 } else { cosine }, EntityId(other as u32))
+        })
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    near.truncate(k);
+    let graph = loaded.file.data.graph();
+    Ok(near
+        .into_iter()
+        .map(|(cosine, other)| {
+            let (shared, weight) = shared(graph, graph.links(entity), graph.links(other));
+            let whole = |entity| graph.links(entity).iter().map(|edge| weight_of(graph, edge)).sum::<f64>();
+            let mean = 0.5 * (whole(entity) + whole(other));
+            let overlap = if mean > 0.0 { weight / mean } else { 0.0 };
+            let duplicate = cosine >= NEAR && shared >= SHARED && overlap >= OVERLAP;
+            Near { entity: other, cosine, shared, overlap, duplicate }
+        })
+        .collect())
+}
+
+/// What a fact tells: much if few have it.
+fn weight_of(graph: &Graph, edge: &Edge) -> f64 {
+    let having = graph.neighbours(edge.neighbour, edge.label.reversed()).len();
+    (graph.entity_count() as f64 / having.max(1) as f64).ln()
+}
+
+/// How many edges two sorted lists have in common, and their weight.
+fn shared(graph: &Graph, mut a: &[Edge], mut b: &[Edge]) -> (usize, f64) {
+    let (mut count, mut weight) = (0, 0.0);
+    while let (Some(x), Some(y)) = (a.first(), b.first()) {
+        match x.cmp(y) {
+            std::cmp::Ordering::Less => a = &a[1..],
+            std::cmp::Ordering::Greater => b = &b[1..],
+            std::cmp::Ordering::Equal => {
+                count += 1;
+                weight += weight_of(graph, x);
+                (a, b) = (&a[1..], &b[1..]);
+            }
+        }
+    }
+    (count, weight)
+}

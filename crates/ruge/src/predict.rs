@@ -1,0 +1,326 @@
+//! Questions and their best answers: which tail, which head, which relation?
+//!
+//! A [`Question`] is a triple with one place open. [`Predictor`] answers many at once: entity questions go through
+//! [`Model::top`](ruge_embed::Model::top), exact and blocked; relation questions score every relation between the two entities. Answers stand best
+//! first by score; each has its calibrated truth and says whether it is a known fact.
+//!
+//! Relations are ordered by score as well, although their truths come from one fit per relation and may stand in another
+//! order: the score is what the model says, and the order should not depend on the calibration.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use ruge_embed::TopOptions;
+use ruge_embed::rank::{RankQuery, Side};
+use ruge_embed::top::{Hide, Only, entity_set};
+use ruge_kg::{EntityId, RelationId, Triple};
+use ruge_rules::apply::{Application, Walker};
+use rustc_hash::FxHashMap;
+
+use crate::error::{Result, RugeError};
+use crate::loaded::Loaded;
+
+/// A triple with one place open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Question {
+    /// (?, r, t)
+    Head {
+        /// r
+        relation: RelationId,
+        /// t
+        tail: EntityId,
+    },
+    /// (h, ?, t)
+    Relation {
+        /// h
+        head: EntityId,
+        /// t
+        tail: EntityId,
+    },
+    /// (h, r, ?)
+    Tail {
+        /// h
+        head: EntityId,
+        /// r
+        relation: RelationId,
+    },
+}
+
+impl Question {
+    /// From names, exactly one of which is missing.
+    pub fn named(loaded: &Loaded, head: Option<&str>, relation: Option<&str>, tail: Option<&str>) -> Result<Self> {
+        match (head, relation, tail) {
+            (None, Some(r), Some(t)) => Ok(Self::Head { relation: loaded.relation(r)?, tail: loaded.entity(t)? }),
+            (Some(h), None, Some(t)) => Ok(Self::Relation { head: loaded.entity(h)?, tail: loaded.entity(t)? }),
+            (Some(h), Some(r), None) => Ok(Self::Tail { head: loaded.entity(h)?, relation: loaded.relation(r)? }),
+            _ => Err(RugeError::Spec("a question names two of head, relation and tail, and asks for the third".into())),
+        }
+    }
+
+    /// The triple that an answer makes of it.
+    pub fn answered(self, by: Who) -> Option<Triple> {
+        match (self, by) {
+            (Self::Head { relation, tail }, Who::Entity(head)) => Some(Triple { head, relation, tail }),
+            (Self::Relation { head, tail }, Who::Relation(relation)) => Some(Triple { head, relation, tail }),
+            (Self::Tail { head, relation }, Who::Entity(tail)) => Some(Triple { head, relation, tail }),
+            _ => None,
+        }
+    }
+
+    /// As ranking asks; what stands in the open place is not looked at.
+    fn rank_query(self) -> Option<RankQuery> {
+        match self {
+            Self::Head { relation, tail } => {
+                Some(RankQuery { triple: Triple { head: tail, relation, tail }, side: Side::Head })
+            }
+            Self::Tail { head, relation } => {
+                Some(RankQuery { triple: Triple { head, relation, tail: head }, side: Side::Tail })
+            }
+            Self::Relation { .. } => None,
+        }
+    }
+}
+
+/// Who answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Who {
+    /// A head or a tail.
+    Entity(EntityId),
+    /// A relation.
+    Relation(RelationId),
+}
+
+/// One answer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Answer {
+    /// Who.
+    pub who: Who,
+    /// η of the triple it makes.
+    pub score: f32,
+    /// Its calibrated truth; where rules are asked too, at least the confidence of the best one that concludes it.
+    pub truth: f64,
+    /// Whether it is a fact of some split.
+    pub known: bool,
+    /// Where rules are asked too: the best one that concludes it, by its place in the model.
+    pub rule: Option<usize>,
+}
+
+/// What answers are wanted.
+#[derive(Clone, Debug)]
+pub struct Wishes {
+    /// At most so many.
+    pub top: usize,
+    /// Without known facts.
+    pub new: bool,
+    /// Only these entities.
+    pub candidates: Option<Vec<EntityId>>,
+    /// Only entities that train has seen at that end of the relation.
+    pub typed: bool,
+    /// Whether rules are asked beside the model.
+    pub by_rules: bool,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self { top: 10, new: false, candidates: None, typed: false, by_rules: false }
+    }
+}
+
+/// Answers questions.
+pub struct Predictor<'l> {
+    loaded: &'l Loaded,
+    wishes: Wishes,
+    candidates: Option<Vec<u32>>,
+    rules: FxHashMap<RelationId, Vec<RuleAt>>,
+}
+
+/// An answer before it is scored.
+struct Found {
+    query: usize,
+    entity: EntityId,
+    by: Option<Conclusion>,
+}
+
+/// The best rule that concludes an answer.
+#[derive(Clone, Copy)]
+struct Conclusion {
+    confidence: f64,
+    rule: usize,
+}
+
+/// A rule ready to be walked.
+struct RuleAt {
+    place: usize,
+    confidence: f64,
+    rule: Application,
+}
+
+impl<'l> Predictor<'l> {
+    /// For one set of wishes.
+    pub fn new(loaded: &'l Loaded, wishes: Wishes) -> Self {
+        let entities = loaded.file.data.entity_count();
+        let candidates = wishes.candidates.as_ref().map(|list| entity_set(entities, list.iter().copied()));
+        let mut rules: FxHashMap<RelationId, Vec<RuleAt>> = FxHashMap::default();
+        if wishes.by_rules {
+            for (place, soft) in loaded.rules.iter().enumerate() {
+                // A rule that speaks of unknown names concludes nothing.
+                if let Ok(rule) = Application::new(loaded.file.data.graph(), &soft.rule) {
+                    let confidence = soft.confidence.get();
+                    rules.entry(soft.rule.head()).or_default().push(RuleAt { place, confidence, rule });
+                }
+            }
+        }
+        Self { loaded, wishes, candidates, rules }
+    }
+
+    /// The best answers to each question, best first.
+    pub fn answer(&self, questions: &[Question]) -> Result<Vec<Vec<Answer>>> {
+        let queries: Vec<RankQuery> = questions.iter().filter_map(|question| question.rank_query()).collect();
+        let mut lists = self.entities(&queries)?.into_iter();
+        let relations: Vec<(EntityId, EntityId)> = questions
+            .iter()
+            .filter_map(|question| match *question {
+                Question::Relation { head, tail } => Some((head, tail)),
+                _ => None,
+            })
+            .collect();
+        let relations: Result<Vec<Vec<Answer>>> =
+            relations.par_iter().map(|&(head, tail)| self.relations(head, tail)).collect();
+        let mut relations = relations?.into_iter();
+        let take = |question: &Question| match question {
+            Question::Relation { .. } => relations.next(),
+            _ => lists.next(),
+        };
+        Ok(questions.iter().map(take).map(Option::unwrap_or_default).collect())
+    }
+
+    fn entities(&self, queries: &[RankQuery]) -> Result<Vec<Vec<Answer>>> {
+        if queries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let data = &self.loaded.file.data;
+        let typed = self.typed_sets(queries);
+        let all = self.candidates.as_deref();
+        let only = |query: &RankQuery| typed.get(&(query.triple.relation, query.side)).map(Vec::as_slice).or(all);
+        let filtered = all.is_some() || !typed.is_empty();
+        let options = TopOptions {
+            hide: if self.wishes.new { Hide::Known(data.filter()) } else { Hide::Nothing },
+            only: filtered.then_some(&only as Only<'_>),
+            ..TopOptions::new(self.wishes.top)
+        };
+        let lists = self.loaded.model.top(queries, &options, &|_, _| ())?;
+        // Scored triple by triple, as everywhere else: ranking may compare squares, and sums in another order.
+        let found: Vec<Found> = queries
+            .iter()
+            .zip(&lists)
+            .enumerate()
+            .flat_map(|(query, (asked, list))| {
+                let mut concluded = self.concluded(asked, only(asked));
+                let listed: Vec<Found> =
+                    list.iter().map(|x| Found { query, entity: x.entity, by: concluded.remove(&x.entity) }).collect();
+                let others = concluded.into_iter().map(move |(entity, by)| Found { query, entity, by: Some(by) });
+                listed.into_iter().chain(others)
+            })
+            .collect();
+        let triples: Vec<Triple> = found.iter().map(|x| queries[x.query].answered(x.entity)).collect();
+        let mut scores = vec![0.0; triples.len()];
+        self.loaded.model.score(&triples, &mut scores)?;
+        let mut answers = vec![Vec::new(); queries.len()];
+        for ((Found { query, entity, by }, triple), score) in found.into_iter().zip(triples).zip(scores) {
+            let truth = self.loaded.truth(triple.relation, score);
+            let truth = by.map_or(truth, |by| truth.max(by.confidence));
+            answers[query].push(Answer {
+                who: Who::Entity(entity),
+                score,
+                truth,
+                known: data.filter().contains(triple),
+                rule: by.map(|by| by.rule),
+            });
+        }
+        answers.par_iter_mut().for_each(|list| self.order(list));
+        Ok(answers)
+    }
+
+    /// Where rules are asked, the truth they give decides; otherwise the score.
+    fn order(&self, list: &mut Vec<Answer>) {
+        if self.wishes.by_rules {
+            list.sort_by(|a, b| b.truth.total_cmp(&a.truth).then(b.score.total_cmp(&a.score)));
+        } else {
+            list.sort_by(|a, b| b.score.total_cmp(&a.score));
+        }
+        list.truncate(self.wishes.top);
+    }
+
+    /// What the rules conclude for a query: the best confidence and its rule, by entity.
+    fn concluded(&self, query: &RankQuery, only: Option<&[u32]>) -> BTreeMap<EntityId, Conclusion> {
+        let mut concluded: BTreeMap<EntityId, Conclusion> = BTreeMap::new();
+        let data = &self.loaded.file.data;
+        let mut walker = Walker::default();
+        for RuleAt { place, confidence, rule } in self.rules.get(&query.triple.relation).into_iter().flatten() {
+            let mut visit = |entity: EntityId| {
+                let wanted = entity.index() < data.entity_count()
+                    && only.is_none_or(|words| words[entity.index() / 32] >> (entity.index() % 32) & 1 == 1)
+                    && !(self.wishes.new && data.filter().contains(query.answered(entity)));
+                if wanted {
+                    let this = Conclusion { confidence: *confidence, rule: *place };
+                    let best = concluded.entry(entity).or_insert(this);
+                    if this.confidence > best.confidence {
+                        *best = this;
+                    }
+                }
+            };
+            match query.side {
+                Side::Tail => rule.objects(data.graph(), query.triple.head, &mut walker, &mut visit),
+                Side::Head => rule.subjects(data.graph(), query.triple.tail, &mut walker, &mut visit),
+            }
+        }
+        concluded
+    }
+
+    /// Who train has seen at the asked ends of the relations asked for, within the candidates.
+    fn typed_sets(&self, queries: &[RankQuery]) -> BTreeMap<(RelationId, Side), Vec<u32>> {
+        let mut sets = BTreeMap::new();
+        if self.wishes.typed {
+            let graph = self.loaded.file.data.graph();
+            for query in queries {
+                let (relation, side) = (query.triple.relation, query.side);
+                sets.entry((relation, side)).or_insert_with(|| {
+                    let pairs = match side {
+                        Side::Head => graph.facts(relation),
+                        Side::Tail => graph.facts_by_tail(relation),
+                    };
+                    let mut set = entity_set(graph.entity_count(), pairs.iter().map(|pair| pair.key));
+                    for (word, candidates) in set.iter_mut().zip(self.candidates.iter().flatten()) {
+                        *word &= candidates;
+                    }
+                    set
+                });
+            }
+        }
+        sets
+    }
+
+    fn relations(&self, head: EntityId, tail: EntityId) -> Result<Vec<Answer>> {
+        let data = &self.loaded.file.data;
+        let triples: Vec<Triple> = data.graph().relations().map(|relation| Triple { head, relation, tail }).collect();
+        let mut scores = vec![0.0; triples.len()];
+        self.loaded.model.score(&triples, &mut scores)?;
+        let answer = |(triple, score): (Triple, f32)| Answer {
+            who: Who::Relation(triple.relation),
+            score,
+            truth: self.loaded.truth(triple.relation, score),
+            known: data.filter().contains(triple),
+            rule: None,
+        };
+        let mut list: Vec<Answer> = triples
+            .into_iter()
+            .zip(scores)
+            .filter(|(_, score)| !score.is_nan())
+            .map(answer)
+            .filter(|answer| !(self.wishes.new && answer.known))
+            .collect();
+        list.sort_by(|a, b| b.score.total_cmp(&a.score));
+        list.truncate(self.wishes.top);
+        Ok(list)
+    }
+}
