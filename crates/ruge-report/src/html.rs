@@ -132,6 +132,25 @@ impl Table {
 
     /// The table. `label` names it for those who cannot see it.
     pub fn render(&self, label: &str) -> String {
+        self.part(label, &self.rows)
+    }
+
+    /// The table, its rows beyond the first `shown` behind a click.
+    pub fn folded(&self, label: &str, shown: usize) -> String {
+        // Folding a row or two away would take more room than it saves.
+        if self.rows.len() <= shown + 3 {
+            return self.render(label);
+        }
+        let (first, rest) = self.rows.split_at(shown);
+        format!(
+            "{}<details><summary>{} more</summary>\n{}</details>\n",
+            self.part(label, first),
+            grouped(rest.len()),
+            self.part(&format!("{label}, continued"), rest)
+        )
+    }
+
+    fn part(&self, label: &str, rows: &[(String, Vec<String>)]) -> String {
         let class = |align: Align| if align == Align::Number { " class=\"n\"" } else { "" };
         // A box that scrolls must be reachable by keyboard.
         let mut out = format!(
@@ -142,7 +161,7 @@ impl Table {
             let _ = write!(out, "<th scope=\"col\"{}>{head}</th>", class(*align));
         }
         out.push_str("</tr></thead><tbody>\n");
-        for (row_class, cells) in &self.rows {
+        for (row_class, cells) in rows {
             out.push_str(&if row_class.is_empty() { "<tr>".into() } else { format!("<tr class=\"{row_class}\">") });
             for ((_, align), cell) in self.columns.iter().zip(cells) {
                 let _ = write!(out, "<td{}>{cell}</td>", class(*align));
@@ -175,6 +194,16 @@ mod tests {
             name("<script>alert(1)</script>", 12),
             "<span class=\"name\" title=\"&lt;script&gt;alert(1)&lt;/script&gt;\">&lt;scr…script&gt;</span>"
         );
+    }
+
+    #[test]
+    fn long_tables_fold_and_keep_every_row() {
+        let mut table = Table::new([("a", Align::Text)]);
+        (0..20).for_each(|row| table.row(vec![format!("row {row}")]));
+        let folded = table.folded("rows", 12);
+        assert_eq!((folded.matches("<td>row").count(), folded.matches("<details>").count()), (20, 1));
+        assert!(folded.contains("<summary>8 more</summary>"));
+        assert!(!table.folded("rows", 17).contains("<details>"));
     }
 
     #[test]

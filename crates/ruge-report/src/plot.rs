@@ -6,7 +6,7 @@
 
 use kuva::prelude::*;
 
-use crate::html::{cut, escape};
+use crate::html::{cut, escape, grouped};
 
 /// The colour of a series, by role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,14 +66,28 @@ struct Frame {
 const WIDE: Frame = Frame { width: 760.0, height: 320.0, narrow: false };
 const NARROW: Frame = Frame { width: 350.0, height: 260.0, narrow: true };
 
+/// How the axes of lines run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Axes {
+    /// As far as the data reach.
+    Plain,
+    /// From 0 to 1, both.
+    Unit,
+    /// Upwards in powers of ten, where the data are positive and spread over more than one of them.
+    Logarithmic,
+}
+
 /// Lines over a common axis. `None` where no point is finite.
-pub fn lines(label: &str, x_label: &str, series: &[Series], unit_square: bool) -> Option<Drawing> {
+pub fn lines(label: &str, x_label: &str, series: &[Series], axes: Axes) -> Option<Drawing> {
     let finite = |series: &Series| -> Vec<(f64, f64)> {
         series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
     };
     if series.iter().all(|series| finite(series).is_empty()) {
         return None;
     }
+    let heights = || series.iter().flat_map(&finite).map(|(_, y)| y);
+    let (least, most) = (heights().fold(f64::INFINITY, f64::min), heights().fold(0.0, f64::max));
+    let logarithmic = axes == Axes::Logarithmic && least > 0.0 && most > 10.0 * least;
     both(label, WIDE, NARROW, |frame| {
         let mut plots: Vec<Plot> = Vec::new();
         for series in series {
@@ -95,7 +109,12 @@ pub fn lines(label: &str, x_label: &str, series: &[Series], unit_square: bool) -
             }
         }
         let mut layout = layout(&plots, frame).with_x_label(x_label);
-        if unit_square {
+        if logarithmic {
+            // 0.01 rather than 1e-2.
+            let short = |value: f64| format!("{}", (value * 1e6).round() / 1e6);
+            layout = layout.with_log_y().with_y_tick_format(TickFormat::Custom(std::sync::Arc::new(short)));
+        }
+        if axes == Axes::Unit {
             layout = layout.with_x_axis_min(0.0).with_x_axis_max(1.0).with_y_axis_min(0.0).with_y_axis_max(1.0);
         }
         (plots, layout)
@@ -113,13 +132,28 @@ pub fn histogram(label: &str, x_label: &str, edges: &[f64], counts: &[u64]) -> O
         .enumerate()
         .map(|(at, count)| format!("{:.3} to {:.3}: {count}", edges[at], edges[at + 1]))
         .collect();
+    // Where one bar would hide all others, heights count digits: 1 is 1, 2 is 10, 3 is 100.
+    let some = || counts.iter().copied().filter(|&count| count > 0);
+    let (least, most) = (some().min().unwrap_or(1), some().max().unwrap_or(1));
+    let logarithmic = most / least > 100;
+    let height = |count: u64| match count {
+        0 => 0.0,
+        count if logarithmic => 1.0 + (count as f64).log10(),
+        count => count as f64,
+    };
     both(label, Frame { height: 240.0, ..WIDE }, Frame { height: 220.0, ..NARROW }, |frame| {
-        let heights: Vec<f64> = counts.iter().map(|&count| count as f64).collect();
+        let heights: Vec<f64> = counts.iter().map(|&count| height(count)).collect();
         let bars = Histogram::from_bins(edges.to_vec(), heights).with_color(Ink::Plain.css());
         let plots: Vec<Plot> = vec![bars.with_tooltips().with_tooltip_labels(said.clone()).into()];
-        // Whole numbers on the axis: half a rule is none.
-        let step = round_step(counts.iter().copied().max().unwrap_or(1));
-        let layout = layout(&plots, frame).with_x_label(x_label).with_y_tick_step(step);
+        let layout = layout(&plots, frame).with_x_label(x_label);
+        let layout = if logarithmic {
+            let power =
+                |digits: f64| if digits < 0.5 { "0".into() } else { grouped(10f64.powf(digits - 1.0).round() as u64) };
+            layout.with_y_tick_step(1.0).with_y_tick_format(TickFormat::Custom(std::sync::Arc::new(power)))
+        } else {
+            // Whole numbers on the axis: half a rule is none.
+            layout.with_y_tick_step(round_step(most))
+        };
         (plots, layout)
     })
 }
@@ -262,6 +296,13 @@ mod tests {
         assert_eq!((&first.wide, &first.narrow), (&second.wide, &second.narrow));
         assert!(first.wide.contains("id=\"h-760-0\"") && first.wide.contains("url(#h-760-0)"), "{}", first.wide);
         assert!(!first.wide.contains("kuva-clip"));
+    }
+
+    #[test]
+    fn one_tall_bar_does_not_hide_the_others() {
+        let ticks = |counts: &[u64]| histogram("h", "x", &[0.0, 0.5, 1.0], counts).unwrap().wide;
+        assert!(ticks(&[20_000, 3]).contains(">10,000<"), "counted in digits");
+        assert!(!ticks(&[20, 3]).contains(">100<") && ticks(&[20, 3]).contains(">20<"), "counted plainly");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::html::Align::{Number, Text};
 use crate::html::{Align, Table, decimal, escape, grouped, maybe, name, rank};
-use crate::plot::{self, Ink, Pair, Series};
+use crate::plot::{self, Axes, Ink, Pair, Series};
 use crate::report::{Curve, MetricsRow, MetricsTable, Published, RelationRow, System};
 use crate::section::{change, class, figure, legend};
 
@@ -48,9 +48,9 @@ pub fn curves(curves: &[Curve]) -> String {
         .collect();
     let keys: Vec<(&str, &str)> = keys.iter().map(|(class, name)| (class.as_str(), *name)).collect();
     let series: Vec<Series> = curves.iter().map(|curve| line(curve, &curve.valid_mrr, true)).collect();
-    let mrr = plot::lines("Validation MRR by epoch", "epoch", &series, false);
+    let mrr = plot::lines("Validation MRR by epoch", "epoch", &series, Axes::Plain);
     let series: Vec<Series> = curves.iter().map(|curve| line(curve, &curve.loss, false)).collect();
-    let loss = plot::lines("Training loss by epoch", "epoch", &series, false);
+    let loss = plot::lines("Training loss by epoch", "epoch", &series, Axes::Logarithmic);
     let mut out = figure(
         "plot-curves",
         "Validation MRR",

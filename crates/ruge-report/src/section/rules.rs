@@ -71,5 +71,5 @@ fn best(rows: &[RuleRow]) -> String {
             row.standard.map_or_else(none, decimal),
         ]);
     }
-    table.render("The best rules")
+    table.folded("The best rules", 12)
 }

@@ -2,9 +2,12 @@
 
 use crate::html::Align::{Number, Text};
 use crate::html::{Table, decimal, escape, grouped, maybe, name, percent};
-use crate::plot::{self, Ink, Series};
+use crate::plot::{self, Axes, Ink, Series};
 use crate::report::{CalibrationCurve, CleanUp, Consistency, ReliabilityBin};
 use crate::section::{figure, legend, paragraph, points};
+
+/// Rows of a table before it is folded.
+const ROWS: usize = 12;
 
 /// The reliability curve, Brier score and calibration error, and how many predictions have which truth.
 pub fn calibration(calibration: &CalibrationCurve) -> String {
@@ -59,7 +62,7 @@ pub fn calibration(calibration: &CalibrationCurve) -> String {
         "Reliability curve: predicted truth against the share that is true",
         "truth value said",
         &series,
-        true,
+        Axes::Unit,
     );
     let caption = "A point on the dashed line keeps its word: of the facts given a truth of 0.8, 80 % are true.";
     out.push_str(&figure(
@@ -119,7 +122,7 @@ pub fn consistency(consistency: &Consistency) -> String {
     if table.is_empty() {
         out.push_str("<p class=\"missing\">No rule has a grounding.</p>\n");
     } else {
-        out.push_str(&table.render("Obedience by rule"));
+        out.push_str(&table.folded("Obedience by rule", ROWS));
     }
     out
 }
@@ -147,6 +150,6 @@ pub fn clean_up(list: &CleanUp) -> String {
             format!("<div class=\"words\">{}</div>", escape(&row.why)),
         ]);
     }
-    out.push_str(&table.render("Training triples worth a second look"));
+    out.push_str(&table.folded("Training triples worth a second look", ROWS));
     out
 }

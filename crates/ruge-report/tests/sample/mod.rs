@@ -140,7 +140,7 @@ fn curve(name: &str, system: System, top: f64) -> Curve {
     let rise = |epoch: u64| top * (1.0 - (-(epoch as f64) / 18.0).exp()) - 0.0004 * epoch as f64;
     let valid_mrr: Vec<(u64, f64)> = (1..=20).map(|at| (5 * at, rise(5 * at))).collect();
     let best = valid_mrr.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|&(epoch, _)| epoch);
-    let loss = (1..=100).map(|epoch| (epoch, 0.69 * (-(epoch as f64) / 25.0).exp() + 0.04 / top)).collect();
+    let loss = (1..=100).map(|epoch| (epoch, 0.69 * (-(epoch as f64) / 8.0).exp() + 0.01 / top)).collect();
     Curve { name: name.into(), system, valid_mrr, loss, best_epoch: best }
 }
 
@@ -194,7 +194,11 @@ fn relations() -> Vec<RelationRow> {
 fn calibration() -> CalibrationCurve {
     let bin = |at: i32, bend: f64| {
         let predicted = 0.05 + 0.1 * f64::from(at);
-        ReliabilityBin { predicted, observed: predicted.powf(bend), count: 40 + 7 * at as u64 }
+        ReliabilityBin {
+            predicted,
+            observed: predicted.powf(bend),
+            count: if at == 0 { 20_800 } else { 12 + 7 * at as u64 },
+        }
     };
     CalibrationCurve {
         about: "Test triples and as many corrupted ones; what nobody listed counts as wrong.".into(),
