@@ -129,7 +129,7 @@ impl Graph {
     pub fn links_between(&self, from: EntityId, to: EntityId) -> &[Edge] {
         let links = self.links(from);
         let start = links.partition_point(|edge| edge.neighbour < to);
-        let len = links[start..].partition_point(|edge| edge.neighbour == to);
+        let len = links[start..].iter().take_while(|edge| edge.neighbour == to).count();
         &links[start..start + len]
     }
 

@@ -6,6 +6,7 @@
 
 use ruge_kg::{EntityId, Graph, Label, Pair};
 
+use super::support::NONE;
 use super::{Head, Scratch};
 use crate::measure::{Counts, Side};
 
@@ -27,6 +28,18 @@ pub(crate) fn unmark(head: &Head<'_>, scratch: &mut Scratch) {
 
 pub(crate) const SUBJECT: u8 = 1;
 pub(crate) const OBJECT: u8 = 2;
+
+/// One bit per label, many labels to a bit.
+#[inline]
+fn hint(label: Label) -> u64 {
+    1 << (label.0.wrapping_mul(0x9e37_79b9) >> 26)
+}
+
+/// Per entity the bits of its labels: most entities lack most labels, and this says so without a search.
+pub(crate) fn hints(graph: &Graph) -> Vec<u64> {
+    let of = |entity| graph.adjacency().labels(entity).iter().fold(0, |bits, &label| bits | hint(label));
+    graph.entities().map(of).collect()
+}
 
 /// The role of the functional variable, then of the other one.
 pub(crate) fn roles(side: Side) -> (u8, u8) {
@@ -121,18 +134,71 @@ const SEARCH: usize = 8;
 /// The values of the functional variable that have a first label, each with where it leads.
 pub(crate) struct Start<'g> {
     groups: Vec<&'g [Pair]>,
+    /// Where they lead, those first that will tell most; empty when injective, as then an end may be barred for some values.
+    middles: Vec<Middle>,
 }
+
+/// An entity z that values x lead to. Over all x, the distinct ends are no more than the sum over z of values × ends, and
+/// no fewer than that of shares × ends: the ends of an x that leads to m entities are at least their mean.
+struct Middle {
+    z: EntityId,
+    /// How many values lead here.
+    values: u32,
+    /// The sum over these values of 1/m, rounded down, in units of 1/[`WHOLE`].
+    shares: u64,
+    /// What the lower bound may gain by looking here: an entity of many edges is likelier to have the second label, and often.
+    promise: u64,
+}
+
+/// The share of a value that leads to one entity only.
+const WHOLE: u64 = 1 << 20;
+/// Middles that are looked at in order of promise; most bodies that fail have failed by then.
+const IN_ORDER: usize = 16;
 
 impl<'g> Start<'g> {
     /// Only values that the head has can count towards the PCA.
-    pub(crate) fn new(head: &Head<'g>, first: Label, scratch: &Scratch) -> Self {
+    pub(crate) fn new(head: &Head<'g>, first: Label, scratch: &mut Scratch) -> Self {
+        let groups = Self::groups(head, first, scratch);
+        let middles = if head.config.injective { Vec::new() } else { Self::middles(head.graph, &groups, scratch) };
+        Self { groups, middles }
+    }
+
+    fn middles(graph: &Graph, groups: &[&[Pair]], scratch: &mut Scratch) -> Vec<Middle> {
+        let Scratch { shares, touched, .. } = scratch;
+        for group in groups {
+            let share = WHOLE / group.len() as u64;
+            for pair in *group {
+                let (values, sum) = &mut shares[pair.other.index()];
+                if *values == 0 {
+                    touched.push(pair.other);
+                }
+                *values += 1;
+                *sum += share;
+            }
+        }
+        let middle = |z: EntityId| {
+            let (values, shares) = std::mem::take(&mut shares[z.index()]);
+            Middle { z, values, shares, promise: shares.saturating_mul(graph.degree(z) as u64) }
+        };
+        let mut middles: Vec<Middle> = touched.drain(..).map(middle).collect();
+        let falling = |middle: &Middle| std::cmp::Reverse(middle.promise);
+        if middles.len() > 2 * IN_ORDER {
+            middles.select_nth_unstable_by_key(IN_ORDER, falling);
+            middles[..IN_ORDER].sort_unstable_by_key(falling);
+        } else {
+            middles.sort_unstable_by_key(falling);
+        }
+        middles
+    }
+
+    fn groups(head: &Head<'g>, first: Label, scratch: &Scratch) -> Vec<&'g [Pair]> {
         let own = match head.side {
             Side::Subject => Label::forward(head.relation),
             Side::Object => Label::inverse(head.relation),
         };
         let (values, pairs) = (head.graph.pairs(own), head.graph.pairs(first));
         if pairs.len() < SEARCH * values.len() {
-            return Self { groups: groups(pairs, roles(head.side).0, scratch) };
+            return groups(pairs, roles(head.side).0, scratch);
         }
         // Few values among many facts: look each of them up, ever further on, instead of walking over all facts.
         let mut rest = pairs;
@@ -146,14 +212,30 @@ impl<'g> Start<'g> {
                 rest = &rest[end..];
             }
         }
-        Self { groups: found }
+        found
     }
 
     /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head.
     pub(crate) fn at_most(&self, head: &Head<'_>, second: Label, limit: u64, scratch: &mut Scratch) -> bool {
+        let mut steps = Steps::new(head, second, scratch);
+        if !self.middles.is_empty() {
+            let limit_in_shares = limit.saturating_mul(WHOLE);
+            let (mut least, mut most) = (0u64, 0u64);
+            for middle in &self.middles {
+                let ends = steps.from(middle.z, scratch).len() as u64;
+                least = least.saturating_add(middle.shares.saturating_mul(ends));
+                most = most.saturating_add(u64::from(middle.values) * ends);
+                if least > limit_in_shares {
+                    return false;
+                }
+            }
+            if most <= limit {
+                return true;
+            }
+        }
         let mut count = 0u64;
         for group in &self.groups {
-            count += ends(head.graph, group, second, head.config.injective, scratch, &mut |_| ());
+            count += ends(&mut steps, group, head.config.injective, scratch, &mut |_| ());
             if count > limit {
                 return false;
             }
@@ -162,12 +244,54 @@ impl<'g> Start<'g> {
     }
 }
 
+/// The last step of a path, over one label: where each entity leads is looked up once and then remembered.
+struct Steps<'g> {
+    graph: &'g Graph,
+    hints: &'g [u64],
+    label: Label,
+    hint: u64,
+    stamp: u32,
+}
+
+impl<'g> Steps<'g> {
+    fn new(head: &Head<'g>, label: Label, scratch: &mut Scratch) -> Self {
+        Self { graph: head.graph, hints: head.hints, label, hint: hint(label), stamp: scratch.next_stamp() }
+    }
+
+    /// Where `z` leads.
+    #[inline]
+    fn from(&mut self, z: EntityId, scratch: &mut Scratch) -> &'g [EntityId] {
+        if self.hints[z.index()] & self.hint == 0 {
+            return &[];
+        }
+        let known = &mut scratch.memo[z.index()];
+        if known.0 != self.stamp {
+            let run = self.graph.adjacency().run_number(z, self.label);
+            *known = (self.stamp, run.map_or(NONE, |run| run as u32), NONE);
+        }
+        if known.1 == NONE { &[] } else { self.graph.adjacency().run_members(known.1 as usize) }
+    }
+
+    /// How many of the places where `z` leads play `role`; counted once.
+    #[inline]
+    fn playing(&mut self, role: u8, z: EntityId, scratch: &mut Scratch) -> u32 {
+        let ends = self.from(z, scratch);
+        if ends.is_empty() {
+            return 0;
+        }
+        let known = &mut scratch.memo[z.index()];
+        if known.2 == NONE {
+            known.2 = ends.iter().filter(|end| scratch.roles[end.index()] & role != 0).count() as u32;
+        }
+        known.2
+    }
+}
+
 /// Visits the distinct ends of one value's paths; returns how many there are.
 #[inline]
 fn ends(
-    graph: &Graph,
+    steps: &mut Steps<'_>,
     group: &[Pair],
-    second: Label,
     injective: bool,
     scratch: &mut Scratch,
     visit: &mut impl FnMut(EntityId),
@@ -176,7 +300,7 @@ fn ends(
     if let [only] = group
         && !injective
     {
-        let ends = graph.neighbours(only.other, second);
+        let ends = steps.from(only.other, scratch);
         ends.iter().for_each(|&end| visit(end));
         return ends.len() as u64;
     }
@@ -187,7 +311,7 @@ fn ends(
         if injective && z == key {
             continue;
         }
-        for &end in graph.neighbours(z, second) {
+        for &end in steps.from(z, scratch) {
             if injective && (end == key || end == z) {
                 continue;
             }
@@ -204,8 +328,8 @@ fn ends(
 
 /// Sizes of a path body, exactly, for both sides.
 ///
-/// Values with a single way out share the count of where it leads, so a hub in the middle is looked at once and not once
-/// for each of its thousands of neighbours.
+/// Where an inner entity leads is looked up once, and values with a single way out share its count, so a hub in the middle
+/// is looked at once and not once for each of its thousands of neighbours.
 pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, scratch: &mut Scratch) -> Counts {
     let graph = head.graph;
     // Walk from the end whose values more often have a single way out.
@@ -214,23 +338,18 @@ pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, s
     let (own_role, other_role) = if from_y { (OBJECT, SUBJECT) } else { (SUBJECT, OBJECT) };
     let injective = head.config.injective;
     let mut totals = [0u64; 3];
-    let memo_stamp = scratch.next_stamp();
+    let mut steps = Steps::new(head, onward, scratch);
     for group in graph.pairs(start).chunk_by(|a, b| a.key == b.key) {
         let (count, in_other) = match group {
             [only] if !injective => {
-                let z = only.other.index();
-                if scratch.memo[z].0 != memo_stamp {
-                    let ends = graph.neighbours(only.other, onward);
-                    let inside = ends.iter().filter(|end| scratch.roles[end.index()] & other_role != 0).count();
-                    scratch.memo[z] = (memo_stamp, ends.len() as u32, inside as u32);
-                }
-                (u64::from(scratch.memo[z].1), u64::from(scratch.memo[z].2))
+                let inside = steps.playing(other_role, only.other, scratch);
+                (steps.from(only.other, scratch).len() as u64, u64::from(inside))
             }
             _ => {
                 let roles = std::mem::take(&mut scratch.roles);
                 let mut inside = 0;
                 let mut look = |end: EntityId| inside += u64::from(roles[end.index()] & other_role != 0);
-                let count = ends(graph, group, onward, injective, scratch, &mut look);
+                let count = ends(&mut steps, group, injective, scratch, &mut look);
                 scratch.roles = roles;
                 (count, inside)
             }

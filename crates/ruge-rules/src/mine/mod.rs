@@ -149,11 +149,19 @@ pub(crate) struct Head<'g> {
     /// Least support.
     pub(crate) threshold: u64,
     pub(crate) side: Side,
+    /// Labels of every entity, roughly; see [`denominator::hints`].
+    pub(crate) hints: &'g [u64],
     pub(crate) watch: &'g Watch<'g>,
 }
 
 impl<'g> Head<'g> {
-    fn new(graph: &'g Graph, config: &'g MineConfig, relation: RelationId, watch: &'g Watch<'g>) -> Self {
+    fn new(
+        graph: &'g Graph,
+        config: &'g MineConfig,
+        relation: RelationId,
+        hints: &'g [u64],
+        watch: &'g Watch<'g>,
+    ) -> Self {
         let facts = graph.facts(relation);
         let size = if config.injective {
             facts.iter().filter(|pair| pair.key != pair.other).count() as u64
@@ -162,7 +170,7 @@ impl<'g> Head<'g> {
         };
         let functional = graph.distinct_heads(relation) >= graph.distinct_tails(relation);
         let side = if functional { Side::Subject } else { Side::Object };
-        Self { graph, config, relation, size, threshold: config.threshold(size), side, watch }
+        Self { graph, config, relation, size, threshold: config.threshold(size), side, hints, watch }
     }
 
     /// Whether a body may use the label.
@@ -173,8 +181,10 @@ impl<'g> Head<'g> {
 
 /// Per-thread working memory, reused from head to head; nothing in it is ever cleared, only overwritten by a new stamp.
 pub(crate) struct Scratch {
-    /// Range of the marked entity's edges that lead to each entity; empty ranges when unmarked.
+    /// Range of the marked entity's edges that lead to each marked entity.
     pub(crate) ranges: Vec<(u32, u32)>,
+    /// A bit per entity, set where `ranges` means something: small enough for the innermost cache.
+    pub(crate) marks: Vec<u64>,
     /// Last stamp seen per entity.
     pub(crate) stamps: Vec<u32>,
     /// The same, for searches that mark two kinds of entity at a time; allocated when first needed.
@@ -183,19 +193,25 @@ pub(crate) struct Scratch {
     pub(crate) stamp: u32,
     /// Whether each entity is a subject (bit 0) or an object (bit 1) of the head under search.
     pub(crate) roles: Vec<u8>,
-    /// Per entity: stamp, number of ends, number of ends that are in the head's other column.
+    /// Per entity: stamp, and two numbers that the search at hand wants to look up or count but once.
     pub(crate) memo: Vec<(u32, u32, u32)>,
+    /// Per entity a count and a sum, all 0 between uses, and the entities where they are not.
+    pub(crate) shares: Vec<(u32, u64)>,
+    pub(crate) touched: Vec<EntityId>,
 }
 
 impl Scratch {
     fn new(entities: usize) -> Self {
         Self {
             ranges: vec![(0, 0); entities],
+            marks: vec![0; entities.div_ceil(64)],
             stamps: vec![0; entities],
             stamps2: Vec::new(),
             stamp: 0,
             roles: vec![0; entities],
             memo: vec![(0, 0, 0); entities],
+            shares: vec![(0, 0); entities],
+            touched: Vec::new(),
         }
     }
 
@@ -235,10 +251,11 @@ impl Pool {
 
 /// Mines the graph. Only what the graph holds is looked at: give it the training graph.
 pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
+    let hints = denominator::hints(graph);
     let mut heads: Vec<Head<'_>> = graph
         .relations()
         .filter(|&relation| config.heads.allows(relation))
-        .map(|relation| Head::new(graph, config, relation, watch))
+        .map(|relation| Head::new(graph, config, relation, &hints, watch))
         .filter(|head| head.size >= config.min_head_size.max(1))
         .collect();
     // Largest first, so that the last thread is not left alone with the largest head.

@@ -235,6 +235,7 @@ fn walk(
     let mut probes = 0u64;
     let mut places: Vec<u32> = Vec::new();
     let mut marked: Vec<EntityId> = Vec::new();
+    let mut met: Vec<(EntityId, u32)> = Vec::new();
     let mut since_check = 0usize;
     for group in pairs.chunk_by(|a, b| a.key == b.key) {
         since_check += group.len();
@@ -255,6 +256,7 @@ fn walk(
             if marked.last() != Some(&edge.neighbour) {
                 marked.push(edge.neighbour);
                 scratch.ranges[edge.neighbour.index()] = (places.len() as u32, places.len() as u32);
+                scratch.marks[edge.neighbour.index() / 64] |= 1 << (edge.neighbour.index() % 64);
             }
             places.push(place * columns as u32);
             scratch.ranges[edge.neighbour.index()].1 += 1;
@@ -277,16 +279,21 @@ fn walk(
                 }
             } else {
                 probes += far.len() as u64;
+                // Few are marked, and no processor guesses which: gather them without a branch, then look.
+                met.resize(met.len().max(far.len()), (EntityId(0), 0));
+                let mut count = 0;
                 for &(z, column) in far {
+                    met[count] = (z, column);
+                    count += usize::from(scratch.marks[z.index() / 64] >> (z.index() % 64) & 1 == 1);
+                }
+                for &(z, column) in met[..count].iter().filter(|&&(z, _)| !(injective && z == other)) {
                     let (from, to) = scratch.ranges[z.index()];
-                    if from != to && !(injective && z == other) {
-                        table.hit_all(&places[from as usize..to as usize], column);
-                    }
+                    table.hit_all(&places[from as usize..to as usize], column);
                 }
             }
         }
         for z in &marked {
-            scratch.ranges[z.index()] = (0, 0);
+            scratch.marks[z.index() / 64] = 0;
         }
     }
     Some(probes)
