@@ -2,9 +2,11 @@
 //! the machine could move the 48 GB that a plain implementation moves, at the triad rate measured in the same run.
 //!
 //! Arguments: `--data FOLDER` (or the variable `RUGE_DATA`) for a real data set, `--model NAME`, `--dimension N`,
-//! `--negatives N`, `--epochs N`, `--threads N`.
+//! `--negatives N`, `--epochs N`, `--threads N`. With `--scaling`: how the cost grows with d, α, triples, unlabeled triples, τ
+//! and threads, in a few minutes.
 #![allow(missing_docs, clippy::print_stdout)]
 
+mod scaling;
 mod support;
 
 use std::path::PathBuf;
@@ -32,12 +34,12 @@ fn synthetic() -> (usize, usize, Vec<Triple>) {
     (entities, relations, facts.collect())
 }
 
-/// As many groundings as FB15K and its published rules give, one premise in five cases of six.
-fn groundings(facts: &[Triple]) -> Evidence {
+/// So many groundings; one premise in five cases of six, as FB15K and its published rules give.
+fn groundings(facts: &[Triple], count: usize) -> Evidence {
     let mut evidence = Evidence::default();
     let draw =
         |i: usize, j: u64| facts[random::below(random::draw(2, Stream(1), j, i as u64), facts.len() as u64) as usize];
-    for i in 0..96_724 {
+    for i in 0..count {
         let (premise, other) = (draw(i, 0), draw(i, 1));
         let conclusion = Triple { relation: other.relation, ..premise.reversed() };
         if i % 6 == 0 {
@@ -62,6 +64,9 @@ fn main() {
             (data.entity_count(), data.relation_count(), data.train().to_vec())
         }
     };
+    if std::env::args().any(|argument| argument == "--scaling") {
+        return scaling::run(entities, relations, &facts, groundings);
+    }
     let graph = Graph::new(entities, relations, &facts);
     let model: String = argument("--model").unwrap_or_else(|| "complex".to_owned());
     match model.as_str() {
@@ -76,7 +81,7 @@ fn main() {
 
 /// Unguided and guided epochs in turn, so that a neighbour's load falls on both.
 fn measure<F: ScoringFunction + Clone>(scoring: F, graph: &Graph, facts: &[Triple]) {
-    let evidence = groundings(facts);
+    let evidence = groundings(facts, 96_724);
     let triad = support::triad();
     let floor = 48e9 / triad;
     println!("triad {:.1} GB/s on {} threads: 48 GB in {floor:.2} s", triad / 1e9, rayon::current_num_threads());

@@ -1,7 +1,8 @@
 //! Checkpoints: a run on disk, exact to the bit, whole or not there at all.
 //!
 //! A checkpoint is one `safetensors` file, readable from any language: tables as tensors, counters and the caller's own
-//! words as metadata. It is written beside its place, flushed to the disk, and renamed: whoever is killed in between
+//! words as a JSON object in one entry of the metadata. The format keeps metadata in a hash map, so several entries would
+//! come in any order; with one, equal runs write equal bytes. It is written beside its place, flushed to the disk, and renamed: whoever is killed in between
 //! leaves the old file. A hash over all tensors tells a damaged file from a good one.
 
 use std::borrow::Cow;
@@ -10,6 +11,7 @@ use std::fs::File;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, View};
+use serde::{Deserialize, Serialize};
 
 use crate::embeddings::Embeddings;
 use crate::error::{EmbedError, Result};
@@ -17,9 +19,12 @@ use crate::model::State;
 use crate::table::Table;
 use crate::trainer::{Best, Progress};
 
-/// The version this code writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+/// The version this code writes, and the newest it reads. Version 1 had an entry of metadata for each counter.
+pub const VERSION: u32 = 2;
 
+/// The metadata entry that holds everything.
+const ENTRY: &str = "ruge.checkpoint";
+/// Before, each counter was an entry of its own, behind this; the other entries were the caller's.
 const OURS: &str = "ruge.checkpoint.";
 
 /// A run, as stored.
@@ -33,11 +38,34 @@ pub struct Checkpoint {
     pub notes: BTreeMap<String, String>,
 }
 
+/// What a checkpoint holds besides tables.
+#[derive(Default, Serialize, Deserialize)]
+struct Words {
+    ours: BTreeMap<String, String>,
+    notes: BTreeMap<String, String>,
+}
+
+impl Words {
+    fn of(metadata: &HashMap<String, String>) -> std::result::Result<Self, String> {
+        if let Some(entry) = metadata.get(ENTRY) {
+            return serde_json::from_str(entry).map_err(|error| format!("its metadata are damaged: {error}"));
+        }
+        let mut words = Self::default();
+        for (key, value) in metadata {
+            match key.strip_prefix(OURS) {
+                Some(key) => words.ours.insert(key.to_owned(), value.clone()),
+                None => words.notes.insert(key.clone(), value.clone()),
+            };
+        }
+        Ok(words)
+    }
+}
+
 /// Writes a checkpoint in one piece: at every moment, `path` is the old file or the new one.
 pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<String, String>) -> Result<()> {
     let tensors = tensors(state, progress);
-    let mut metadata: HashMap<String, String> = notes.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let mut put = |key: &str, value: String| metadata.insert(format!("{OURS}{key}"), value);
+    let mut ours = BTreeMap::new();
+    let mut put = |key: &str, value: String| ours.insert(key.to_owned(), value);
     put("version", VERSION.to_string());
     put("epoch", progress.epoch.to_string());
     put("stale", progress.stale.to_string());
@@ -49,6 +77,9 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
         put("best-mrr", format!("{:016x}", best.mrr.to_bits()));
     }
     put("hash", format!("{:016x}", hash(tensors.iter().map(|(_, tensor)| tensor.0))));
+    let entry = Words { ours, notes: notes.clone() };
+    let entry = serde_json::to_string(&entry).expect("words are always JSON");
+    let metadata = HashMap::from([(ENTRY.to_owned(), entry)]);
 
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".tmp");
@@ -75,8 +106,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<Checkpoint, String> {
     let broken = |error: safetensors::SafeTensorError| format!("{error} (truncated or damaged?)");
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
-    let metadata = header.metadata().clone().unwrap_or_default();
-    let get = |key: &str| metadata.get(&format!("{OURS}{key}"));
+    let Words { ours, notes } = Words::of(header.metadata().as_ref().unwrap_or(&HashMap::new()))?;
+    let get = |key: &str| ours.get(key);
     let number = |key: &str| -> std::result::Result<u64, String> {
         let text = get(key).ok_or_else(|| format!("it has no `{key}`; is it another kind of file?"))?;
         text.parse().map_err(|_| format!("`{key}` is `{text}`, not a number"))
@@ -110,7 +141,6 @@ fn parse(bytes: &[u8]) -> std::result::Result<Checkpoint, String> {
     if hash(self::tensors(&state, &progress).iter().map(|(_, tensor)| tensor.0)) != bits("hash")? {
         return Err("its numbers do not match its hash: the file is damaged".to_owned());
     }
-    let notes = metadata.into_iter().filter(|(key, _)| !key.starts_with(OURS)).collect();
     Ok(Checkpoint { state, progress, notes })
 }
 
@@ -180,4 +210,35 @@ fn hash<'a>(tables: impl Iterator<Item = &'a Table>) -> u64 {
         }
     }
     hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_of_version_1_are_read() {
+        let mut embeddings = Embeddings { entities: Table::zeros(3, 2), relations: Table::zeros(1, 2) };
+        embeddings.entities.row_mut(2)[1] = 0.5;
+        let state = State { embeddings: embeddings.clone(), moments: vec![embeddings.clone()], steps: 7 };
+        let progress = Progress { epoch: 4, best: Some(Best { epoch: 3, mrr: 0.25, embeddings }), stale: 1 };
+        let tensors = tensors(&state, &progress);
+        let hash = hash(tensors.iter().map(|(_, tensor)| tensor.0));
+        let mut metadata = HashMap::from([("spec".to_owned(), "d = 2".to_owned())]);
+        for (key, value) in [
+            ("version", "1".to_owned()),
+            ("epoch", "4".to_owned()),
+            ("stale", "1".to_owned()),
+            ("steps", "7".to_owned()),
+            ("moments", "1".to_owned()),
+            ("best-epoch", "3".to_owned()),
+            ("best-mrr", format!("{:016x}", 0.25f64.to_bits())),
+            ("hash", format!("{hash:016x}")),
+        ] {
+            metadata.insert(format!("{OURS}{key}"), value);
+        }
+        let bytes = safetensors::serialize(tensors, Some(metadata)).unwrap();
+        let notes = BTreeMap::from([("spec".to_owned(), "d = 2".to_owned())]);
+        assert_eq!(parse(&bytes), Ok(Checkpoint { state, progress, notes }));
+    }
 }

@@ -78,6 +78,25 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
 }
 
 #[test]
+fn equal_runs_write_equal_bytes() {
+    let data = world();
+    let folder = tempfile::tempdir().unwrap();
+    let bytes: Vec<Vec<u8>> = (0..4)
+        .map(|index| {
+            let (mut model, mut progress) = (model(&data, false), Progress::default());
+            run(&data, &mut *model, &mut progress, 4);
+            // A map made by different insertions each time.
+            let words = ["spec", "data", "rules", "program", "began"];
+            let notes = (0..5).map(|i| words[(i + index) % 5]).map(|word| (word.to_owned(), format!("of {word}")));
+            let path = folder.path().join(format!("{index}.safetensors"));
+            checkpoint::write(&path, model.state().unwrap(), &progress, &notes.collect()).unwrap();
+            std::fs::read(path).unwrap()
+        })
+        .collect();
+    assert!(bytes.iter().all(|other| *other == bytes[0]));
+}
+
+#[test]
 fn damaged_checkpoints_are_recognised() {
     let data = world();
     let folder = tempfile::tempdir().unwrap();
