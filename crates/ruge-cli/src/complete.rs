@@ -13,6 +13,7 @@ use ruge_kg::Format;
 use serde_json::{Value, json};
 
 use crate::console::Console;
+use crate::device::DeviceArgs;
 use crate::explain::explainer;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
@@ -66,6 +67,8 @@ pub struct CompleteArgs {
     #[arg(long, conflicts_with_all = ["out", "format", "top", "min_truth"])]
     measure: bool,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     reading: RuleArgs,
 }
 
@@ -97,7 +100,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.out {
         output::refuse_to_replace(path, args.force)?;
     }
-    let loaded = Loaded::open(&args.model)?;
+    let loaded = Loaded::open_on(&args.model, args.device.name())?;
     let relation = args.relation.as_deref().map(|name| loaded.relation(name)).transpose()?;
     let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
     let top = args.top.or(if args.min_truth.is_some() || args.measure { None } else { Some(100) });

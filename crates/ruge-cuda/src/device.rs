@@ -87,6 +87,13 @@ impl Device {
         Ok(Buffer::new(slice, &self.stream))
     }
 
+    /// Memory whose contents do not matter: every float is written before it is read.
+    pub(crate) fn room(&self, count: usize) -> Result<Buffer<f32>> {
+        // SAFETY: any bits are a float.
+        let slice = unsafe { self.stream.alloc::<f32>(count.max(1)) }.doing("allocating memory")?;
+        Ok(Buffer::new(slice, &self.stream))
+    }
+
     pub(crate) fn copy<T: DeviceRepr + ValidAsZeroBits>(&self, host: &[T]) -> Result<Buffer<T>> {
         let mut buffer = self.zeros(host.len())?;
         self.put(host, &mut buffer)?;

@@ -178,7 +178,7 @@ impl CudaModel {
             transform,
         };
         tables.refresh_images(&device)?;
-        device.wait()?;
+        ranker.warm_up(&device, &tables)?;
         Ok(Self {
             name: F::NAME,
             device,

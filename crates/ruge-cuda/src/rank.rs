@@ -46,6 +46,19 @@ impl Ranker {
         })
     }
 
+    /// Scores some queries for nothing: cuBLAS loads its kernels when they are first asked for.
+    pub fn warm_up(&self, device: &Device, tables: &Tables) -> Result<()> {
+        if tables.entity_rows == 0 || tables.relation_rows == 0 {
+            return Ok(());
+        }
+        let query = RankQuery { triple: Triple::new(0, 0, 0), side: Side::Tail };
+        let count = if self.is_dot() { BLOCK } else { 1 };
+        let mut work = Work::new(device, tables, &self.constants, &vec![query; count], BLOCK)?;
+        let block = work.block;
+        self.scores(device, tables, &mut work, 0, block)?;
+        device.wait()
+    }
+
     fn layout(&self, items: usize) -> LaunchConfig {
         let blocks = items.div_ceil(self.constants.teams()).clamp(1, 1 << 20);
         LaunchConfig {
@@ -86,32 +99,27 @@ impl Ranker {
 
     /// η of every entity in the hidden place.
     pub fn score_all(&self, device: &Device, tables: &Tables, query: RankQuery, scores: &mut [f32]) -> Result<()> {
-        let mut work = Work::new(device, tables, &self.constants, 1)?;
-        self.scores(device, tables, &[query], &mut work)?;
+        let mut work = Work::new(device, tables, &self.constants, &[query], 1)?;
+        self.scores(device, tables, &mut work, 0, 1)?;
         device.get(&work.scores, scores)
     }
 
-    /// Scores of a block of queries, a row of all entities each.
-    fn scores(&self, device: &Device, tables: &Tables, queries: &[RankQuery], work: &mut Work) -> Result<()> {
-        let side = |query: &RankQuery| u32::from(query.side == Side::Tail);
-        let list: Vec<Quad> = queries
-            .iter()
-            .map(|query| Quad(query.triple.head.0, query.triple.relation.0, query.triple.tail.0, side(query)))
-            .collect();
-        device.put(&list, &mut work.queries)?;
+    /// Scores of `count` queries from the `first` on, a row of all entities each.
+    fn scores(&self, device: &Device, tables: &Tables, work: &mut Work, first: usize, count: usize) -> Result<()> {
         let (entities, relations) = tables.scored();
-        let count = queries.len() as u32;
-        // SAFETY: `queries` and `vectors` have places for a whole block; ids are rows of the tables.
+        let queries = work.queries.address + (first * size_of::<Quad>()) as u64;
+        let number = count as u32;
+        // SAFETY: `queries` holds more than `first + count`, `vectors` places for a block; ids are rows of the tables.
         unsafe {
             device
                 .stream
                 .launch_builder(&self.make_queries)
-                .arg(&work.queries.address)
-                .arg(&count)
+                .arg(&queries)
+                .arg(&number)
                 .arg(&entities)
                 .arg(&relations)
                 .arg(&work.vectors.address)
-                .launch(self.layout(queries.len()))
+                .launch(self.layout(count))
         }
         .doing("making queries")?;
         let rows = self.constants.entities;
@@ -121,7 +129,7 @@ impl Ranker {
                 transa: CUBLAS_OP_T,
                 transb: CUBLAS_OP_N,
                 m: tables.entity_rows as i32,
-                n: queries.len() as i32,
+                n: count as i32,
                 k: rows.width() as i32,
                 alpha: 1.0f32,
                 lda: rows.stride as i32,
@@ -135,7 +143,7 @@ impl Ranker {
                 .doing("scoring all entities")?;
         } else {
             let layout = LaunchConfig {
-                grid_dim: (entity_count.div_ceil(64), count.div_ceil(64), 1),
+                grid_dim: (entity_count.div_ceil(64), number.div_ceil(64), 1),
                 block_dim: (256, 1, 1),
                 shared_mem_bytes: 0,
             };
@@ -145,7 +153,7 @@ impl Ranker {
                     .stream
                     .launch_builder(&self.distances)
                     .arg(&work.vectors.address)
-                    .arg(&count)
+                    .arg(&number)
                     .arg(&entities)
                     .arg(&entity_count)
                     .arg(&work.scores.address)
@@ -165,11 +173,11 @@ impl Ranker {
         options: &TopOptions<'_>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Vec<Vec<Scored>>> {
-        let mut work = Work::new(device, tables, &self.constants, queries.len().min(1024))?;
+        let mut work = Work::new(device, tables, &self.constants, queries, 1024)?;
         let mut scores = vec![0.0f32; work.block * tables.entity_rows];
         let mut found = Vec::with_capacity(queries.len());
         for block in queries.chunks(work.block) {
-            self.scores(device, tables, block, &mut work)?;
+            self.scores(device, tables, &mut work, found.len(), block.len())?;
             device.get(&work.scores, &mut scores[..block.len() * tables.entity_rows])?;
             let lists = scores.par_chunks(tables.entity_rows.max(1)).zip(block);
             found.par_extend(lists.map(|(scores, query)| select(scores, query, options)));
@@ -190,17 +198,20 @@ impl Ranker {
     ) -> Result<Vec<Rank>> {
         let (known_of, lists) = known_lists(queries, known);
         let lists = device.copy(&lists)?;
-        let mut work = Work::new(device, tables, &self.constants, queries.len())?;
-        let mut tallies = vec![Quad::default(); queries.len()];
-        let mut done = 0;
-        for (queries, known_of) in queries.chunks(work.block).zip(known_of.chunks(work.block)) {
-            self.scores(device, tables, queries, &mut work)?;
-            let answers: Vec<u32> = queries.iter().map(|query| query.answer().0).collect();
-            device.put(&answers, &mut work.answers)?;
-            device.put(known_of, &mut work.known)?;
-            let entity_count = tables.entity_rows as u32;
-            let layout =
-                LaunchConfig { grid_dim: (queries.len() as u32, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+        let mut work = Work::new(device, tables, &self.constants, queries, BLOCK)?;
+        let answers: Vec<u32> = queries.iter().map(|query| query.answer().0).collect();
+        let (answers, known_at) = (device.copy(&answers)?, device.copy(&known_of)?);
+        let counted = device.zeros::<Quad>(queries.len())?;
+        let entity_count = tables.entity_rows as u32;
+        let blocks = queries.len().div_ceil(work.block);
+        for block in 0..blocks {
+            let first = block * work.block;
+            let count = work.block.min(queries.len() - first);
+            self.scores(device, tables, &mut work, first, count)?;
+            let at = |address: u64, size: usize| address + (first * size) as u64;
+            let (answers, known_at) = (at(answers.address, 4), at(known_at.address, size_of::<Pair>()));
+            let tallies = at(counted.address, size_of::<Quad>());
+            let layout = LaunchConfig { grid_dim: (count as u32, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
             // SAFETY: one block per query; answers and known entities are rows of the table.
             unsafe {
                 device
@@ -208,18 +219,22 @@ impl Ranker {
                     .launch_builder(&self.count_ranks)
                     .arg(&work.scores.address)
                     .arg(&entity_count)
-                    .arg(&work.answers.address)
-                    .arg(&work.known.address)
+                    .arg(&answers)
+                    .arg(&known_at)
                     .arg(&lists.address)
-                    .arg(&work.tallies.address)
+                    .arg(&tallies)
                     .launch(layout)
             }
             .doing("counting ranks")?;
-            let all = tallies.len();
-            device.get(&work.tallies, &mut tallies[done..done + queries.len()])?;
-            done += queries.len();
-            progress(done, all);
+            // Long rankings wait now and then, so that progress tells the truth.
+            if block % 32 == 31 {
+                device.wait()?;
+                progress(first + count, queries.len());
+            }
         }
+        let mut tallies = vec![Quad::default(); queries.len()];
+        device.get(&counted, &mut tallies)?;
+        progress(queries.len(), queries.len());
         let others = (tables.entity_rows as u32).saturating_sub(1);
         let finish = |((query, tally), list): ((&RankQuery, &Quad), &Pair)| {
             let known = known.map_or(&[][..], |filter| query.known(filter));
@@ -233,35 +248,40 @@ impl Ranker {
     }
 }
 
-/// Memory for one block of queries.
+/// The queries, and memory for the scores of a block of them.
 struct Work {
     block: usize,
     queries: Buffer<Quad>,
     vectors: Buffer<f32>,
     scores: Buffer<f32>,
-    answers: Buffer<u32>,
-    known: Buffer<Pair>,
-    tallies: Buffer<Quad>,
 }
 
 impl Work {
-    fn new(device: &Device, tables: &Tables, constants: &Constants, queries: usize) -> Result<Self> {
+    fn new(
+        device: &Device,
+        tables: &Tables,
+        constants: &Constants,
+        queries: &[RankQuery],
+        most: usize,
+    ) -> Result<Self> {
         let stride = constants.entities.stride;
-        let mut block = queries.min(BLOCK).min(SCORES / tables.entity_rows.max(1)).max(1);
+        let mut block = queries.len().min(most).min(SCORES / tables.entity_rows.max(1)).max(1);
         // A crowded card gets smaller blocks before it gets an error.
         let free = device.free()?;
-        while block > 64 && 4 * block * (tables.entity_rows + stride + 16) > free {
+        while block > 64 && 4 * block * (tables.entity_rows + stride) > free {
             block /= 2;
         }
-        device.require(&[("scores of a block of queries", 4 * block * (tables.entity_rows + stride + 16))])?;
+        device.require(&[("scores of a block of queries", 4 * block * (tables.entity_rows + stride))])?;
+        let side = |query: &RankQuery| u32::from(query.side == Side::Tail);
+        let list: Vec<Quad> = queries
+            .par_iter()
+            .map(|query| Quad(query.triple.head.0, query.triple.relation.0, query.triple.tail.0, side(query)))
+            .collect();
         Ok(Self {
             block,
-            queries: device.zeros(block)?,
-            vectors: device.zeros(block * stride)?,
-            scores: device.zeros(block * tables.entity_rows)?,
-            answers: device.zeros(block)?,
-            known: device.zeros(block)?,
-            tallies: device.zeros(block)?,
+            queries: device.copy(&list)?,
+            vectors: device.room(block * stride)?,
+            scores: device.room(block * tables.entity_rows)?,
         })
     }
 }

@@ -18,6 +18,7 @@ use ruge_rules::words;
 use serde_json::{Value, json};
 
 use crate::console::Console;
+use crate::device::DeviceArgs;
 use crate::progress;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
@@ -85,6 +86,8 @@ pub struct PredictArgs {
     /// Skips and counts lines of --queries that cannot be asked, instead of stopping
     #[arg(long, requires = "queries")]
     lenient: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 /// How answers are written down.
@@ -111,7 +114,7 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
         bail!(UsageError(what.into()));
     }
     let spinner = progress::spinner(console, "loading the model");
-    let mut loaded = Loaded::open(&args.model)?;
+    let mut loaded = Loaded::open_on(&args.model, args.device.name())?;
     if let Some(path) = &args.with {
         let facts = NewFacts::read(&loaded, path)?;
         if facts.entities.is_empty() {
