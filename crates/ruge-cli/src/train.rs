@@ -145,6 +145,8 @@ impl From<ModelArg> for ModelName {
 enum GuidanceArg {
     None,
     Ruge,
+    /// The pull of ruge towards labels that never change
+    Static,
     Kale,
     Ptranse,
 }
@@ -154,6 +156,7 @@ impl GuidanceArg {
         match self {
             GuidanceArg::None => "none",
             GuidanceArg::Ruge => "ruge",
+            GuidanceArg::Static => "static",
             GuidanceArg::Kale => "kale",
             GuidanceArg::Ptranse => "ptranse",
         }

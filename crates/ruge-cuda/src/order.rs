@@ -132,7 +132,7 @@ fn part(plan: &Plan<'_>, order: &EpochOrder, index: usize, batch: &mut Batch) ->
         batch.prepare_unlabeled(plan, order, index);
         part.unlabeled.extend(batch.unlabeled.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)));
         let groundings: Vec<u32> = order.groundings(index).map(|grounding| grounding as u32).collect();
-        if let Guidance::SoftLabels { .. } = plan.guidance {
+        if let Guidance::SoftLabels { .. } | Guidance::FixedLabels = plan.guidance {
             let mut by_place: Vec<(u32, u32)> = batch.places.iter().copied().zip(0..).collect();
             by_place.sort_unstable();
             part.groundings.extend(by_place.iter().map(|&(_, at)| groundings[at as usize]));

@@ -152,6 +152,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
             },
         ),
         Guidance::Injection { .. } => (2, 0),
+        Guidance::FixedLabels => (3, 0),
     };
     whole("GUIDANCE", guidance);
     whole("T_NORM", t_norm);
@@ -180,7 +181,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     };
     real("L2", l2);
     let (slackness, injection, injection_margin) = match constants.guidance {
-        Guidance::None => (0.0, 0.0, 0.0),
+        Guidance::None | Guidance::FixedLabels => (0.0, 0.0, 0.0),
         Guidance::SoftLabels { slackness, .. } => (slackness, 0.0, 0.0),
         Guidance::Injection { weight, margin } => (0.0, weight, margin),
     };

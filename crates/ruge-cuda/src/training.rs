@@ -12,7 +12,7 @@ use ruge_embed::plan::{Batching, Plan};
 use ruge_embed::{Losses, Negatives, Objective};
 
 use crate::device::{Buffer, Device};
-use crate::error::{Doing, Result};
+use crate::error::{CudaError, Doing, Result};
 use crate::evidence::{EvidenceBuffers, deepest, head_shares};
 use crate::gradients::Gradients;
 use crate::model::Tables;
@@ -150,6 +150,9 @@ impl Training {
         plan: &Plan<'_>,
         first: u64,
     ) -> Result<Self> {
+        if plan.guidance == Guidance::FixedLabels {
+            return Err(CudaError::Unsupported { what: "guidance by fixed labels (`static`)".into() });
+        }
         constants.negatives = plan.negatives.per_positive();
         constants.objective = plan.objective;
         constants.guidance = plan.guidance;
@@ -163,7 +166,7 @@ impl Training {
         let atoms = plan.evidence.all_premises().len() + 2 * evidence;
         let unlabeled = match plan.guidance {
             Guidance::None => 0,
-            Guidance::SoftLabels { .. } => evidence,
+            Guidance::SoftLabels { .. } | Guidance::FixedLabels => evidence,
             Guidance::Injection { .. } => atoms,
         };
         let per_batch = count.div_ceil(batches.max(1));
@@ -174,7 +177,7 @@ impl Training {
         };
         let most_unlabeled = match plan.guidance {
             Guidance::None => 0,
-            Guidance::SoftLabels { .. } => most_groundings,
+            Guidance::SoftLabels { .. } | Guidance::FixedLabels => most_groundings,
             Guidance::Injection { .. } => most_groundings * (premises + 2),
         };
         let touches = count * (2 + alpha) + 2 * unlabeled;

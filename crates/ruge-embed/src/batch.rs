@@ -112,7 +112,7 @@ impl Batch {
         self.places.clear();
         match plan.guidance {
             Guidance::None => {}
-            Guidance::SoftLabels { .. } => {
+            Guidance::SoftLabels { .. } | Guidance::FixedLabels => {
                 self.unlabeled.extend_from_slice(self.evidence.conclusions());
                 self.unlabeled.sort_unstable_by_key(key);
                 self.unlabeled.dedup();

@@ -242,6 +242,9 @@ pub enum Guidance {
         #[serde(default)]
         t_norm: TNorm,
     },
+    /// A pull, Eq. (10), towards labels that never change: the confidence of a conclusion's most confident grounding. No
+    /// premise is asked. What remains of RUGE without its iteration.
+    FixedLabels,
     /// KALE: a grounding should be truer than its copy with another relation in the conclusion, by a margin.
     Injection {
         /// Weight of the rule loss.

@@ -200,6 +200,13 @@ impl<F: ScoringFunction> CpuModel<F> {
                 self.soft_labels(plan, batch, t_norm, slackness, &mut aims);
             }
         }
+        if plan.guidance == Guidance::FixedLabels {
+            aims.resize(batch.unlabeled.len(), 0.0);
+            for (grounding, &place) in batch.places.iter().enumerate() {
+                let label = &mut aims[place as usize];
+                *label = label.max(batch.evidence.confidence(grounding));
+            }
+        }
         let mut losses = Losses::default();
         for _ in 0..plan.inner_steps {
             if let Guidance::Injection { weight, margin } = plan.guidance {

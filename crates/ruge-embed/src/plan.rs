@@ -57,6 +57,8 @@ pub struct Plan<'a> {
     pub guidance: Guidance,
     /// Which batch they go with.
     pub dealing: Dealing,
+    /// Groundings of an epoch at most; of more, every epoch takes a share drawn anew.
+    pub most_groundings: usize,
     /// τ: gradient steps per batch, soft labels held.
     pub inner_steps: usize,
     /// What is done to rows besides gradient steps.
@@ -79,6 +81,7 @@ impl<'a> Plan<'a> {
             evidence: Evidence::nothing(),
             guidance: Guidance::None,
             dealing: Dealing::default(),
+            most_groundings: usize::MAX,
             inner_steps: 1,
             projection: Projection::default(),
         }
@@ -113,7 +116,7 @@ impl EpochOrder {
     }
 
     fn deal(&mut self, plan: &Plan<'_>) {
-        let shuffled = random::permutation(plan.evidence.len(), plan.seed, GROUNDINGS, self.epoch);
+        let shuffled = random::sample(plan.evidence.len(), plan.most_groundings, plan.seed, GROUNDINGS, self.epoch);
         let mut by_batch: Vec<Vec<u32>> = vec![Vec::new(); plan.batches];
         match plan.dealing {
             Dealing::Shuffled => {
@@ -205,6 +208,25 @@ mod tests {
         conclusions.sort_unstable();
         conclusions.dedup();
         assert_eq!(conclusions.len(), 39);
+    }
+
+    #[test]
+    fn an_epoch_may_take_a_share_of_the_groundings() {
+        let facts = circle();
+        let graph = Graph::new(40, 3, &facts);
+        let mut evidence = Evidence::default();
+        facts.iter().for_each(|fact| evidence.push(&[*fact], fact.reversed(), 0.9));
+        let plan = Plan { batches: 7, evidence: &evidence, most_groundings: 10, ..Plan::new(&graph, &facts, 3) };
+        let chosen = |epoch| {
+            let order = EpochOrder::new(&plan, epoch);
+            let mut chosen: Vec<usize> = (0..7).flat_map(|batch| order.groundings(batch).collect::<Vec<_>>()).collect();
+            chosen.sort_unstable();
+            chosen.dedup();
+            chosen
+        };
+        assert_eq!(chosen(1).len(), 10);
+        assert_ne!(chosen(1), chosen(2), "another share in every epoch");
+        assert_eq!(chosen(1), chosen(1));
     }
 
     #[test]

@@ -41,13 +41,17 @@ fn optimizer() -> Optimizer {
 }
 
 fn check<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring) {
+    check_guided(scoring, twin_scoring, Guidance::SoftLabels { slackness: 0.3, t_norm: TNorm::Product });
+}
+
+fn check_guided<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring, guidance: Guidance) {
     let facts = facts(60, 2);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
     let evidence = evidence(&facts);
     let plan = Plan {
         batches: 3,
         evidence: &evidence,
-        guidance: Guidance::SoftLabels { slackness: 0.3, t_norm: TNorm::Product },
+        guidance,
         objective: Objective { penalty: Penalty::L2 { weight: 0.05 }, ..Objective::default() },
         ..Plan::new(&graph, &facts, 9)
     };
@@ -78,7 +82,14 @@ fn check<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring) {
                 (batch.evidence.premises(g).to_vec(), batch.evidence.conclusion(g), confidence)
             })
             .collect();
-        let soft = twin.soft_labels(&groundings);
+        let mut soft = twin.soft_labels(&groundings);
+        if guidance == Guidance::FixedLabels {
+            let best = |x: Triple| {
+                let own = groundings.iter().filter(|(_, conclusion, _)| *conclusion == x);
+                own.map(|&(.., confidence)| confidence).fold(0.0, f64::max)
+            };
+            soft.iter_mut().for_each(|(x, label)| *label = best(*x));
+        }
         assert_eq!(soft.len(), batch.unlabeled.len());
         let gradient = twin.gradient(&labeled, &soft);
         for (rows, (gradient, rate)) in
@@ -96,6 +107,12 @@ fn check<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring) {
             }
         }
     }
+}
+
+#[test]
+fn labels_may_be_fixed() {
+    check_guided(ComplEx::new(8), Scoring::ComplEx, Guidance::FixedLabels);
+    check_guided(HolE::new(8), Scoring::HolE, Guidance::FixedLabels);
 }
 
 #[test]

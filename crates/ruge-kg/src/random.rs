@@ -41,11 +41,19 @@ fn mix(mut x: u64) -> u64 {
 
 /// The numbers 0..n in an order fixed by seed and stream; linear time.
 pub fn permutation(n: usize, seed: u64, stream: Stream, epoch: u64) -> Vec<u32> {
+    sample(n, n, seed, stream, epoch)
+}
+
+/// `k` of the numbers 0..n, all subsets and orders alike; all of them where `k` is larger. Of `n` numbers only `k` are
+/// moved, so that a share of very many is cheap.
+pub fn sample(n: usize, k: usize, seed: u64, stream: Stream, epoch: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0..n as u32).collect();
-    for i in (1..n).rev() {
+    let kept = n.saturating_sub(k);
+    for i in (kept.max(1)..n).rev() {
         let j = below(draw(seed, stream, epoch, i as u64), i as u64 + 1) as usize;
         order.swap(i, j);
     }
+    order.drain(..kept);
     order
 }
 
@@ -76,5 +84,20 @@ mod tests {
         assert_ne!(order[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         order.sort_unstable();
         assert!(order.iter().enumerate().all(|(i, &x)| i as u32 == x));
+    }
+
+    #[test]
+    fn a_sample_is_even_and_without_repeats() {
+        let mut counts = [0u32; 20];
+        for epoch in 0..4000 {
+            let mut chosen = sample(20, 5, 3, SPLIT, epoch);
+            chosen.iter().for_each(|&x| counts[x as usize] += 1);
+            chosen.sort_unstable();
+            chosen.dedup();
+            assert_eq!(chosen.len(), 5);
+        }
+        assert!(counts.iter().all(|&count| (850..1150).contains(&count)), "a quarter of 4,000 each: {counts:?}");
+        assert_eq!(sample(7, 9, 3, SPLIT, 1), permutation(7, 3, SPLIT, 1));
+        assert!(sample(7, 0, 3, SPLIT, 1).is_empty() && sample(0, 3, 3, SPLIT, 1).is_empty());
     }
 }

@@ -7,11 +7,19 @@ use ruge_embed::evidence::Step;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
 use ruge_embed::{CpuModel, Embeddings, Evidence, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
 use ruge_kg::Dataset;
-use ruge_rules::{Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
+use ruge_rules::{Confidence, Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
 
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::{PTransE, Paths};
-use crate::spec::{DeviceName, GuidanceSpec, ModelName, ModelSpec, Norm, Spec};
+use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec};
+
+/// What a device calls itself; nothing for the processor, whose name the edges know.
+pub fn device_words(device: DeviceName) -> Result<Option<String>> {
+    match device {
+        DeviceName::Cpu => Ok(None),
+        DeviceName::Cuda => Ok(Some(Device::open()?.name())),
+    }
+}
 
 /// A model before its first step. What it knows of the data are names to have rows for and, where it walks paths, the
 /// training graph.
@@ -101,6 +109,36 @@ pub fn evidence(rules: &[RuleRecord], groundings: &Groundings) -> Evidence {
     evidence
 }
 
+/// What the guidance of a spec is made of: 𝒢, or one entry per conclusion where its label is fixed.
+pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) -> Result<Evidence> {
+    // The trainer counts groundings and premises in 32 bits.
+    let premises = rules.iter().map(|record| record.rule.premise.len()).max().unwrap_or(0).max(1);
+    if groundings.len().saturating_mul(premises) > u32::MAX as usize {
+        return Err(RugeError::Spec(format!(
+            "the rules have {} groundings, more than can be trained on; raise rules.min-confidence or rules.min-hc",
+            groundings.len()
+        )));
+    }
+    Ok(match spec.guidance {
+        GuidanceSpec::Static { label } => fixed_labels(label, rules, groundings),
+        _ => evidence(rules, groundings),
+    })
+}
+
+/// Every conclusion once, with its label for a confidence and no premise.
+fn fixed_labels(label: FixedLabel, rules: &[RuleRecord], groundings: &Groundings) -> Evidence {
+    let mut evidence = Evidence::default();
+    for (index, &conclusion) in groundings.unlabeled().iter().enumerate() {
+        let doubt = |&grounding: &u32| 1.0 - rules[groundings.rule(grounding as usize)].confidence.get();
+        let label = match label {
+            FixedLabel::Hard => 1.0,
+            FixedLabel::Confidence => 1.0 - groundings.concluding(index).iter().map(doubt).product::<f64>(),
+        };
+        evidence.push(&[], conclusion, label as f32);
+    }
+    evidence
+}
+
 /// p ∧ … ∧ ¬n ∧ …, in postfix.
 fn conjunction(premises: usize, negated: usize) -> Vec<Step> {
     let mut formula = Vec::new();
@@ -118,8 +156,11 @@ fn conjunction(premises: usize, negated: usize) -> Vec<Step> {
 
 /// The rules a spec leaves in, and their groundings in train.
 pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<RuleRecord>, Groundings) {
-    let rules: Vec<RuleRecord> =
+    let mut rules: Vec<RuleRecord> =
         rules.into_iter().filter(|record| record.confidence.get() >= spec.rules.min_confidence).collect();
+    if let Some(confidence) = spec.rules.confidence.and_then(Confidence::new) {
+        rules.iter_mut().for_each(|record| record.confidence = confidence);
+    }
     let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
     let groundings = ground(data.graph(), &horn);
     (rules, groundings)
@@ -139,12 +180,14 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence) -> Resul
     plan.objective = spec.objective;
     plan.projection = spec.projection;
     plan.evidence = evidence;
+    plan.most_groundings = spec.rules.most_groundings.unwrap_or(usize::MAX);
     match spec.guidance {
         GuidanceSpec::None | GuidanceSpec::PTransE { .. } => {}
         GuidanceSpec::Ruge { slackness, t_norm, dealing } => {
             plan.guidance = Guidance::SoftLabels { slackness, t_norm };
             plan.dealing = dealing;
         }
+        GuidanceSpec::Static { .. } => plan.guidance = Guidance::FixedLabels,
         GuidanceSpec::Kale { weight, margin } => plan.guidance = Guidance::Injection { weight, margin },
     }
     Ok(plan)
@@ -152,16 +195,18 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence) -> Resul
 
 /// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.
 pub fn rules(spec: &Spec, data: &Dataset, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
-    if !spec.guidance.takes_rules() {
-        return Ok(Vec::new());
-    }
-    match &spec.rules.file {
+    if spec.guidance.takes_rules() { rules_of(&spec.rules, data, watch) } else { Ok(Vec::new()) }
+}
+
+/// The rules of a spec whether or not its guidance takes any: read from the file, or mined from train.
+pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
+    match &wanted.file {
         Some(file) => {
             let mut names = data.names().clone();
             Ok(read_rules(Path::new(file), &RuleReadOptions::default(), &mut names)?.rules)
         }
         None => {
-            let mined = mine(data.graph(), &spec.rules.mine.config(), watch);
+            let mined = mine(data.graph(), &wanted.config(), watch);
             if !mined.unfinished.is_empty() {
                 return Err(RugeError::Spec("mining was stopped before it was done".into()));
             }

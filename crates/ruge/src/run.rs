@@ -54,6 +54,10 @@ pub struct Outcome {
     pub rules: usize,
     /// Their groundings.
     pub groundings: usize,
+    /// Wall time of grounding them.
+    pub ground_seconds: f64,
+    /// Wall time of finding relation paths, where they guide.
+    pub path_seconds: f64,
     /// The relation paths that guided it, and what was left out of them.
     pub paths: Option<PathReport>,
     /// Why it ended.
@@ -161,11 +165,15 @@ pub fn train(
     spec.check()?;
     let folder = Folder::open(path, mode)?;
     let hash = data_hash(data);
+    let started = Instant::now();
     let (rules, groundings) = assemble::grounded(spec, data, rules);
-    let evidence = assemble::evidence(&rules, &groundings);
+    let ground_seconds = started.elapsed().as_secs_f64();
+    let evidence = assemble::evidence_for(spec, &rules, &groundings)?;
     (listener.grounded)(rules.len(), &groundings);
     let plan = assemble::plan(spec, data, &evidence)?;
+    let started = Instant::now();
     let paths = assemble::paths(spec, data)?;
+    let path_seconds = started.elapsed().as_secs_f64();
     let path_report = paths.as_ref().map(|paths| *paths.report());
     path_report.iter().for_each(|report| (listener.paths)(report));
     let mut model = assemble::model_with(spec, data, paths)?;
@@ -254,6 +262,8 @@ pub fn train(
         seconds_per_epoch,
         rules: rules.len(),
         groundings: groundings.len(),
+        ground_seconds,
+        path_seconds,
         paths: path_report,
         stop,
         model: file,

@@ -142,6 +142,12 @@ pub enum GuidanceSpec {
         #[serde(default)]
         dealing: Dealing,
     },
+    /// The same pull towards labels that are set once and never change: rules without iteration.
+    Static {
+        /// What the label of a conclusion is.
+        #[serde(default)]
+        label: FixedLabel,
+    },
     /// Groundings as a ranking loss of their own, injected once.
     Kale {
         /// Weight of the rule loss.
@@ -163,10 +169,21 @@ pub enum GuidanceSpec {
     },
 }
 
+/// The label of a conclusion that never changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FixedLabel {
+    /// 1: the conclusion counts as a fact.
+    Hard,
+    /// 1 − Π (1 − λ) over its groundings.
+    #[default]
+    Confidence,
+}
+
 impl GuidanceSpec {
     /// Whether rules have a part in it.
     pub fn takes_rules(self) -> bool {
-        matches!(self, GuidanceSpec::Ruge { .. } | GuidanceSpec::Kale { .. })
+        matches!(self, GuidanceSpec::Ruge { .. } | GuidanceSpec::Static { .. } | GuidanceSpec::Kale { .. })
     }
 
     /// As written in specs.
@@ -174,6 +191,7 @@ impl GuidanceSpec {
         match self {
             GuidanceSpec::None => "none",
             GuidanceSpec::Ruge { .. } => "ruge",
+            GuidanceSpec::Static { .. } => "static",
             GuidanceSpec::Kale { .. } => "kale",
             GuidanceSpec::PTransE { .. } => "ptranse",
         }
@@ -190,9 +208,55 @@ pub struct RulesSpec {
     /// How they are mined.
     #[serde(default)]
     pub mine: MinePreset,
+    /// Least PCA confidence when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_pca: Option<f64>,
+    /// Least standard confidence when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_std: Option<f64>,
+    /// Least head coverage when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_hc: Option<f64>,
     /// Rules below this confidence are left out.
     #[serde(default)]
     pub min_confidence: f64,
+    /// The confidence of every rule, instead of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Groundings of an epoch at most; of more, every epoch takes a random share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_groundings: Option<usize>,
+}
+
+impl RulesSpec {
+    /// The thresholds of mining.
+    pub fn config(&self) -> MineConfig {
+        let mut config = self.mine.config();
+        config.min_pca = self.min_pca.unwrap_or(config.min_pca);
+        config.min_std = self.min_std.unwrap_or(config.min_std);
+        config.min_head_coverage = self.min_hc.unwrap_or(config.min_head_coverage);
+        config
+    }
+
+    fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(RugeError::Spec(message));
+        if self.file.is_some() && [self.min_pca, self.min_std, self.min_hc].iter().any(Option::is_some) {
+            return refuse(
+                "rules.min-pca, min-std and min-hc are about mining, but rules.file names a file; use rules.min-confidence"
+                    .into(),
+            );
+        }
+        if let Err(error) = self.config().check() {
+            return refuse(format!("rules: {error}"));
+        }
+        if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+            return refuse("rules.confidence lies in [0, 1]".into());
+        }
+        if self.most_groundings == Some(0) {
+            return refuse("rules.most-groundings is at least 1; for training without rules use guidance none".into());
+        }
+        Ok(())
+    }
 }
 
 /// A way of mining by name.
@@ -231,10 +295,11 @@ impl Spec {
         let guidance = match guidance {
             "none" => GuidanceSpec::None,
             "ruge" => GuidanceSpec::Ruge { slackness: 0.01, t_norm: TNorm::Product, dealing: Dealing::Shuffled },
+            "static" => GuidanceSpec::Static { label: FixedLabel::Confidence },
             "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
             "ptranse" => GuidanceSpec::ptranse(),
             other => {
-                let message = format!("no guidance is called {other:?}; use none, ruge, kale or ptranse");
+                let message = format!("no guidance is called {other:?}; use none, ruge, static, kale or ptranse");
                 return Err(RugeError::Spec(message));
             }
         };
@@ -273,7 +338,7 @@ impl Spec {
         match spec.guidance {
             GuidanceSpec::Kale { .. } => spec.kale(),
             GuidanceSpec::PTransE { .. } => spec.set_ptranse(),
-            GuidanceSpec::None | GuidanceSpec::Ruge { .. } => {}
+            GuidanceSpec::None | GuidanceSpec::Ruge { .. } | GuidanceSpec::Static { .. } => {}
         }
         Ok(spec)
     }
@@ -291,7 +356,7 @@ impl Spec {
             cap: Cap::Matrix { norm: 1.0 },
         };
         self.projection = Projection::UnitEntitiesBeforeBatch;
-        if let GuidanceSpec::Ruge { .. } = self.guidance {
+        if let GuidanceSpec::Ruge { .. } | GuidanceSpec::Static { .. } = self.guidance {
             // A negated distance never exceeds 0: shifted so that truths use all of [0, 1].
             self.objective.shift = 4.0;
         }
@@ -334,6 +399,7 @@ impl Spec {
         if self.device == DeviceName::Cuda && matches!(self.guidance, GuidanceSpec::PTransE { .. }) {
             return refuse("ptranse runs on the processor alone; leave `--device cuda` away".into());
         }
+        self.rules.check()?;
         match self.guidance {
             GuidanceSpec::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {
                 refuse(format!("guidance.slackness must be finite and not negative, not {slackness}"))
@@ -351,6 +417,25 @@ impl Spec {
         let json = serde_json::to_string(self).expect("a spec is plain data");
         let json: serde_json::Value = serde_json::from_str(&json).expect("what we print we can read");
         toml::to_string(&to_toml_value(&json)).expect("a spec is plain data")
+    }
+
+    /// The spec a TOML text means on its own: what it says about model and guidance decides which setting of the paper the
+    /// rest of it is laid over.
+    pub fn from_toml(text: &str, name: &str) -> Result<Self> {
+        let table: toml::Table = toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))?;
+        let leaf = |section: &str, key: &str| table.get(section).and_then(|section| section.get(key)?.as_str());
+        let wanted = leaf("model", "name").unwrap_or("complex");
+        let model = ModelName::ALL.into_iter().find(|model| model.name() == wanted).ok_or_else(|| {
+            let names: Vec<&str> = ModelName::ALL.iter().map(|model| model.name()).collect();
+            RugeError::Spec(format!("{name}: no model is called {wanted:?}; use one of {}", names.join(", ")))
+        })?;
+        Self::paper(model, leaf("guidance", "kind").unwrap_or("none"))?.overlaid(text, name)
+    }
+
+    /// The spec a JSON object means, as [`Spec::from_toml`]; leaves it does not have are those of the paper.
+    pub fn from_json(json: &serde_json::Value, name: &str) -> Result<Self> {
+        let text = toml::to_string(&to_toml_value(json));
+        Self::from_toml(&text.map_err(|error| RugeError::Spec(format!("{name}: {error}")))?, name)
     }
 
     /// This spec with the leaves of a TOML text laid over it.
@@ -422,11 +507,12 @@ mod tests {
     #[test]
     fn every_system_prints_and_reads_back() {
         for model in ModelName::ALL {
-            for guidance in ["none", "ruge", "kale", "ptranse"] {
+            for guidance in ["none", "ruge", "static", "kale", "ptranse"] {
                 let spec = Spec::paper(model, guidance).unwrap();
                 let text = spec.to_toml();
                 assert_eq!(spec.overlaid(&text, "x").unwrap(), spec, "{text}");
                 assert_eq!(Spec::default().overlaid(&text, "x").unwrap(), spec, "{text}");
+                assert_eq!(Spec::from_toml(&text, "x").unwrap(), spec, "{text}");
                 assert!(spec.check().is_ok());
             }
         }
@@ -457,6 +543,8 @@ mod tests {
         assert!(refused(
             "[guidance]\nkind = \"ptranse\"\npath-length = 2\ndrop = 0.01\nrerank = 500\nconfidence-cut-off = 0.5\n"
         ));
+        assert!(refused("[rules]\nmin-pca = 1.5\n") && refused("[rules]\nmost-groundings = 0\n"));
+        assert!(refused("[rules]\nmin-pca = 0.5\nfile = \"rules.tsv\"\n"), "a file is not mined");
         let ptranse = Spec::paper(ModelName::TransE, "ptranse").unwrap();
         let refused = |text: &str| ptranse.overlaid(text, "x").unwrap().check().is_err();
         assert!(refused("[guidance]\npath-length = 4\n"));
