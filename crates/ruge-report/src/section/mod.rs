@@ -15,16 +15,16 @@ use crate::report::{Part, Report, System};
 /// A finished section.
 pub struct Section {
     /// Its anchor.
-    pub id: &'static str,
+    pub id: String,
     /// Its heading.
-    pub title: &'static str,
+    pub title: String,
     /// What stands under it, as HTML.
     pub body: String,
 }
 
 /// All sections of a report.
 pub fn all(report: &Report) -> Vec<Section> {
-    let summary = Section { id: "summary", title: "Summary", body: summary::body(report) };
+    let summary = Section { id: "summary".into(), title: "Summary".into(), body: summary::body(report) };
     let rest = [
         section("data", "The data", &report.data, data::body),
         section("rules", "The rules", &report.rules, rules::body),
@@ -46,11 +46,11 @@ fn section<T>(id: &'static str, title: &'static str, part: &Part<T>, body: impl 
         Part::Missing(why) => format!("<p class=\"missing\">{}</p>\n", escape(why)),
         Part::LeftOut => return None,
     };
-    Some(Section { id, title, body })
+    Some(Section { id: id.into(), title: title.into(), body })
 }
 
 /// A plot in both sizes under a title, with a legend. `id` lets tests and links find it.
-fn figure(id: &str, title: &str, legend: &str, drawing: Option<&Drawing>, caption: &str) -> String {
+pub fn figure(id: &str, title: &str, legend: &str, drawing: Option<&Drawing>, caption: &str) -> String {
     let Some(Drawing { wide, narrow }) = drawing else { return String::new() };
     format!(
         "<figure id=\"{id}\"><b>{}</b>{legend}<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>{}</figure>\n",
@@ -60,7 +60,7 @@ fn figure(id: &str, title: &str, legend: &str, drawing: Option<&Drawing>, captio
 }
 
 /// The keys of a plot: a CSS class and what it stands for.
-fn legend(keys: &[(&str, &str)]) -> String {
+pub fn legend(keys: &[(&str, &str)]) -> String {
     let keys: String =
         keys.iter().map(|(class, text)| format!("<li class=\"{class}\">{}</li>", escape(text))).collect();
     format!("<ul class=\"legend\">{keys}</ul>")
@@ -75,7 +75,7 @@ fn class(system: System) -> &'static str {
 }
 
 /// A sentence as a paragraph.
-fn paragraph(text: &str) -> String {
+pub fn paragraph(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(text)) }
 }
 
