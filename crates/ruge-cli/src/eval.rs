@@ -13,7 +13,6 @@ use ruge_embed::{Evaluation, Metrics, RankOptions, Ties};
 use ruge_kg::Dataset;
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
@@ -126,12 +125,7 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     bar.finish_and_clear();
     let evaluation = Evaluation::new(&queries, &ranks, data.graph(), ties, &args.hits);
     let rules_only = rules_only(&file, data, &queries, ties, &args.hits);
-    // Ranks as doubled integers (half ranks occur), so that two evaluations can be compared by one number.
-    let mut hasher = Sha256::new();
-    for rank in &ranks {
-        hasher.update(((2.0 * rank.filtered.rank(Ties::Mean)) as u32).to_le_bytes());
-    }
-    let digest: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = ruge::reproduce::record::ranks_sha256(&ranks);
     if console.json {
         let mut object = object(args, &file, &evaluation, seconds, name, &digest);
         if let Some(metrics) = &rules_only {

@@ -24,6 +24,7 @@ mod output;
 mod path_words;
 mod predict;
 mod progress;
+mod reproduce;
 mod rule_args;
 mod rules;
 mod text;
@@ -73,6 +74,7 @@ enum Command {
     Export(export::ExportArgs),
     Explain(explain::ExplainArgs),
     Complete(complete::CompleteArgs),
+    Reproduce(reproduce::ReproduceArgs),
     /// Lists and downloads public benchmark sets, checksummed
     #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
     Data(data::DataCommand),
@@ -92,6 +94,7 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Export(args) => export::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Complete(args) => complete::run(&args, console),
+        Command::Reproduce(args) => reproduce::run(&args, console),
         Command::Data(command) => data::run(command, console),
         Command::Completions(args) => completions::run(&args, Cli::command(), console),
     }

@@ -19,6 +19,7 @@ pub mod loaded;
 pub mod model_file;
 pub mod nearest;
 pub mod predict;
+pub mod reproduce;
 pub mod rules_only;
 pub mod run;
 pub mod spec;

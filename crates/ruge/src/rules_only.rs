@@ -8,6 +8,8 @@
 //! are tried in falling confidence, and where only the best one counts, a walk ends as soon as all answers are found.
 //! Groups of queries are independent, so ranks are the same on any number of threads.
 
+mod first;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;

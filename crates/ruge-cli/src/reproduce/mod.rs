@@ -1,0 +1,506 @@
+//! `ruge reproduce`: the paper's tables and figure, cell by cell.
+//!
+//! What is recorded is not run again, what was killed goes on, and what cannot run is told at the end, after the table.
+
+mod sheets;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use ruge::reproduce::work::{self, News, Outcome, Place};
+use ruge::reproduce::{Cell, Record, Row, Table, TableName, record};
+use ruge::{DeviceName, assemble, nearest};
+use ruge_kg::Dataset;
+use ruge_report::sheet::{Sheet, render_sheets};
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::data_args::DataArgs;
+use crate::device::DeviceArg;
+use crate::text::{Column, grouped, wrapped};
+use crate::usage::UsageError;
+use crate::{output, progress, text};
+
+/// Fills the paper's tables and its figure, cell by cell, and shows published beside measured
+///
+/// Cells are listed in experiments/TABLE.toml; each result is recorded under experiments/records with its spec, seed,
+/// commit, device, curve and a digest of all ranks. What is recorded is not run again, and a run that was interrupted goes
+/// on where it was. `--recorded` shows what is there and runs nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge reproduce --quick                                a small subset on the embedded graph, for everyone
+  ruge reproduce link-prediction --recorded             what is recorded, beside what the paper says
+  ruge data get fb15k && ruge reproduce link-prediction fb15k-ruge
+  ruge reproduce confidence --device cuda --minutes 25  a piece of the figure; repeat to go on
+  ruge reproduce link-prediction --verify fb15k-ruge    runs it again and compares every rank
+  ruge reproduce --recorded --html tables.html --markdown tables.md")]
+pub struct ReproduceArgs {
+    /// Which table [default: all]
+    #[arg(value_enum, value_name = "TABLE")]
+    table: Option<TableArg>,
+    /// Cells to run [default: all of the table]
+    #[arg(value_name = "CELL")]
+    cells: Vec<String>,
+    /// The same as a list
+    #[arg(long, value_name = "CELL,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Seeds to run, of those a cell has [default: all]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    seeds: Vec<u64>,
+    /// The folder that holds fb15k, wn18, …
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    data: PathBuf,
+    /// The folder of tables and specs
+    #[arg(long, value_name = "DIR", default_value = "experiments")]
+    experiments: PathBuf,
+    /// The folder of records [default: records in the experiments folder]
+    #[arg(long, value_name = "DIR")]
+    records: Option<PathBuf>,
+    /// The folder of runs, checkpoints included
+    #[arg(long, value_name = "DIR", default_value = "runs/reproduce")]
+    out: PathBuf,
+    /// Where to compute
+    #[arg(long, value_enum, value_name = "DEVICE", default_value_t = DeviceArg::Cpu)]
+    device: DeviceArg,
+    /// Begins nothing new after so many minutes
+    #[arg(long, value_name = "M")]
+    minutes: Option<f64>,
+    /// Shows what is recorded and runs nothing
+    #[arg(long, conflicts_with_all = ["verify", "force"])]
+    recorded: bool,
+    /// A small subset that anyone can run on the processor in a few minutes
+    #[arg(long)]
+    quick: bool,
+    /// Runs recorded cells again and compares: rank by rank on the same kind of device, within .003 MRR on another
+    #[arg(long)]
+    verify: bool,
+    /// Runs and records again what is recorded
+    #[arg(long, conflicts_with = "verify")]
+    force: bool,
+    /// Writes the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Writes the tables with plots as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The commit to record, where the program does not know its own
+    #[arg(long, value_name = "HASH")]
+    commit: Option<String>,
+}
+
+/// A table as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableArg {
+    /// All systems on FB15K and other sets
+    LinkPrediction,
+    /// MRR against the confidence threshold of rules
+    Confidence,
+    /// Seconds of extraction, propositionalisation and an epoch
+    Runtime,
+    /// Rules, groundings, unlabeled triples
+    Statistics,
+    /// What each part of RUGE is worth
+    Ablation,
+    /// The best systems beyond the paper
+    Best,
+}
+
+impl From<TableArg> for TableName {
+    fn from(table: TableArg) -> Self {
+        match table {
+            TableArg::LinkPrediction => Self::LinkPrediction,
+            TableArg::Confidence => Self::Confidence,
+            TableArg::Runtime => Self::Runtime,
+            TableArg::Statistics => Self::Statistics,
+            TableArg::Ablation => Self::Ablation,
+            TableArg::Best => Self::Best,
+        }
+    }
+}
+
+/// Runs `ruge reproduce [TABLE]`.
+pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
+    let mut tables = args.tables()?;
+    args.choose(&mut tables)?;
+    let records = args.records.clone().unwrap_or_else(|| args.experiments.join("records"));
+    let mut session = Session { args, console, records: &records, data: None, troubles: Vec::new() };
+    let (mut verified, mut unfinished) = (Vec::new(), false);
+    if !args.recorded {
+        (verified, unfinished) = session.work(&tables)?;
+    }
+    let troubles = session.troubles;
+    let rows = |table: &Table| -> Result<Vec<Row>> {
+        Ok(table
+            .cells
+            .iter()
+            .map(|cell| Row::gather(cell, &args.experiments, &records))
+            .collect::<ruge::Result<_>>()?)
+    };
+    let tables: Vec<(Table, Vec<Row>)> =
+        tables.into_iter().map(|table| rows(&table).map(|rows| (table, rows))).collect::<Result<_>>()?;
+    let sheets: Vec<Sheet> = tables.iter().map(|(table, rows)| sheets::sheet(table, rows)).collect();
+    write_files(args, &sheets)?;
+    if console.json {
+        let rows: Vec<Value> = tables.iter().flat_map(|(_, rows)| sheets::objects(rows)).collect();
+        let mut object = json!({"rows": rows, "unfinished": unfinished, "failed": troubles});
+        if args.verify {
+            object["verified"] = verified.into();
+        }
+        console.json_result(&object)?;
+    } else if args.verify {
+        let line = |found: &Value| {
+            let words = |key: &str| found[key].as_str().unwrap_or_default().to_string();
+            let verdict = if found["agrees"] == true { "agrees" } else { "DIFFERS" };
+            format!("{} seed {}: {verdict}: {}\n", words("cell"), found["seed"], words("words"))
+        };
+        console.result(&verified.iter().map(line).collect::<String>())?;
+    } else {
+        console.result(&sheets.iter().map(|sheet| words(sheet, console)).collect::<Vec<_>>().join("\n"))?;
+    }
+    if unfinished {
+        console.note("not everything is run; the same command goes on where it stopped");
+    }
+    match troubles.as_slice() {
+        [] => Ok(()),
+        [one] => bail!("{one}"),
+        many => bail!("{} cells have no result:\n  {}", many.len(), many.join("\n  ")),
+    }
+}
+
+impl ReproduceArgs {
+    fn tables(&self) -> Result<Vec<Table>> {
+        if !self.experiments.is_dir() {
+            bail!(UsageError(format!(
+                "{}: there is no such folder\n  remedy: run this in a checkout of the project, or name its folder with \
+                 --experiments",
+                self.experiments.display()
+            )));
+        }
+        let wanted = match self.table {
+            Some(table) => vec![table.into()],
+            None => TableName::ALL.to_vec(),
+        };
+        Ok(wanted.into_iter().map(|name| Table::read(&self.experiments, name)).collect::<ruge::Result<_>>()?)
+    }
+
+    /// Keeps the cells that were asked for.
+    fn choose(&self, tables: &mut [Table]) -> Result<()> {
+        let named: BTreeSet<&str> = self.cells.iter().chain(&self.only).map(String::as_str).collect();
+        let all: Vec<String> = tables.iter().flat_map(|table| &table.cells).map(|cell| cell.name.clone()).collect();
+        for name in &named {
+            if !all.iter().any(|cell| cell == name) {
+                let hint = nearest::suggestion(name, all.iter().map(String::as_str));
+                let cells = all.join(", ");
+                bail!(UsageError(format!("no cell is called {name:?}{hint}\n  the cells are: {cells}")));
+            }
+        }
+        for table in tables.iter_mut() {
+            table.cells.retain(|cell| {
+                if named.is_empty() { cell.quick == self.quick } else { named.contains(cell.name.as_str()) }
+            });
+        }
+        let has = |seed: &u64| tables.iter().flat_map(|table| &table.cells).any(|cell| cell.seeds.contains(seed));
+        if let Some(seed) = self.seeds.iter().find(|seed| !has(seed)) {
+            bail!(UsageError(format!("no chosen cell has seed {seed}; seeds are listed with the cells")));
+        }
+        Ok(())
+    }
+}
+
+/// One go at the tables.
+struct Session<'a> {
+    args: &'a ReproduceArgs,
+    console: Console,
+    records: &'a Path,
+    /// The data set read last.
+    data: Option<(String, Arc<Dataset>)>,
+    troubles: Vec<String>,
+}
+
+impl Session<'_> {
+    /// Fills or verifies; what was verified, and whether something is left to do.
+    fn work(&mut self, tables: &[Table]) -> Result<(Vec<Value>, bool)> {
+        let (args, console) = (self.args, self.console);
+        let device: DeviceName = args.device.into();
+        let device_words = match assemble::device_words(device)? {
+            Some(card) => card,
+            None => processor(),
+        };
+        let (version, commit) = version();
+        let commit = args.commit.clone().unwrap_or(commit);
+        let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+        let _ = ctrlc::set_handler(move || {
+            if stop.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        });
+        let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(60.0 * minutes.max(0.0)));
+        let place = Place {
+            experiments: &args.experiments,
+            records: self.records,
+            data: &args.data,
+            runs: &args.out,
+            device,
+            device_words: &device_words,
+            version: &version,
+            commit: &commit,
+            until,
+            stop,
+            force: args.force,
+        };
+        let (mut verified, mut unfinished) = (Vec::new(), false);
+        let cells: Vec<&Cell> = tables.iter().flat_map(|table| &table.cells).collect();
+        let named = !args.cells.is_empty() || !args.only.is_empty();
+        for cell in cells {
+            let name = format!("{}/{}", cell.table.name(), cell.name);
+            if cell.device.is_some_and(|only| only != device) {
+                console.note(&format!(
+                    "{name}: left out; it is for --device {}",
+                    if device == DeviceName::Cpu { "cuda" } else { "cpu" }
+                ));
+                continue;
+            }
+            for &seed in cell.seeds.iter().filter(|seed| args.seeds.is_empty() || args.seeds.contains(seed)) {
+                if stop.load(Ordering::Relaxed) {
+                    bail!("interrupted; the same command goes on");
+                }
+                if args.verify && place.is_over() {
+                    unfinished = true;
+                    continue;
+                }
+                let done = match args.verify {
+                    true => self.verify(cell, seed, &place, named, &mut verified),
+                    false => self.fill(cell, seed, &place),
+                };
+                match done {
+                    Ok(finished) => unfinished |= !finished,
+                    Err(error) => {
+                        console.note(&format!("{name} seed {seed}: {error:#}"));
+                        self.troubles.push(format!("{name} seed {seed}: {error:#}"));
+                        // The other seeds would fail the same way.
+                        break;
+                    }
+                }
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            bail!("interrupted; the same command goes on");
+        }
+        Ok((verified, unfinished))
+    }
+
+    /// False when there was no time for it.
+    fn fill(&mut self, cell: &Cell, seed: u64, place: &Place<'_>) -> Result<bool> {
+        let console = self.console;
+        let name = format!("{}/{} seed {seed}", cell.table.name(), cell.name);
+        let mut teller = Teller::new(&name, console);
+        let loaded = &mut self.data;
+        let mut data = || dataset(loaded, place.data, &cell.data, console);
+        let started = Instant::now();
+        Ok(match work::fill(cell, seed, place, &mut data, &mut |news| teller.hear(&news))? {
+            Outcome::Unfinished => false,
+            Outcome::Kept(_) => true,
+            Outcome::Done(record) => {
+                let mrr = record.test.as_ref().map_or_else(String::new, |test| format!(", test MRR {:.4}", test.mrr));
+                console.note(&format!("{name}: done in {:.1} s{mrr}", started.elapsed().as_secs_f64()));
+                true
+            }
+        })
+    }
+
+    /// False when there was no time for it.
+    fn verify(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+        place: &Place<'_>,
+        named: bool,
+        verified: &mut Vec<Value>,
+    ) -> Result<bool> {
+        let path = cell.record_path(self.records, seed);
+        let Some(recorded) = Record::read(&path)?.filter(|record| record.complete) else {
+            if named {
+                bail!("nothing is recorded of it in {}; run the cell first, without --verify", path.display());
+            }
+            return Ok(true);
+        };
+        let console = self.console;
+        let data = dataset(&mut self.data, place.data, &cell.data, console)?;
+        if !recorded.data_sha256.is_empty() && recorded.data_sha256 != ruge::model_file::data_hash(&data) {
+            bail!("the record was made with other data than those in {}", place.data.join(&cell.data).display());
+        }
+        let mut teller = Teller::new(&format!("{} seed {seed}", cell.name), console);
+        let Some(again) = work::repeat(cell, &recorded, place, &data, &mut |news| teller.hear(&news))? else {
+            return Ok(false);
+        };
+        let verdict = record::agrees(&recorded, &again, place.device);
+        let words = match &verdict {
+            Ok(words) | Err(words) => words.clone(),
+        };
+        verified.push(json!({
+            "table": cell.table, "cell": cell.name, "seed": seed, "agrees": verdict.is_ok(), "words": words,
+            "recorded_ranks_sha256": recorded.ranks_sha256, "ranks_sha256": again.ranks_sha256,
+            "recorded_mrr": recorded.test.map(|test| test.mrr), "mrr": again.test.map(|test| test.mrr),
+        }));
+        verdict.map(|_| true).map_err(|words| anyhow!("the repeated run differs from the record: {words}"))
+    }
+}
+
+/// The data set of a cell, read once for as long as cells ask for the same.
+fn dataset(
+    loaded: &mut Option<(String, Arc<Dataset>)>,
+    folder: &Path,
+    name: &str,
+    console: Console,
+) -> ruge::Result<Arc<Dataset>> {
+    if let Some((of, data)) = loaded
+        && of == name
+    {
+        return Ok(data.clone());
+    }
+    let path = if name == "demo" { PathBuf::from("demo") } else { folder.join(name) };
+    if name != "demo" && !path.exists() {
+        let remedy = match name {
+            "yago37-core3" | "yago37" => "this set has no public home; where you have it, put it there".to_string(),
+            _ => format!("`ruge data get {name} --out {}` fetches it; --data names another folder", path.display()),
+        };
+        return Err(ruge::RugeError::Run { path, reason: format!("there are no data\n  remedy: {remedy}") });
+    }
+    // Let go of the old set before the new one is read.
+    *loaded = None;
+    let read = DataArgs::plain(&path)
+        .load(console)
+        .map_err(|error| ruge::RugeError::Run { path: path.clone(), reason: format!("{error:#}") })?;
+    read.announce(console);
+    let data = Arc::new(read.data);
+    *loaded = Some((name.to_string(), data.clone()));
+    Ok(data)
+}
+
+/// Tells on stderr how a cell gets on.
+struct Teller {
+    name: String,
+    console: Console,
+    bar: indicatif::ProgressBar,
+}
+
+impl Teller {
+    fn new(name: &str, console: Console) -> Self {
+        Self { name: name.to_string(), console, bar: indicatif::ProgressBar::hidden() }
+    }
+
+    fn hear(&mut self, news: &News<'_>) {
+        let Self { name, console, bar } = self;
+        match news {
+            News::Point(number, count, leaves) if *count > 1 => {
+                let leaves: Vec<String> = leaves.iter().map(|(leaf, value)| format!("{leaf} = {value}")).collect();
+                console.note(&format!("{name}: point {number} of {count}: {}", leaves.join(", ")));
+            }
+            News::Point(..) => console.note(&format!("{name}: begins")),
+            News::Grounded(counts) => {
+                let share = match counts.per_epoch {
+                    Some(most) => format!(", {} of them in an epoch", grouped(most)),
+                    None => String::new(),
+                };
+                let (rules, groundings) = (grouped(counts.rules), grouped(counts.groundings));
+                console.note(&format!("{name}: {rules} rules, {groundings} groundings{share}"));
+            }
+            News::Tick(tick, epochs) => {
+                if bar.is_hidden() && console.shows_bars() {
+                    *bar = progress::work(*console, name, *epochs);
+                }
+                bar.set_position(tick.epoch);
+                if let Some(metrics) = tick.metrics {
+                    let text = format!("{name}: epoch {:>5}  validation MRR {:.4}", tick.epoch, metrics.mrr);
+                    bar.suspend(|| console.note(&text));
+                }
+            }
+            News::Failed(reason) => console.note(&format!("{name}: this point failed: {reason}")),
+        }
+    }
+}
+
+/// The processor in words: its name, if the system tells it, and how many threads work.
+fn processor() -> String {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(':').nth(1));
+    let threads = rayon::current_num_threads();
+    match model {
+        Some(model) => format!("CPU, {threads} threads, {}", model.trim()),
+        None => format!("CPU, {threads} threads"),
+    }
+}
+
+/// Version and commit of this program; the commit may be unknown.
+fn version() -> (String, String) {
+    let whole = env!("RUGE_VERSION");
+    match whole.split_once(" (") {
+        Some((version, commit)) => (version.into(), commit.trim_end_matches(')').into()),
+        None => (whole.into(), String::new()),
+    }
+}
+
+fn write_files(args: &ReproduceArgs, sheets: &[Sheet]) -> Result<()> {
+    let write = |path: &Path, text: &str| -> Result<()> {
+        output::to_file(path, |file| {
+            std::io::Write::write_all(file, text.as_bytes())
+                .with_context(|| format!("{}: cannot write", path.display()))
+        })
+    };
+    if let Some(path) = &args.markdown {
+        let body: String = sheets.iter().map(Sheet::markdown).collect();
+        write(path, &format!("# Reproduced\n\n{}\n", body.trim_end()))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &render_sheets("The paper's tables, reproduced", sheets, env!("RUGE_VERSION")))?;
+    }
+    Ok(())
+}
+
+/// A sheet as lines of text.
+fn words(sheet: &Sheet, console: Console) -> String {
+    let width = console.width();
+    let mut out = format!("{}\n", console.heading(&sheet.title));
+    for text in &sheet.before {
+        out.push_str(&wrapped(text, width));
+    }
+    out.push('\n');
+    // Remarks are sentences: under the table, with their number in it.
+    let last = sheet.columns.len().saturating_sub(1);
+    let mut remarks: Vec<&str> = Vec::new();
+    let columns: Vec<Column> =
+        sheet.columns.iter().map(|(_, number)| if *number { Column::Right } else { Column::Left }).collect();
+    let mut table = text::Table::new(&columns);
+    table.row(sheet.columns[..last].iter().map(|(head, _)| head.clone()));
+    for row in &sheet.rows {
+        let mut cells = row.cells.clone();
+        if let Some(remark) = row.cells.get(last).filter(|remark| !remark.is_empty()) {
+            let number = remarks.iter().position(|other| other == remark).unwrap_or_else(|| {
+                remarks.push(remark);
+                remarks.len() - 1
+            });
+            cells[last] = format!("({})", number + 1);
+        } else {
+            cells.truncate(last);
+        }
+        table.row(cells);
+    }
+    if sheet.rows.is_empty() {
+        out.push_str("  no cells\n");
+    } else {
+        out.push_str(&table.render(width.max(100)));
+    }
+    for (index, remark) in remarks.iter().enumerate() {
+        out.push_str(&wrapped(&format!("({}) {remark}", index + 1), width));
+    }
+    for text in &sheet.after {
+        out.push('\n');
+        out.push_str(&wrapped(text, width));
+    }
+    out
+}

@@ -1,0 +1,126 @@
+//! From records to rows: means over seeds, with their spread.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::cells::{Cell, TableName, setting};
+use super::record::{Figures, Record};
+use crate::error::Result;
+use crate::spec::DeviceName;
+
+/// A row of a table: a cell and what is recorded of it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The cell.
+    pub cell: Cell,
+    /// Its records, by seed.
+    pub records: Vec<Record>,
+    /// Whether the records were made by the cell's specs as they are now.
+    pub current: bool,
+}
+
+impl Row {
+    /// Gathers what is recorded of a cell. Where nothing is, an earlier result beside its spec stands in.
+    pub fn gather(cell: &Cell, experiments: &Path, records: &Path) -> Result<Self> {
+        let mut found = Vec::new();
+        let mut current = true;
+        for &seed in &cell.seeds {
+            let Some(record) = Record::read(&cell.record_path(records, seed))? else { continue };
+            let points = cell.points(experiments, Path::new("data"), seed, DeviceName::Cpu)?;
+            current &= setting(cell, &points) == record.setting;
+            found.push(record);
+        }
+        if found.is_empty() && cell.table == TableName::LinkPrediction && !cell.quick {
+            let path = experiments.join(&cell.spec).with_extension("result.json");
+            found.extend(Record::read_earlier(&path)?);
+            current = false;
+        }
+        found.retain(|record| record.complete || !record.points.is_empty());
+        Ok(Self { cell: cell.clone(), current: current && !found.is_empty(), records: found })
+    }
+
+    /// Records with a test result.
+    pub fn tested(&self) -> impl Iterator<Item = (&Record, &Figures)> {
+        self.records.iter().filter_map(|record| Some((record, record.test.as_ref()?)))
+    }
+
+    /// The mean over seeds of a figure that some records have.
+    pub fn mean(&self, of: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.records.iter().filter_map(of).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// Mean test MRR.
+    pub fn mrr(&self) -> Option<f64> {
+        self.mean(|record| Some(record.test.as_ref()?.mrr))
+    }
+
+    /// The largest test MRR less the smallest, where there are several seeds.
+    pub fn spread(&self) -> Option<f64> {
+        let values: Vec<f64> = self.tested().map(|(_, test)| test.mrr).collect();
+        let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(low, high), &x| (low.min(x), high.max(x)));
+        (values.len() > 1).then_some(high - low)
+    }
+
+    /// Mean of the median ranks.
+    pub fn med(&self) -> Option<f64> {
+        self.mean(|record| Some(record.test.as_ref()?.med))
+    }
+
+    /// Mean share of answers within the first `n`.
+    pub fn hits(&self, n: u32) -> Option<f64> {
+        self.mean(|record| record.test.as_ref()?.hits.get(&n.to_string()).copied())
+    }
+
+    /// The device, or all of them where seeds ran on different ones.
+    pub fn device(&self) -> String {
+        let mut devices: Vec<&str> = self.records.iter().map(|record| record.device.as_str()).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices.join("; ")
+    }
+
+    /// The row as `--json` prints it.
+    pub fn json(&self) -> Value {
+        let hits: BTreeMap<String, Option<f64>> =
+            [1, 3, 5, 10].iter().map(|n| (n.to_string(), self.hits(*n))).collect();
+        let first = self.records.first();
+        let mut row = json!({
+            "table": self.cell.table,
+            "cell": self.cell.name,
+            "method": self.cell.method,
+            "dataset": self.cell.data,
+            "mrr": self.mrr(),
+            "mrr_spread": self.spread(),
+            "med": self.med(),
+            "hits": hits,
+            "seeds": self.records.iter().map(|record| record.seed).collect::<Vec<_>>(),
+            "device": self.device(),
+            "seconds": self.mean(|record| record.seconds.training),
+            "seconds_per_epoch": self.mean(|record| record.seconds.epoch),
+            "median_epoch_seconds": self.mean(|record| record.seconds.median_epoch),
+            "mining_seconds": self.mean(|record| record.seconds.mining),
+            "grounding_seconds": self.mean(|record| record.seconds.grounding),
+            "path_seconds": self.mean(|record| record.seconds.paths),
+            "ranking_seconds": self.mean(|record| record.seconds.ranking),
+            "epochs": first.map(|record| record.epochs),
+            "best_epoch": first.map(|record| record.best_epoch),
+            "valid_mrr": self.mean(|record| Some(record.valid.as_ref()?.mrr)),
+            "rules": first.and_then(|record| record.rules),
+            "rules_only": first.and_then(|record| record.rules_only.clone()),
+            "examples": first.map(|record| &record.examples),
+            "points": first.map(|record| &record.points),
+            "published": self.cell.published,
+            "note": self.cell.note,
+            "quick": self.cell.quick,
+            "current": self.current,
+            "complete": self.records.len() == self.cell.seeds.len() && self.records.iter().all(|record| record.complete),
+        });
+        if let Some(x) = self.cell.x {
+            row["threshold"] = x.into();
+        }
+        row
+    }
+}
