@@ -188,7 +188,7 @@ pub struct RuleRow {
     pub standard: Option<f64>,
 }
 
-/// Counts between edges: `counts[i]` lies in [edges[i], edges[i + 1]), the last one closed.
+/// Counts between edges: bucket `i` holds what lies between edge `i` and the next, that edge left out but for the last bucket.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Histogram {
