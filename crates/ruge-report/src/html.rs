@@ -20,6 +20,15 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// The same, with places where a line may break: after slashes, and after underscores of words no line could hold.
+pub fn breakable(text: &str) -> String {
+    let word = |word: &str| {
+        let parted = escape(word).replace('/', "/<wbr>");
+        if word.chars().count() > 24 { parted.replace('_', "_<wbr>") } else { parted }
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// `name` in at most `width` characters, its middle given up for `…`: paths and IRIs differ at their ends.
 pub fn cut(name: &str, width: usize) -> String {
     let characters: Vec<char> = name.chars().collect();
@@ -176,10 +185,11 @@ impl Table {
 /// A name in full for those who hover, cut to `width` for all.
 pub fn name(text: &str, width: usize) -> String {
     let short = cut(text, width);
+    let class = if short.chars().count() > 24 { "name long" } else { "name" };
     if short == text {
-        format!("<span class=\"name\">{}</span>", escape(text))
+        format!("<span class=\"{class}\">{}</span>", breakable(text))
     } else {
-        format!("<span class=\"name\" title=\"{}\">{}</span>", escape(text), escape(&short))
+        format!("<span class=\"{class}\" title=\"{}\">{}</span>", escape(text), breakable(&short))
     }
 }
 
@@ -190,6 +200,8 @@ mod tests {
     #[test]
     fn nothing_of_the_users_becomes_markup() {
         assert_eq!(escape("<b title=\"x\">&'\u{1}</b>"), "&lt;b title=&quot;x&quot;&gt;&amp;&#39;\u{fffd}&lt;/b&gt;");
+        assert_eq!(breakable("/a b_c<"), "/<wbr>a b_c&lt;");
+        assert_eq!(breakable(&"a_".repeat(13)), "a_<wbr>".repeat(13));
         assert_eq!(
             name("<script>alert(1)</script>", 12),
             "<span class=\"name\" title=\"&lt;script&gt;alert(1)&lt;/script&gt;\">&lt;scr…script&gt;</span>"

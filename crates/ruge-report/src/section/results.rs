@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::html::Align::{Number, Text};
-use crate::html::{Align, Table, decimal, escape, grouped, maybe, name, rank};
+use crate::html::{Align, Table, breakable, decimal, escape, grouped, maybe, name, rank};
 use crate::plot::{self, Axes, Ink, Pair, Series};
 use crate::report::{Curve, MetricsRow, MetricsTable, Published, RelationRow, System};
 use crate::section::{change, class, figure, legend};
@@ -98,7 +98,7 @@ pub fn table(metrics: &MetricsTable) -> String {
             format!(" <abbr title=\"standard deviation over {seeds} seeds\">± {}</abbr>", decimal(deviation))
         });
         let mut cells = vec![
-            format!("<div class=\"words\">{}</div>", escape(&row.name)),
+            format!("<div class=\"words\">{}</div>", breakable(&row.name)),
             strong(row.mrr, best(&|row| row.mrr)) + &spread,
             rank(row.median),
         ];

@@ -1,7 +1,7 @@
 //! The best rules in words, and how confident all of them are.
 
 use crate::html::Align::{Number, Text};
-use crate::html::{Table, counted, decimal, escape, grouped, percent};
+use crate::html::{Table, breakable, counted, decimal, escape, grouped, percent};
 use crate::plot;
 use crate::report::{RuleRow, RuleSet};
 use crate::section::figure;
@@ -64,7 +64,7 @@ fn best(rows: &[RuleRow]) -> String {
             format!("<span class=\"formula\">{}</span>", escape(&row.formula))
         };
         table.row(vec![
-            format!("<div class=\"words\">{}{formula}</div>", escape(&row.words)),
+            format!("<div class=\"words\">{}{formula}</div>", breakable(&row.words)),
             decimal(row.confidence),
             row.support.map_or_else(none, grouped),
             row.head_coverage.map_or_else(none, decimal),

@@ -1,7 +1,7 @@
 //! How far to trust it: calibration, obedience to the rules, facts that look wrong.
 
 use crate::html::Align::{Number, Text};
-use crate::html::{Table, decimal, escape, grouped, maybe, name, percent};
+use crate::html::{Table, breakable, decimal, grouped, maybe, name, percent};
 use crate::plot::{self, Axes, Ink, Series};
 use crate::report::{CalibrationCurve, CleanUp, Consistency, ReliabilityBin};
 use crate::section::{figure, legend, paragraph, points};
@@ -111,7 +111,7 @@ pub fn consistency(consistency: &Consistency) -> String {
     let share = |share: Option<f64>| share.map_or_else(|| "–".into(), percent);
     for row in &consistency.rows {
         table.row(vec![
-            format!("<div class=\"words\">{}</div>", escape(&row.words)),
+            format!("<div class=\"words\">{}</div>", breakable(&row.words)),
             decimal(row.confidence),
             grouped(row.groundings),
             share(row.guided),
@@ -147,7 +147,7 @@ pub fn clean_up(list: &CleanUp) -> String {
             name(&row.fact.relation, 40),
             name(&row.fact.tail, 40),
             decimal(row.truth),
-            format!("<div class=\"words\">{}</div>", escape(&row.why)),
+            format!("<div class=\"words\">{}</div>", breakable(&row.why)),
         ]);
     }
     out.push_str(&table.folded("Training triples worth a second look", ROWS));
