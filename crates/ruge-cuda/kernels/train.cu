@@ -222,10 +222,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pass(
         float slope;
         const float score = compare(query, tail, slope);
         float d;
-        if (GUIDANCE == 1) {
+        if (GUIDANCE == 1 || GUIDANCE == 3) {
             const float truth = truth_of(SHIFT + score);
             float label;
-            if (fresh) {
+            if (GUIDANCE == 3) {
+                // Fixed labels: the largest confidence of the triple's groundings, whatever their premises.
+                label = 0.0f;
+                for (u32 at = grounding_ends[u]; at < grounding_ends[u + 1]; ++at)
+                    label = fmaxf(label, evidence.confidences[groundings[at]]);
+            } else if (fresh) {
                 label = soft_label(truth, entities, relations, evidence, groundings, supports, grounding_ends[u], grounding_ends[u + 1]);
                 if (team_thread() == 0) aims[u] = label;
             } else {

@@ -9,10 +9,10 @@ use cudarc::driver::{CudaFunction, CudaGraph, DeviceRepr, LaunchConfig, PushKern
 use ruge_embed::evidence::Guidance;
 use ruge_embed::optimizer::{Cap, Projection};
 use ruge_embed::plan::{Batching, Plan};
-use ruge_embed::{Losses, Negatives, Objective};
+use ruge_embed::{Dealing, Losses, Negatives, Objective};
 
 use crate::device::{Buffer, Device};
-use crate::error::{CudaError, Doing, Result};
+use crate::error::{Doing, Result};
 use crate::evidence::{EvidenceBuffers, deepest, head_shares};
 use crate::gradients::Gradients;
 use crate::model::Tables;
@@ -32,6 +32,8 @@ struct Fit {
     negatives: Negatives,
     objective: Objective,
     guidance: Guidance,
+    dealing: Dealing,
+    most_groundings: usize,
     inner_steps: usize,
     projection: Projection,
     seed: u64,
@@ -47,6 +49,8 @@ impl Fit {
             negatives: plan.negatives,
             objective: plan.objective,
             guidance: plan.guidance,
+            dealing: plan.dealing,
+            most_groundings: plan.most_groundings,
             inner_steps: plan.inner_steps,
             projection: plan.projection,
             seed: plan.seed,
@@ -150,9 +154,6 @@ impl Training {
         plan: &Plan<'_>,
         first: u64,
     ) -> Result<Self> {
-        if plan.guidance == Guidance::FixedLabels {
-            return Err(CudaError::Unsupported { what: "guidance by fixed labels (`static`)".into() });
-        }
         constants.negatives = plan.negatives.per_positive();
         constants.objective = plan.objective;
         constants.guidance = plan.guidance;
@@ -172,8 +173,8 @@ impl Training {
         let per_batch = count.div_ceil(batches.max(1));
         // Groundings dealt with their premises may crowd into one batch.
         let most_groundings = match plan.dealing {
-            ruge_embed::Dealing::Shuffled => evidence.div_ceil(batches.max(1)),
-            ruge_embed::Dealing::WithPremises => evidence,
+            Dealing::Shuffled => evidence.div_ceil(batches.max(1)),
+            Dealing::WithPremises => evidence,
         };
         let most_unlabeled = match plan.guidance {
             Guidance::None => 0,

@@ -134,6 +134,7 @@ fn every_change<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
         plan.inner_steps = 2;
         plan.dealing = Dealing::WithPremises;
     });
+    agree(device, scoring, "fixed labels", &|plan, _| plan.guidance = Guidance::FixedLabels);
     agree(device, scoring, "injection", &|plan, optimizer| {
         (optimizer.entity_rate, optimizer.relation_rate) = (0.01, 0.01);
         plan.guidance = Guidance::Injection { weight: 0.05, margin: 0.1 };

@@ -36,14 +36,15 @@ fn every_setting<F: ScoringFunction>(scoring: &F) {
         Guidance::SoftLabels { slackness: 0.01, t_norm: TNorm::Product },
         Guidance::SoftLabels { slackness: 0.01, t_norm: TNorm::Lukasiewicz },
         Guidance::Injection { weight: 1.0, margin: 0.1 },
+        Guidance::FixedLabels,
     ];
     for (at, guidance) in guidances.into_iter().enumerate() {
         let cap = if at == 3 { Cap::Matrix { norm: 1.0 } } else { Cap::Row { norm: 1.0 } };
-        let optimizer = Optimizer { rule: rules[at], cap, ..Optimizer::default() };
+        let optimizer = Optimizer { rule: rules[at % 4], cap, ..Optimizer::default() };
         let mut constants = constants(scoring, optimizer);
         constants.objective = Objective { loss: losses[at % 3], ..Objective::default() };
         constants.guidance = guidance;
-        constants.negatives = [10, 2, 1, 5][at];
+        constants.negatives = [10, 2, 1, 5, 4][at];
         (constants.premises, constants.stack) = (1 + at, 1 + at);
         if !compiles(&constants) {
             return;
