@@ -64,7 +64,16 @@ pub fn decimal(value: f64) -> String {
     if value.is_finite() { format!("{value:.3}") } else { "–".into() }
 }
 
-/// The same of what may be missing.
+/// A truth value; rounding makes nothing certain.
+pub fn truth(value: f64) -> String {
+    match decimal(value).as_str() {
+        "1.000" if value < 1.0 => "&gt; 0.999".into(),
+        "0.000" if value > 0.0 => "&lt; 0.001".into(),
+        plain => plain.into(),
+    }
+}
+
+/// A metric that may be missing.
 pub fn maybe(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), decimal)
 }
@@ -225,6 +234,10 @@ mod tests {
             ["42 ms", "3.3 s", "64 s", "10 min 00 s"]
         );
         assert_eq!([percent(0.99999), percent(0.5), percent(f64::NAN)], ["&gt; 99.9 %", "50.0 %", "–"]);
+        assert_eq!(
+            [truth(0.9999), truth(1.0), truth(0.0001), truth(0.5)],
+            ["&gt; 0.999", "1.000", "&lt; 0.001", "0.500"]
+        );
         assert_eq!([rank(1234.0), rank(1.5)], ["1,234", "1.5"]);
     }
 }

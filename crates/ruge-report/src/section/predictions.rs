@@ -1,7 +1,7 @@
 //! Predicted facts, each with its reasons and a small graph of them.
 
 use crate::evidence;
-use crate::html::{breakable, decimal, escape, rank};
+use crate::html::{breakable, decimal, escape, rank, truth};
 use crate::plot::Drawing;
 use crate::report::{Fact, Prediction, Standing};
 
@@ -32,7 +32,7 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
         let without = without.map_or_else(String::new, |value| format!(" (without rules {})", show(value)));
         with.map(|value| format!("{}{without}", show(value)))
     };
-    if let Some(text) = compared(prediction.truth, prediction.truth_unguided, &decimal) {
+    if let Some(text) = compared(prediction.truth, prediction.truth_unguided, &truth) {
         tag("", format!("truth {text}"));
     }
     if let Some(text) = compared(prediction.rank, prediction.rank_unguided, &rank) {

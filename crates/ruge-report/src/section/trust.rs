@@ -1,7 +1,7 @@
 //! How far to trust it: calibration, obedience to the rules, facts that look wrong.
 
 use crate::html::Align::{Number, Text};
-use crate::html::{Table, breakable, decimal, grouped, maybe, name, percent};
+use crate::html::{Table, breakable, decimal, grouped, maybe, name, percent, truth};
 use crate::plot::{self, Axes, Ink, Series};
 use crate::report::{CalibrationCurve, CleanUp, Consistency, ReliabilityBin};
 use crate::section::{figure, legend, paragraph, points};
@@ -146,7 +146,7 @@ pub fn clean_up(list: &CleanUp) -> String {
             name(&row.fact.head, 40),
             name(&row.fact.relation, 40),
             name(&row.fact.tail, 40),
-            decimal(row.truth),
+            truth(row.truth),
             format!("<div class=\"words\">{}</div>", breakable(&row.why)),
         ]);
     }
