@@ -205,12 +205,80 @@ pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result
             let mut names = data.names().clone();
             Ok(read_rules(Path::new(file), &RuleReadOptions::default(), &mut names)?.rules)
         }
-        None => {
-            let mined = mine(data.graph(), &wanted.config(), watch);
-            if !mined.unfinished.is_empty() {
-                return Err(RugeError::Spec("mining was stopped before it was done".into()));
-            }
-            Ok(mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect())
+        None => match mined(wanted, data, watch) {
+            Some(rules) => Ok(rules),
+            None => Err(RugeError::Spec("mining was stopped before it was done".into())),
+        },
+    }
+}
+
+/// The rules that mining finds; nothing if it was stopped before it was done.
+pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Option<Vec<RuleRecord>> {
+    let mined = mine(data.graph(), &wanted.config(), watch);
+    if !mined.unfinished.is_empty() {
+        return None;
+    }
+    let rules = mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect();
+    Some(match wanted.max_conclusions {
+        Some(share) => surest(rules, data, share),
+        None => rules,
+    })
+}
+
+/// The surest rules whose conclusions, taken together, are at most `share` as many as the training triples.
+///
+/// Surest by the lower bound of the standard confidence given its counts, which asks for evidence and does not believe
+/// that a relation is a function. Rules that conclude nothing new cost nothing and stay. The order is kept.
+fn surest(rules: Vec<RuleRecord>, data: &Dataset, share: f64) -> Vec<RuleRecord> {
+    let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
+    let groundings = ground(data.graph(), &horn);
+    let most = (share * data.train().len() as f64) as usize;
+    let sure = |rule: usize| rules[rule].counts.map_or(0.0, |counts| counts.wilson());
+    let mut order: Vec<usize> = (0..rules.len()).collect();
+    order.sort_by(|&a, &b| sure(b).total_cmp(&sure(a)).then(a.cmp(&b)));
+    let mut concluded = vec![false; groundings.unlabeled().len()];
+    let mut count = 0;
+    let mut kept = vec![false; rules.len()];
+    for rule in order {
+        let conclusions = groundings.of_rule(rule).map(|grounding| groundings.conclusion(grounding));
+        let mut new: Vec<usize> = conclusions.filter(|&place| !concluded[place]).collect();
+        new.sort_unstable();
+        new.dedup();
+        if count + new.len() > most {
+            // Those after it are less sure.
+            break;
         }
+        count += new.len();
+        new.into_iter().for_each(|place| concluded[place] = true);
+        kept[rule] = true;
+    }
+    let quiet = |rule: usize| groundings.of_rule(rule).is_empty();
+    let keeps: Vec<bool> = (0..rules.len()).map(|rule| kept[rule] || quiet(rule)).collect();
+    rules.into_iter().zip(keeps).filter_map(|(record, keep)| keep.then_some(record)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ruge_kg::ReadOptions;
+
+    #[test]
+    fn the_surest_rules_stay() {
+        let (data, _) = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded");
+        let mut wanted = RulesSpec { min_pca: Some(0.3), ..RulesSpec::default() };
+        let all = mined(&wanted, &data, &Watch::default()).expect("not stopped");
+        wanted.max_conclusions = Some(0.1);
+        let some = mined(&wanted, &data, &Watch::default()).expect("not stopped");
+        let conclusions = |rules: &[RuleRecord]| {
+            let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
+            ground(data.graph(), &horn).unlabeled().len()
+        };
+        assert!(conclusions(&all) > 952 && conclusions(&some) <= 952, "{} of {}", some.len(), all.len());
+        assert!(some.len() > 5 && some.iter().all(|record| all.contains(record)));
+        let least = some.iter().filter_map(|record| record.counts).map(|counts| counts.wilson()).fold(1.0, f64::min);
+        let left_out = all.iter().filter(|record| !some.contains(record)).filter_map(|record| record.counts);
+        assert!(left_out.into_iter().all(|counts| counts.wilson() <= least), "a surer rule was left out");
+        wanted.max_conclusions = Some(100.0);
+        assert_eq!(mined(&wanted, &data, &Watch::default()).expect("not stopped"), all);
     }
 }

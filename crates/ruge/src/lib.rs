@@ -2,7 +2,8 @@
 //!
 //! Rules never hear of vectors and embeddings never hear of rules; this crate knows both. A [`spec`] says everything about
 //! a run, [`assemble`] turns it into running objects, [`run`] trains and keeps the run on disk, and [`model_file`] is the
-//! one self-contained file that comes out. [`loaded`] opens it for questions, with truth values from [`calibrate`]. [`rules_only`] ranks by the rules alone: the row beside every guided one.
+//! one self-contained file that comes out. [`loaded`] opens it for questions, with truth values from [`calibrate`].
+//! [`rules_only`] ranks by the rules alone: the row beside every guided one. [`recipe`] sizes settings to the data.
 
 pub mod assemble;
 pub mod calibrate;
@@ -19,6 +20,7 @@ pub mod loaded;
 pub mod model_file;
 pub mod nearest;
 pub mod predict;
+pub mod recipe;
 pub mod reproduce;
 pub mod rules_only;
 pub mod run;

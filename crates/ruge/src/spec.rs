@@ -8,10 +8,13 @@ use ruge_embed::{
     Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Rule, Schedule, Sides,
     Start, TNorm,
 };
-use ruge_rules::MineConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
+
+mod rules;
+
+pub use rules::{MinePreset, RulesSpec};
 
 /// Everything about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -194,91 +197,6 @@ impl GuidanceSpec {
             GuidanceSpec::Static { .. } => "static",
             GuidanceSpec::Kale { .. } => "kale",
             GuidanceSpec::PTransE { .. } => "ptranse",
-        }
-    }
-}
-
-/// Where rules come from.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct RulesSpec {
-    /// A rule file; without one the rules are mined from the training triples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// How they are mined.
-    #[serde(default)]
-    pub mine: MinePreset,
-    /// Least PCA confidence when mining, instead of the preset's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_pca: Option<f64>,
-    /// Least standard confidence when mining, instead of the preset's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_std: Option<f64>,
-    /// Least head coverage when mining, instead of the preset's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_hc: Option<f64>,
-    /// Rules below this confidence are left out.
-    #[serde(default)]
-    pub min_confidence: f64,
-    /// The confidence of every rule, instead of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-    /// Groundings of an epoch at most; of more, every epoch takes a random share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub most_groundings: Option<usize>,
-}
-
-impl RulesSpec {
-    /// The thresholds of mining.
-    pub fn config(&self) -> MineConfig {
-        let mut config = self.mine.config();
-        config.min_pca = self.min_pca.unwrap_or(config.min_pca);
-        config.min_std = self.min_std.unwrap_or(config.min_std);
-        config.min_head_coverage = self.min_hc.unwrap_or(config.min_head_coverage);
-        config
-    }
-
-    fn check(&self) -> Result<()> {
-        let refuse = |message: String| Err(RugeError::Spec(message));
-        if self.file.is_some() && [self.min_pca, self.min_std, self.min_hc].iter().any(Option::is_some) {
-            return refuse(
-                "rules.min-pca, min-std and min-hc are about mining, but rules.file names a file; use rules.min-confidence"
-                    .into(),
-            );
-        }
-        if let Err(error) = self.config().check() {
-            return refuse(format!("rules: {error}"));
-        }
-        if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
-            return refuse("rules.confidence lies in [0, 1]".into());
-        }
-        if self.most_groundings == Some(0) {
-            return refuse("rules.most-groundings is at least 1; for training without rules use guidance none".into());
-        }
-        Ok(())
-    }
-}
-
-/// A way of mining by name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MinePreset {
-    /// PCA confidence 0.8, head coverage 0.01.
-    #[default]
-    Default,
-    /// The recipe of the rules published for FB15K.
-    RugeFb15k,
-    /// AMIE's own thresholds.
-    Amie,
-}
-
-impl MinePreset {
-    /// The thresholds.
-    pub fn config(self) -> MineConfig {
-        match self {
-            MinePreset::Default => MineConfig::default(),
-            MinePreset::RugeFb15k => MineConfig::ruge_fb15k(),
-            MinePreset::Amie => MineConfig::amie(),
         }
     }
 }

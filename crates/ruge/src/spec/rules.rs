@@ -1,0 +1,141 @@
+//! Where the rules of a run come from: a file, or mining with these thresholds.
+
+use ruge_rules::MineConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, RugeError};
+
+/// Where rules come from.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RulesSpec {
+    /// A rule file; without one the rules are mined from the training triples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// How they are mined.
+    #[serde(default)]
+    pub mine: MinePreset,
+    /// Least PCA confidence when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_pca: Option<f64>,
+    /// Least standard confidence when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_std: Option<f64>,
+    /// Least head coverage when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_hc: Option<f64>,
+    /// Most atoms of a premise when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_body: Option<usize>,
+    /// Least support when mining, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_support: Option<u64>,
+    /// Least number of facts of a relation to be concluded, instead of the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_head_size: Option<u64>,
+    /// Most conclusions that mined rules may have together, as a share of the training triples: the surest rules stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_conclusions: Option<f64>,
+    /// Rules below this confidence are left out.
+    #[serde(default)]
+    pub min_confidence: f64,
+    /// The confidence of every rule, instead of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Groundings of an epoch at most; of more, every epoch takes a random share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_groundings: Option<usize>,
+}
+
+impl RulesSpec {
+    /// The thresholds of mining.
+    pub fn config(&self) -> MineConfig {
+        let mut config = self.mine.config();
+        config.min_pca = self.min_pca.unwrap_or(config.min_pca);
+        config.min_std = self.min_std.unwrap_or(config.min_std);
+        config.min_head_coverage = self.min_hc.unwrap_or(config.min_head_coverage);
+        config.max_body = self.max_body.unwrap_or(config.max_body);
+        config.min_support = self.min_support.unwrap_or(config.min_support);
+        config.min_head_size = self.min_head_size.unwrap_or(config.min_head_size);
+        config
+    }
+
+    /// Whether anything is said about mining.
+    fn says_how_to_mine(&self) -> bool {
+        let Self { min_pca, min_std, min_hc, max_body, min_support, min_head_size, max_conclusions, .. } = self;
+        [min_pca, min_std, min_hc, max_conclusions].iter().any(|x| x.is_some())
+            || [min_support, min_head_size].iter().any(|x| x.is_some())
+            || max_body.is_some()
+    }
+
+    /// The same rules from a file: nothing is mined.
+    pub fn from_file(self, file: String) -> Self {
+        let Self { min_confidence, confidence, most_groundings, .. } = self;
+        Self { file: Some(file), min_confidence, confidence, most_groundings, ..Self::default() }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(RugeError::Spec(message));
+        if self.file.is_some() && self.says_how_to_mine() {
+            return refuse(
+                "rules.min-pca, min-std, min-hc and the like are about mining, but rules.file names a file; use \
+                 rules.min-confidence"
+                    .into(),
+            );
+        }
+        if self.max_conclusions.is_some_and(|share| !(share.is_finite() && share >= 0.0)) {
+            return refuse("rules.max-conclusions must be finite and not negative".into());
+        }
+        if let Err(error) = self.config().check() {
+            return refuse(format!("rules: {error}"));
+        }
+        if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+            return refuse("rules.confidence lies in [0, 1]".into());
+        }
+        if self.most_groundings == Some(0) {
+            return refuse("rules.most-groundings is at least 1; for training without rules use guidance none".into());
+        }
+        Ok(())
+    }
+}
+
+/// A way of mining by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MinePreset {
+    /// PCA confidence 0.8, head coverage 0.01.
+    #[default]
+    Default,
+    /// The recipe of the rules published for FB15K.
+    RugeFb15k,
+    /// AMIE's own thresholds.
+    Amie,
+}
+
+impl MinePreset {
+    /// The thresholds.
+    pub fn config(self) -> MineConfig {
+        match self {
+            MinePreset::Default => MineConfig::default(),
+            MinePreset::RugeFb15k => MineConfig::ruge_fb15k(),
+            MinePreset::Amie => MineConfig::amie(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_stand_over_the_preset() {
+        let rules = RulesSpec { mine: MinePreset::Amie, min_support: Some(7), ..RulesSpec::default() };
+        let config = rules.config();
+        assert_eq!((config.min_pca, config.min_support, config.max_body), (0.1, 7, 2));
+        assert!(rules.check().is_ok());
+        let file = RulesSpec { file: Some("x".into()), ..rules.clone() };
+        assert!(file.check().is_err(), "a file is not mined");
+        assert!(rules.from_file("x".into()).check().is_ok());
+        assert!(RulesSpec { max_conclusions: Some(f64::NAN), ..RulesSpec::default() }.check().is_err());
+    }
+}
