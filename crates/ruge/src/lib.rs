@@ -3,7 +3,8 @@
 //! Rules never hear of vectors and embeddings never hear of rules; this crate knows both. A [`spec`] says everything about
 //! a run, [`assemble`] turns it into running objects, [`run`] trains and keeps the run on disk, and [`model_file`] is the
 //! one self-contained file that comes out. [`loaded`] opens it for questions, with truth values from [`calibrate`].
-//! [`rules_only`] ranks by the rules alone: the row beside every guided one. [`recipe`] sizes settings to the data.
+//! [`rules_only`] ranks by the rules alone: the row beside every guided one. [`recipe`] sizes settings to the data, and [`pipeline`] does
+//! the whole job, stage by stage.
 
 pub mod assemble;
 pub mod calibrate;
@@ -19,6 +20,7 @@ pub mod like;
 pub mod loaded;
 pub mod model_file;
 pub mod nearest;
+pub mod pipeline;
 pub mod predict;
 pub mod recipe;
 pub mod reproduce;

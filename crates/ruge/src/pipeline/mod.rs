@@ -1,0 +1,536 @@
+//! From triples to a finished run: every stage a function, its result a file, finished stages skipped.
+//!
+//! check → mine → ground → train without guidance (`unguided/`) and with it (same trainer, same budget) → evaluate both,
+//! and the rules alone → calibrate → consistency → predict, with explanations → report. The [`ledger`] knows what is finished and
+//! what it was made from, so a run that was interrupted or killed at any moment goes on where it was, and ends
+//! with the same model, to the bit.
+//!
+//! Nothing is printed here: a [`Watcher`] hears what happens and may stop it. The page of the last stage is made by a function
+//! that the caller hands in, which keeps plotting out of this crate.
+
+mod findings;
+pub mod ledger;
+mod samples;
+mod stages;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ruge_kg::Dataset;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, RugeError};
+use crate::model_file::data_hash;
+use crate::run::Mode;
+use crate::spec::{GuidanceSpec, Spec};
+pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust};
+use ledger::{Found, Ledger, file_hash, hash};
+pub use samples::{Sample, Standing};
+
+/// A step of the pipeline, in the order in which they are taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// What is in the data, and what is missing.
+    Check,
+    /// Rules: mined from train, or read from a file.
+    Mine,
+    /// Where they fire.
+    Ground,
+    /// The model without guidance.
+    TrainUnguided,
+    /// The same trainer and budget, guided by the rules.
+    TrainGuided,
+    /// Exact filtered ranks of the held-out triples: both models, and the rules alone.
+    Evaluate,
+    /// How far truth values can be believed.
+    Calibrate,
+    /// How far the models obey the rules.
+    Consistency,
+    /// Some new facts, with their reasons.
+    Predict,
+    /// The page.
+    Report,
+}
+
+impl Stage {
+    /// All of them, in order.
+    pub const ALL: [Stage; 10] = [
+        Stage::Check,
+        Stage::Mine,
+        Stage::Ground,
+        Stage::TrainUnguided,
+        Stage::TrainGuided,
+        Stage::Evaluate,
+        Stage::Calibrate,
+        Stage::Consistency,
+        Stage::Predict,
+        Stage::Report,
+    ];
+
+    /// As written in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Check => "check",
+            Stage::Mine => "mine",
+            Stage::Ground => "ground",
+            Stage::TrainUnguided => "train-unguided",
+            Stage::TrainGuided => "train-guided",
+            Stage::Evaluate => "evaluate",
+            Stage::Calibrate => "calibrate",
+            Stage::Consistency => "consistency",
+            Stage::Predict => "predict",
+            Stage::Report => "report",
+        }
+    }
+
+    /// The files it leaves, from the run folder on.
+    pub fn outputs(self) -> &'static [&'static str] {
+        match self {
+            Stage::Check => &["check.json"],
+            Stage::Mine => &["rules.tsv"],
+            Stage::Ground => &["ground.json"],
+            Stage::TrainUnguided => &["unguided/model.safetensors"],
+            Stage::TrainGuided => &["model.safetensors"],
+            Stage::Evaluate => &["evaluation.json"],
+            Stage::Calibrate => &["calibration.json"],
+            Stage::Consistency => &["consistency.json"],
+            Stage::Predict => &["predictions.json"],
+            Stage::Report => &["report.html"],
+        }
+    }
+
+    /// The stages whose files it reads.
+    fn reads(self) -> &'static [Stage] {
+        match self {
+            Stage::Check | Stage::Mine | Stage::TrainUnguided => &[],
+            Stage::Ground => &[Stage::Mine],
+            Stage::TrainGuided => &[Stage::Mine, Stage::TrainUnguided],
+            Stage::Evaluate | Stage::Calibrate => &[Stage::TrainUnguided, Stage::TrainGuided],
+            Stage::Consistency | Stage::Predict => &[Stage::Mine, Stage::TrainUnguided, Stage::TrainGuided],
+            Stage::Report => &[
+                Stage::Check,
+                Stage::Mine,
+                Stage::Ground,
+                Stage::TrainUnguided,
+                Stage::TrainGuided,
+                Stage::Evaluate,
+                Stage::Calibrate,
+                Stage::Consistency,
+                Stage::Predict,
+            ],
+        }
+    }
+}
+
+/// Which stages are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Choice {
+    /// All that are not finished.
+    #[default]
+    All,
+    /// This one, finished or not.
+    Only(Stage),
+    /// This one and all after it, finished or not.
+    From(Stage),
+}
+
+impl Choice {
+    /// Whether a stage is done again although it is finished.
+    fn again(self, stage: Stage) -> bool {
+        match self {
+            Choice::All => false,
+            Choice::Only(only) => stage == only,
+            Choice::From(first) => stage >= first,
+        }
+    }
+
+    /// Whether a stage must be finished already.
+    fn needs(self, stage: Stage) -> bool {
+        match self {
+            Choice::All => false,
+            Choice::Only(first) | Choice::From(first) => stage < first,
+        }
+    }
+
+    fn ends_before(self, stage: Stage) -> bool {
+        matches!(self, Choice::Only(only) if stage > only)
+    }
+}
+
+/// What is to be done, and where.
+#[derive(Clone)]
+pub struct Job<'j> {
+    /// The graph.
+    pub data: &'j Dataset,
+    /// Where it was read from, for people.
+    pub source: String,
+    /// The guided run; the other one differs in its guidance alone.
+    pub spec: Spec,
+    /// The run folder.
+    pub out: PathBuf,
+    /// Begin anew.
+    pub force: bool,
+    /// Which stages.
+    pub choice: Choice,
+    /// New facts to predict, and held-out ones to show.
+    pub samples: usize,
+    /// Least time between two checkpoints.
+    pub checkpoint_every: Duration,
+}
+
+/// Makes the page of a run from what was found.
+pub type Page<'p> = dyn Fn(&Findings) -> Result<String> + Sync + 'p;
+
+/// Who hears, who may stop, who makes the page.
+pub struct Watcher<'w> {
+    /// Set from outside to stop as soon as what is under way can be kept.
+    pub stop: &'w AtomicBool,
+    /// Told what happens.
+    pub hear: &'w (dyn Fn(Event<'_>) + Sync),
+    /// Makes the report.
+    pub page: &'w Page<'w>,
+}
+
+impl Watcher<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn progress(&self, stage: Stage, done: u64, total: u64, note: &str) {
+        (self.hear)(Event::Progress { stage, done, total, note });
+    }
+
+    fn note(&self, text: &str) {
+        (self.hear)(Event::Note { text });
+    }
+}
+
+/// What a watcher hears.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'e> {
+    /// A stage has its result already.
+    Skipped {
+        /// Which.
+        stage: Stage,
+        /// What came out then.
+        line: &'e str,
+    },
+    /// A stage begins.
+    Began {
+        /// Which.
+        stage: Stage,
+    },
+    /// It has come so far.
+    Progress {
+        /// Which.
+        stage: Stage,
+        /// Steps done.
+        done: u64,
+        /// Of so many; 0 where that is not known.
+        total: u64,
+        /// What stands there now; may be empty.
+        note: &'e str,
+    },
+    /// Something a user should know.
+    Note {
+        /// A sentence.
+        text: &'e str,
+    },
+    /// It came to its end.
+    Finished {
+        /// Which.
+        stage: Stage,
+        /// What came out.
+        line: &'e str,
+        /// How long it took.
+        seconds: f64,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Everything asked for is there.
+    Finished,
+    /// Stopped from outside in this stage; what was finished is kept.
+    Stopped(Stage),
+}
+
+/// Takes every stage that is asked for and not finished.
+pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
+    job.spec.check()?;
+    if !job.spec.guidance.takes_rules() {
+        let name = job.spec.guidance.name();
+        return Err(RugeError::Spec(format!(
+            "this compares a model with the same model guided by rules, and guidance {name:?} has none; use ruge or kale"
+        )));
+    }
+    let data = data_hash(job.data);
+    let mut ledger = open(job, &data)?;
+    for stage in Stage::ALL {
+        if job.choice.ends_before(stage) {
+            break;
+        }
+        let inputs = inputs(job, &ledger, stage)?;
+        let finished = ledger.is_finished(&job.out, stage, &inputs);
+        if finished && !job.choice.again(stage) {
+            (watcher.hear)(Event::Skipped { stage, line: &ledger.stages[stage.name()].line });
+            continue;
+        }
+        if job.choice.needs(stage) {
+            let reason = format!(
+                "stage {} is not finished, or what it was made from has changed; run it first with --from {0}, or \
+                 everything without --only and --from",
+                stage.name()
+            );
+            return Err(RugeError::Run { path: job.out.clone(), reason });
+        }
+        if watcher.stopped() {
+            return Ok(Ended::Stopped(stage));
+        }
+        (watcher.hear)(Event::Began { stage });
+        let started = Instant::now();
+        // What was begun from the same inputs goes on; what was made from others, or is wanted again, begins anew.
+        let known = ledger.stages.get(stage.name()).is_some_and(|entry| entry.inputs == inputs);
+        let mode = if known && !finished { Mode::Resume } else { Mode::Force };
+        ledger.begin(stage, &inputs);
+        ledger.write(&job.out)?;
+        let done = stages::take(stage, job, mode, watcher)?;
+        let seconds = started.elapsed().as_secs_f64();
+        match done {
+            Some(line) => {
+                ledger.end(&job.out, stage, true, seconds, &line)?;
+                (watcher.hear)(Event::Finished { stage, line: &line, seconds });
+            }
+            None => {
+                ledger.end(&job.out, stage, false, seconds, "")?;
+                return Ok(Ended::Stopped(stage));
+            }
+        }
+    }
+    Ok(Ended::Finished)
+}
+
+/// Everything a stage is made from.
+fn inputs(job: &Job<'_>, ledger: &Ledger, stage: Stage) -> Result<String> {
+    let spec = match stage {
+        Stage::Mine => {
+            let rules = serde_json::to_string(&job.spec.rules).expect("a spec is plain data");
+            let file = match &job.spec.rules.file {
+                Some(file) => file_hash(Path::new(file)).ok_or_else(|| RugeError::Run {
+                    path: PathBuf::from(file),
+                    reason: "the rule file cannot be read; is the path right?".into(),
+                })?,
+                None => String::new(),
+            };
+            format!("{rules}\n{file}")
+        }
+        Stage::TrainUnguided => unguided(&job.spec).to_toml(),
+        Stage::TrainGuided => job.spec.to_toml(),
+        Stage::Predict => job.samples.to_string(),
+        _ => String::new(),
+    };
+    let mut parts = vec![ledger.program.as_str(), &ledger.data, stage.name(), &spec];
+    for &before in stage.reads() {
+        parts.extend(before.outputs().iter().map(|file| ledger.output(before, file)));
+    }
+    Ok(hash(parts))
+}
+
+/// The same run without guidance.
+pub fn unguided(spec: &Spec) -> Spec {
+    let mut spec = spec.clone();
+    spec.guidance = GuidanceSpec::None;
+    spec.rules = Default::default();
+    spec
+}
+
+/// Makes the folder ready, or says why it must not be touched.
+fn open(job: &Job<'_>, data: &str) -> Result<Ledger> {
+    let out = &job.out;
+    let wrong = |reason: String| Err(RugeError::Run { path: out.clone(), reason });
+    let spec = job.spec.to_toml();
+    match Found::at(out) {
+        Err(error) if !job.force => return Err(error),
+        Ok(Found::Foreign(path)) => {
+            let found = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            return wrong(match path == *out {
+                true => "it is a file; give a folder with --out".into(),
+                false => {
+                    format!("it is no run folder ({found:?} is in it) and is left alone; give another one with --out")
+                }
+            });
+        }
+        Ok(Found::Training) if !job.force => {
+            return wrong("it holds a run of `ruge train`; give another --out, or replace it with --force".into());
+        }
+        Ok(Found::Run(ledger)) if !job.force => {
+            if ledger.data != data {
+                return wrong("it holds a run on other data; give another --out, or begin anew with --force".into());
+            }
+            if ledger.program != program() {
+                return wrong(format!(
+                    "it was made by {}, and this is {}; give another --out, or begin anew with --force",
+                    ledger.program,
+                    program()
+                ));
+            }
+            if ledger.spec != spec {
+                return wrong(format!(
+                    "it holds a run with other settings ({}); --resume goes on with its own, --force begins anew, and \
+                     another --out keeps both",
+                    difference(&ledger.spec, &spec)
+                ));
+            }
+            sweep(out)?;
+            return Ok(*ledger);
+        }
+        Ok(Found::Empty) => {}
+        Ok(Found::Run(_) | Found::Training) | Err(_) => clear(out)?,
+    }
+    fs::create_dir_all(out).map_err(RugeError::io(out, "create"))?;
+    let ledger = Ledger { program: program(), data: data.to_string(), spec, stages: Default::default() };
+    ledger.write(out)?;
+    Ok(ledger)
+}
+
+/// What makes a run: a later version may count differently.
+fn program() -> String {
+    format!("ruge {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The first settings that differ, in words.
+fn difference(old: &str, new: &str) -> String {
+    fn leaves(prefix: &str, table: &toml::Table, into: &mut Vec<(String, String)>) {
+        for (key, value) in table {
+            let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            match value {
+                toml::Value::Table(table) => leaves(&key, table, into),
+                value => into.push((key, value.to_string())),
+            }
+        }
+    }
+    let read = |text: &str| {
+        let mut list = Vec::new();
+        leaves("", &toml::from_str(text).unwrap_or_default(), &mut list);
+        list
+    };
+    let (old, new) = (read(old), read(new));
+    let of = |list: &[(String, String)], key: &str| {
+        list.iter().find(|(name, _)| name == key).map_or_else(|| "nothing".to_string(), |(_, value)| value.clone())
+    };
+    let mut keys: Vec<&String> = old.iter().chain(&new).map(|(key, _)| key).collect();
+    keys.sort();
+    keys.dedup();
+    let changed: Vec<String> = keys
+        .into_iter()
+        .filter(|key| of(&old, key) != of(&new, key))
+        .map(|key| format!("{key} is {} there and {} here", of(&old, key), of(&new, key)))
+        .collect();
+    let more = changed.len().saturating_sub(3);
+    let mut text = changed.into_iter().take(3).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
+}
+
+/// Files of a run beside the outputs of stages.
+const OTHERS: [&str; 10] = [
+    ledger::FILE,
+    "spec.toml",
+    "metrics.jsonl",
+    "checkpoint.safetensors",
+    "checkpoint.safetensors.tmp",
+    "unguided/spec.toml",
+    "unguided/rules.tsv",
+    "unguided/metrics.jsonl",
+    "unguided/checkpoint.safetensors",
+    "unguided/checkpoint.safetensors.tmp",
+];
+
+/// Removes our own files and nothing else; the ledger goes first, so that half a removal is no run.
+fn clear(out: &Path) -> Result<()> {
+    let outputs = Stage::ALL.iter().flat_map(|stage| stage.outputs());
+    for name in OTHERS.iter().chain(outputs) {
+        let path = out.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(RugeError::io(&path, "remove")(error));
+            }
+            _ => {}
+        }
+    }
+    // Only if nothing of the user's is in it.
+    let _ = fs::remove_dir(out.join("unguided"));
+    sweep(out)
+}
+
+/// Removes the drafts that a killed process left.
+fn sweep(out: &Path) -> Result<()> {
+    let known = |name: &str| {
+        let drafts = Stage::ALL.iter().flat_map(|stage| stage.outputs()).chain(&OTHERS);
+        drafts.into_iter().any(|ours| name.starts_with(&format!(".{}.", ours.rsplit('/').next().unwrap_or(ours))))
+    };
+    for folder in [out.to_path_buf(), out.join("unguided")] {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            if known(&name) && name.ends_with(".tmp") {
+                fs::remove_file(&path).map_err(RugeError::io(&path, "remove"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let spec = Spec::default();
+        let mut other = spec.clone();
+        other.model.dimension = 50;
+        other.seed = 3;
+        let said = difference(&spec.to_toml(), &other.to_toml());
+        assert_eq!(said, "model.dimension is 200 there and 50 here, seed is 0 there and 3 here");
+        other.rules.min_pca = Some(0.5);
+        assert!(difference(&spec.to_toml(), &other.to_toml()).contains("rules.min-pca is nothing there"));
+    }
+
+    #[test]
+    fn stages_read_only_what_comes_before() {
+        for stage in Stage::ALL {
+            assert!(stage.reads().iter().all(|&before| before < stage), "{stage:?}");
+            assert!(!stage.outputs().is_empty());
+        }
+        assert!(Stage::ALL.is_sorted());
+    }
+
+    #[test]
+    fn a_choice_takes_what_it_names() {
+        let only = Choice::Only(Stage::Evaluate);
+        assert!(only.needs(Stage::TrainGuided) && only.again(Stage::Evaluate) && only.ends_before(Stage::Report));
+        let from = Choice::From(Stage::Evaluate);
+        assert!(from.needs(Stage::Mine) && from.again(Stage::Report) && !from.ends_before(Stage::Report));
+        assert!(!Choice::All.needs(Stage::Report) && !Choice::All.again(Stage::Report));
+    }
+
+    #[test]
+    fn only_our_own_files_are_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        fs::create_dir(path.join("unguided")).unwrap();
+        for name in ["stages.json", "model.safetensors", "unguided/metrics.jsonl", ".spec.toml.7-0.tmp", "notes.txt"] {
+            fs::write(path.join(name), "x").unwrap();
+        }
+        clear(path).unwrap();
+        let left: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["notes.txt"]);
+    }
+}

@@ -1,0 +1,332 @@
+//! The stages: each reads what the ones before it left, leaves its own file, and says in a sentence what came out.
+
+use std::path::Path;
+
+use ruge_embed::rank::{Rank, RankQuery};
+use ruge_embed::{Evaluation, HITS, Metrics, RankOptions, Ties};
+use ruge_kg::{Dataset, Triple, describe};
+use ruge_rules::{
+    Groundings, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, ground, read_rules,
+    write_rules,
+};
+use sha2::{Digest, Sha256};
+
+use super::findings::{
+    Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, rules, store,
+};
+use super::ledger::write_file;
+use super::{Job, Stage, Watcher, samples, unguided};
+use crate::assemble;
+use crate::calibrate::Calibration;
+use crate::consistency::{consistency, doubtful};
+use crate::error::{Result, RugeError};
+use crate::explain::Explainer;
+use crate::loaded::Loaded;
+use crate::model_file::{Contents, ModelFile};
+use crate::rules_only::{Aggregation, RulesOnly};
+use crate::run::{self, Listener, Mode, Tick};
+
+/// Doubtful training triples kept for people to look at.
+const DOUBTFUL: usize = 20;
+
+/// Takes one stage. The answer says what came out; nothing if it was stopped before its end.
+pub(super) fn take(stage: Stage, job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Option<String>> {
+    match stage {
+        Stage::Check => check(job, watcher).map(Some),
+        Stage::Mine => mine(job, watcher),
+        Stage::Ground => ground_rules(job).map(Some),
+        Stage::TrainUnguided => train_unguided(job, mode, watcher),
+        Stage::TrainGuided => train_guided(job, mode, watcher),
+        Stage::Evaluate => evaluate(job, watcher).map(Some),
+        Stage::Calibrate => calibrate(job).map(Some),
+        Stage::Consistency => obey(job).map(Some),
+        Stage::Predict => predict(job, watcher).map(Some),
+        Stage::Report => report(job, watcher).map(Some),
+    }
+}
+
+fn check(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
+    let stats = describe(job.data);
+    let names = &job.data.names().relations;
+    let splits = stats.splits.map(|split| split.triples);
+    let checked = Checked {
+        entities: stats.entities,
+        relations: stats.relations,
+        splits,
+        overlap: stats.overlap.train_valid + stats.overlap.train_test,
+        unseen: stats.splits[1..].iter().map(|split| split.with_unseen_entity + split.with_unseen_relation).sum(),
+        copyable: (splits[2] > 0).then_some(stats.test_leakage.share_copyable),
+        largest: stats.relation_sizes.largest.iter().map(|&(id, facts)| (names.name(id).to_string(), facts)).collect(),
+    };
+    for (missing, what) in [
+        (
+            splits[1] == 0,
+            "no valid triples: the last epoch is kept instead of the best, and truth values are not calibrated",
+        ),
+        (splits[2] == 0 && splits[1] > 0, "no test triples: figures are on valid, which also chose the epoch"),
+        (
+            splits[1] + splits[2] == 0,
+            "no held-out triples at all, so nothing can be evaluated; give the triples as one file to have a part split off",
+        ),
+    ] {
+        if missing {
+            watcher.note(&format!("the data have {what}"));
+        }
+    }
+    store(&job.out, Stage::Check, &checked)?;
+    Ok(format!(
+        "{} entities, {} relations, {} training triples",
+        checked.entities, checked.relations, checked.splits[0]
+    ))
+}
+
+fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
+    let records = match &job.spec.rules.file {
+        Some(file) => {
+            let mut names = job.data.names().clone();
+            let relations = job.data.names().relations.iter().map(|(_, name)| name.to_string()).collect();
+            let options = RuleReadOptions { relations: Some(relations), ..RuleReadOptions::default() };
+            let read = read_rules(Path::new(file), &options, &mut names)?;
+            if let Some(bad) = read.bad.first() {
+                let count = read.bad.len();
+                watcher.note(&format!(
+                    "{file}: {count} lines are no rules, the first is line {}: {}",
+                    bad.line, bad.reason
+                ));
+            }
+            read.rules
+        }
+        None => {
+            let progress = |done: u64, total: u64| watcher.progress(Stage::Mine, done, total, "");
+            let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
+            match assemble::mined(&job.spec.rules, job.data, &watch) {
+                Some(rules) => rules,
+                None => return Ok(None),
+            }
+        }
+    };
+    // As training takes them, which leaves the same file.
+    let (kept, _) = assemble::grounded(&job.spec, job.data, records);
+    let mut text = Vec::new();
+    write_rules(&mut text, RuleFormat::Native, &kept, job.data.names(), &RuleWriteOptions::default())?;
+    write_file(&job.out.join("rules.tsv"), &text)?;
+    if kept.is_empty() {
+        watcher.note("no rule passes the thresholds, so guidance has nothing to say; lower --min-pca or --min-support");
+    }
+    let atoms = |n: usize| kept.iter().filter(|record| record.rule.premise.len() == n).count();
+    Ok(Some(format!("{} rules ({} of one atom, {} of two)", kept.len(), atoms(1), atoms(2))))
+}
+
+/// The rules of the run and where they fire.
+fn grounded(job: &Job<'_>) -> Result<(Vec<RuleRecord>, Groundings)> {
+    let records = rules(&job.out, job)?;
+    let horn: Vec<_> = records.iter().map(|record| record.rule.clone()).collect();
+    let groundings = ground(job.data.graph(), &horn);
+    Ok((records, groundings))
+}
+
+fn ground_rules(job: &Job<'_>) -> Result<String> {
+    let (records, groundings) = grounded(job)?;
+    let found = Grounded {
+        rules: records.len() - groundings.not_grounded().len(),
+        groundings: groundings.len(),
+        unlabeled: groundings.unlabeled().len(),
+        in_valid: groundings.overlap(job.data.valid()),
+        in_test: groundings.overlap(job.data.test()),
+        of_rule: (0..records.len()).map(|rule| groundings.of_rule(rule).len()).collect(),
+    };
+    store(&job.out, Stage::Ground, &found)?;
+    Ok(format!(
+        "{} groundings of {} unlabeled triples ({} in valid, {} in test)",
+        found.groundings, found.unlabeled, found.in_valid, found.in_test
+    ))
+}
+
+fn train_unguided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Option<String>> {
+    let folder = job.out.join("unguided");
+    train(job, Stage::TrainUnguided, &unguided(&job.spec), Vec::new(), &folder, mode, watcher)
+}
+
+fn train_guided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Option<String>> {
+    let (records, groundings) = grounded(job)?;
+    if groundings.is_empty() {
+        return without_evidence(job, &records).map(Some);
+    }
+    train(job, Stage::TrainGuided, &job.spec, records, &job.out, mode, watcher)
+}
+
+/// No rule concludes anything new: guided training would repeat the unguided one to the bit, so its model is taken.
+fn without_evidence(job: &Job<'_>, records: &[RuleRecord]) -> Result<String> {
+    let twin = ModelFile::read(&job.out.join("unguided/model.safetensors"))?;
+    let head =
+        format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), crate::model_file::data_hash(job.data));
+    write_file(&job.out.join("spec.toml"), format!("{head}{}", job.spec.to_toml()).as_bytes())?;
+    let curve = job.out.join("unguided/metrics.jsonl");
+    let lines = std::fs::read(&curve).map_err(RugeError::io(&curve, "read"))?;
+    write_file(&job.out.join("metrics.jsonl"), &lines)?;
+    let contents = Contents {
+        spec: &job.spec,
+        embeddings: &twin.embeddings,
+        data: job.data,
+        rules: records,
+        notes: &twin.notes,
+        calibration: twin.calibration.as_ref(),
+    };
+    ModelFile::write(&job.out.join("model.safetensors"), &contents)?;
+    Ok("no rule concludes anything new: the guided model is the unguided one".into())
+}
+
+fn train(
+    job: &Job<'_>,
+    stage: Stage,
+    spec: &crate::Spec,
+    records: Vec<RuleRecord>,
+    folder: &Path,
+    mode: Mode,
+    watcher: &Watcher<'_>,
+) -> Result<Option<String>> {
+    let mut best: Option<(u64, f64)> = None;
+    let mut tick = |tick: &Tick<'_>| {
+        if let Some(metrics) = tick.metrics.filter(|_| tick.improved) {
+            best = Some((tick.epoch, metrics.mrr));
+        }
+        let note = match best {
+            Some((epoch, mrr)) => format!("validation MRR {mrr:.3} at epoch {epoch}"),
+            None => format!("loss {:.4}", tick.losses.labeled),
+        };
+        watcher.progress(stage, tick.epoch, spec.schedule.epochs, &note);
+    };
+    let mut listener = Listener {
+        grounded: &mut |_, _| (),
+        paths: &mut |_| (),
+        tick: &mut tick,
+        stop: watcher.stop,
+        checkpoint_every: job.checkpoint_every,
+    };
+    let outcome = run::train(spec, job.data, records, folder, mode, &mut listener)?;
+    if outcome.stop == ruge_embed::StopReason::Asked {
+        return Ok(None);
+    }
+    let kept = match outcome.valid_mrr {
+        Some(mrr) => format!("kept epoch {}, validation MRR {mrr:.3}", outcome.best_epoch),
+        None => "kept the last, as nothing can be validated".into(),
+    };
+    Ok(Some(format!("{} epochs, {kept}", outcome.epochs)))
+}
+
+/// Both models, opened.
+fn models(job: &Job<'_>) -> Result<[Loaded; 2]> {
+    Ok([Loaded::open(&job.out.join("unguided"))?, Loaded::open(&job.out)?])
+}
+
+/// The part that figures are on.
+fn held_out(data: &Dataset) -> Option<(&'static str, &[Triple])> {
+    [("test", data.test()), ("valid", data.valid())].into_iter().find(|(_, triples)| !triples.is_empty())
+}
+
+fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
+    let Some((split, triples)) = held_out(job.data) else {
+        store(&job.out, Stage::Evaluate, &Comparison::default())?;
+        return Ok("no held-out triples to evaluate on".into());
+    };
+    let queries = RankQuery::both_sides(triples);
+    let total = 3 * queries.len() as u64;
+    let mut results = Vec::new();
+    for (place, file) in ["unguided/model.safetensors", "model.safetensors"].iter().enumerate() {
+        let file = ModelFile::read(&job.out.join(file))?;
+        let follow = |done: usize, _: usize| {
+            watcher.progress(Stage::Evaluate, (place * queries.len() + done) as u64, total, "");
+        };
+        let ranks = file.model()?.rank(&queries, Some(job.data.filter()), &RankOptions::default(), &follow)?;
+        let evaluation = Evaluation::new(&queries, &ranks, job.data.graph(), Ties::Mean, &HITS);
+        results.push(SystemResult::new(Training::of(&file), evaluation, job.data.names(), digest(&ranks)));
+    }
+    let soft: Vec<SoftRule> = rules(&job.out, job)?.iter().map(RuleRecord::soft).collect();
+    let follow = |done: usize, _: usize| {
+        watcher.progress(Stage::Evaluate, (2 * queries.len() + done) as u64, total, "");
+    };
+    let rules_only = (!soft.is_empty()).then(|| {
+        let alone = RulesOnly::new(job.data.graph(), &soft);
+        let ranks = alone.rank(&queries, Some(job.data.filter()), Aggregation::Max, &follow);
+        Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS)
+    });
+    let guided = results.pop();
+    let comparison = Comparison { split: Some(split.into()), unguided: results.pop(), guided, rules_only };
+    store(&job.out, Stage::Evaluate, &comparison)?;
+    let mrr = |result: &Option<SystemResult>| result.as_ref().map_or(0.0, |result| result.filtered.mrr);
+    Ok(format!(
+        "{split} MRR {:.3} without rules, {:.3} with them{}",
+        mrr(&comparison.unguided),
+        mrr(&comparison.guided),
+        comparison.rules_only.as_ref().map_or_else(String::new, |alone| format!(", {:.3} by rules alone", alone.mrr))
+    ))
+}
+
+/// Ranks as doubled integers (half ranks occur), so that two evaluations can be compared by one number.
+fn digest(ranks: &[Rank]) -> String {
+    let mut hasher = Sha256::new();
+    for rank in ranks {
+        hasher.update(((2.0 * rank.filtered.rank(Ties::Mean)) as u32).to_le_bytes());
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn calibrate(job: &Job<'_>) -> Result<String> {
+    let [without, with] = models(job)?;
+    let data = job.data;
+    // Where it was fitted is no place to try it.
+    let fitted = !data.valid().is_empty();
+    let held_out = if fitted { data.test() } else { &[] };
+    let tried = |model: &Loaded, calibration: &Calibration| {
+        let found = || calibration.reliability(&*model.model, data, held_out, job.spec.seed);
+        (!held_out.is_empty()).then(found).transpose()
+    };
+    let trust = Trust {
+        source: with.calibration.source,
+        split: (!held_out.is_empty()).then(|| "test".to_string()),
+        guided: tried(&with, &with.calibration)?,
+        unguided: tried(&without, &without.calibration)?,
+        before: tried(&with, &Calibration::plain(job.spec.objective.shift))?,
+    };
+    store(&job.out, Stage::Calibrate, &trust)?;
+    Ok(match &trust.guided {
+        Some(found) => {
+            format!("truth values are off by {:.3} on average on test (expected calibration error)", found.ece)
+        }
+        None if fitted => "fitted on valid; there are no test triples to try it on".into(),
+        None => "no valid triples to calibrate truth values on".into(),
+    })
+}
+
+fn obey(job: &Job<'_>) -> Result<String> {
+    let [without, with] = models(job)?;
+    let explainer = Explainer::new(&with);
+    if explainer.rules().is_empty() {
+        store(&job.out, Stage::Consistency, &Obedience { consistency: None, doubtful: Vec::new(), doubtful_count: 0 })?;
+        return Ok("no rules to obey".into());
+    }
+    let found = consistency(&with, &explainer, Some(&without))?;
+    let (doubtful_count, doubtful) = doubtful(&with, &explainer, DOUBTFUL)?;
+    let before = found.unguided.map_or(0.0, |agreement| agreement.share);
+    let line = format!(
+        "{:.0} % of groundings are met with rules, {:.0} % without; {doubtful_count} training triples look doubtful",
+        100.0 * found.model.share,
+        100.0 * before
+    );
+    store(&job.out, Stage::Consistency, &Obedience { consistency: Some(found), doubtful, doubtful_count })?;
+    Ok(line)
+}
+
+fn predict(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
+    let [without, with] = models(job)?;
+    let found = samples::choose(job, &without, &with, watcher)?;
+    let new = found.iter().filter(|sample| sample.standing == samples::Standing::New).count();
+    store(&job.out, Stage::Predict, &found)?;
+    Ok(format!("{new} new facts, {} held-out ones, with their reasons", found.len() - new))
+}
+
+fn report(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
+    let page = (watcher.page)(&Findings::read(job)?)?;
+    write_file(&job.out.join("report.html"), page.as_bytes())?;
+    Ok(format!("{} kB", page.len().div_ceil(1000)))
+}
