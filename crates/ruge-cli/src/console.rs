@@ -66,6 +66,12 @@ impl Console {
         columns.map_or(PLAIN_WIDTH, |(width, _)| usize::from(width.0).max(40))
     }
 
+    /// Columns a note may take.
+    pub fn note_width(self) -> usize {
+        let columns = if io::stderr().is_terminal() { terminal_size::terminal_size_of(io::stderr()) } else { None };
+        columns.map_or(PLAIN_WIDTH, |(width, _)| usize::from(width.0).max(40))
+    }
+
     /// A heading as stdout can show it.
     pub fn heading(self, text: &str) -> String {
         if io::stdout().is_terminal() && colours() { format!("\x1b[1m{text}\x1b[0m") } else { text.to_string() }

@@ -156,7 +156,8 @@ fn paths(file: &ModelFile) -> Option<PathReport> {
     serde_json::from_str(file.notes.get("paths")?).ok()
 }
 
-fn figures(metrics: &Metrics) -> Value {
+/// The figures of a ranking as scripts know them.
+pub fn figures(metrics: &Metrics) -> Value {
     json!({
         "mrr": metrics.mrr, "med": metrics.median, "hits": metrics.hits, "mean_rank": metrics.mean_rank,
         "adjusted_mean_rank_index": metrics.adjusted_mean_rank_index, "queries": metrics.queries,

@@ -12,6 +12,7 @@ mod consistency;
 mod console;
 mod data;
 mod data_args;
+mod demo;
 mod device;
 mod eval;
 mod explain;
@@ -27,6 +28,7 @@ mod progress;
 mod reproduce;
 mod rule_args;
 mod rules;
+mod run;
 mod text;
 mod train;
 mod usage;
@@ -49,6 +51,8 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
+  ruge demo                       the whole job on the embedded graph
+  ruge run my-triples.tsv         the whole job on your own
   ruge check demo                 what is in the embedded graph
   ruge check my-triples.tsv       the same for your own
   ruge mine demo                  the rules that hold in it, best first
@@ -59,6 +63,8 @@ DATA is `demo`, a folder with train, valid and test, or one file of triples. `ru
 /// What `ruge` can do, in the order a newcomer needs it.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::DemoArgs),
+    Run(run::RunArgs),
     Check(check::CheckArgs),
     Mine(mine::MineArgs),
     /// Verifies rule files against data, translates them, and compares them with a model
@@ -84,6 +90,8 @@ enum Command {
 fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
     globals::start(&cli.globals)?;
     match cli.command {
+        Command::Demo(args) => demo::run(&args, console),
+        Command::Run(args) => run::run(&args, console),
         Command::Check(args) => check::run(&args, console),
         Command::Mine(args) => mine::run(&args, console),
         Command::Rules(command) => rules::run(&command, console),

@@ -136,6 +136,16 @@ pub fn wrapped(sentence: &str, width: usize) -> String {
     text
 }
 
+/// A label in a column of its own and a sentence beside it, broken so that every line begins below its first.
+pub fn labelled(label: &str, column: usize, sentence: &str, width: usize) -> String {
+    let blanks = " ".repeat(column);
+    let beside = wrapped(sentence, width.saturating_sub(column).max(GAP + 20));
+    let mut lines = beside.lines().map(str::trim_start);
+    let mut text = format!("  {label:<column$}{}\n", lines.next().unwrap_or_default());
+    lines.for_each(|line| text.push_str(&format!("  {blanks}{line}\n")));
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +177,12 @@ mod tests {
         }
         assert_eq!(table.render(32), "  a name… this table      1  x\n  b                   1,000  yes\n");
         assert!(table.render(200).contains("far too long for this table"));
+    }
+
+    #[test]
+    fn labels_stand_in_their_own_column() {
+        assert_eq!(labelled("one", 5, "two three four five six", 27), "  one  two three four five\n       six\n");
+        assert_eq!(labelled("one", 5, "", 20), "  one  \n");
     }
 
     #[test]

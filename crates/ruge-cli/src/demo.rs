@@ -1,0 +1,37 @@
+//! `ruge demo`: the whole job on the embedded graph.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::console::Console;
+use crate::run::{self, RunArgs};
+
+/// Shows the whole job on the embedded graph, in about half a minute
+///
+/// Checks the graph, mines and grounds rules, trains a model without and with them, evaluates both and the rules alone,
+/// predicts new facts with their reasons, and leaves a report. It is `ruge run demo`, told as a story.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge demo
+  ruge demo --out runs/first --force
+  ruge demo --json --quiet")]
+pub struct DemoArgs {
+    /// The run folder
+    #[arg(long, value_name = "DIR", default_value = "runs/demo")]
+    out: PathBuf,
+    /// Begins anew; without it, finished stages are not repeated
+    #[arg(long)]
+    force: bool,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+/// Runs `ruge demo`.
+pub fn run(args: &DemoArgs, console: Console) -> Result<()> {
+    let mut all = RunArgs::plain(Path::new("demo"), args.out.clone(), args.force);
+    all.data.seed = Some(args.seed);
+    run::run(&all, console)
+}

@@ -1,0 +1,267 @@
+//! `ruge run`: one command from triples to a finished run folder.
+
+mod page;
+mod settings;
+mod story;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use indicatif::ProgressBar;
+use ruge::Spec;
+use ruge::pipeline::ledger::{self, Ledger};
+use ruge::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage, Watcher};
+use ruge::recipe::Size;
+
+use crate::console::Console;
+use crate::data_args::DataArgs;
+use crate::progress;
+use crate::text::labelled;
+use settings::Settings;
+
+/// From triples to a finished run: rules, two models, figures, new facts with reasons, a report
+///
+/// Checks the data, mines rules and grounds them, trains the same model without and with their guidance, evaluates both and
+/// the rules alone, calibrates truth values, predicts new facts with explanations and writes report.html. Settings are sized to the
+/// data and printed; flags and --spec change any of them. Finished stages are skipped when nothing they were made from
+/// has changed, so the same command goes on after an interruption.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge run demo
+  ruge run my-triples.tsv --out runs/mine
+  ruge run my-triples.tsv --out runs/mine --resume
+  ruge run data/wn18rr --dim 100 --epochs 100 --rules my-rules.txt --out runs/wn18rr
+  ruge run demo --only report
+
+Stages: check, mine, ground, train-unguided, train-guided, evaluate, calibrate, consistency, predict, report.
+The run folder holds the guided model (model.safetensors), the other one (unguided/), spec.toml, rules.tsv, metrics.jsonl,
+evaluation.json, report.html and a file per stage. `ruge predict`, `explain`, `complete` and `eval` take it as MODEL.")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// The run folder [default: runs/DATA]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Begins anew in a folder that holds a run
+    #[arg(long, conflicts_with = "resume")]
+    force: bool,
+    /// Goes on with the run that the folder holds, with its own settings
+    #[arg(long)]
+    resume: bool,
+    /// Takes this stage alone, even if it is finished
+    #[arg(long, value_name = "STAGE", value_parser = stage, conflicts_with_all = ["from", "force"])]
+    only: Option<Stage>,
+    /// Takes this stage and all after it, even if they are finished
+    #[arg(long, value_name = "STAGE", value_parser = stage, conflicts_with = "force")]
+    from: Option<Stage>,
+    /// New facts to predict, and held-out ones to show beside them
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    samples: usize,
+    /// Least seconds between two checkpoints
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    checkpoint_every: u64,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+fn stage(name: &str) -> Result<Stage, String> {
+    Stage::ALL.into_iter().find(|stage| stage.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+        format!("the stages are {}", names.join(", "))
+    })
+}
+
+impl RunArgs {
+    /// Data and folder alone, everything else at its default.
+    pub fn plain(data: &Path, out: PathBuf, force: bool) -> Self {
+        Self {
+            data: DataArgs::plain(data),
+            out: Some(out),
+            force,
+            resume: false,
+            only: None,
+            from: None,
+            samples: 3,
+            checkpoint_every: 30,
+            settings: Settings::default(),
+        }
+    }
+
+    fn out(&self) -> PathBuf {
+        let stem = self.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
+        let stem = stem.split('.').find(|part| !part.is_empty()).unwrap_or("data");
+        self.out.clone().unwrap_or_else(|| Path::new("runs").join(stem))
+    }
+}
+
+/// What to type to go on: the same again, but not anew.
+fn again(typed: impl Iterator<Item = String>) -> String {
+    let rest = typed.skip(1).filter(|word| word != "--force").map(|word| format!(" {}", story::quoted(&word)));
+    format!("ruge{}", rest.collect::<String>())
+}
+
+/// Where sentences begin beside the names of stages and settings.
+const COLUMN: usize = 16;
+
+/// Runs `ruge run DATA`.
+pub fn run(args: &RunArgs, console: Console) -> Result<()> {
+    let out = args.out();
+    let loaded = args.data.load(console)?;
+    loaded.announce(console);
+    // A run that goes on is led by its own settings, unless others are typed.
+    let stored = match args.resume && !args.settings.are_given() {
+        true => Ledger::read(&out)?,
+        false => None,
+    };
+    let spec = match stored {
+        Some(ledger) => Spec::default().overlaid(&ledger.spec, &out.join(ledger::FILE).display().to_string())?,
+        None => args.settings.resolve(Size::of(&loaded.data), args.data.seed)?,
+    };
+    console.note("Settings");
+    for (label, sentence) in settings::words(&spec) {
+        console.note(labelled(label, COLUMN, &sentence, console.note_width()).trim_end());
+    }
+    console.note("\nStages");
+    let source = args.data.data.display().to_string();
+    let job = Job {
+        data: &loaded.data,
+        source: source.clone(),
+        spec,
+        out: out.clone(),
+        force: args.force,
+        choice: match (args.only, args.from) {
+            (Some(stage), _) => Choice::Only(stage),
+            (_, Some(stage)) => Choice::From(stage),
+            _ => Choice::All,
+        },
+        samples: args.samples,
+        checkpoint_every: Duration::from_secs(args.checkpoint_every),
+    };
+    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    // The first Ctrl-C asks for what is done, the second one ends the program.
+    let _ = ctrlc::set_handler(move || {
+        if stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    let teller = Teller { console, bar: Mutex::new(None) };
+    let hear = |event: Event<'_>| teller.hear(event);
+    let page = |findings: &Findings| Ok(ruge_report::render(&page::report(findings, &job, &loaded.report)));
+    let started = Instant::now();
+    let ended = pipeline::run(&job, &Watcher { stop, hear: &hear, page: &page })?;
+    if let Ended::Stopped(stage) = ended {
+        bail!(
+            "interrupted in stage {}; what was finished is kept in {}\n  go on with: {}",
+            stage.name(),
+            out.display(),
+            again(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
+        );
+    }
+    let findings = Findings::read(&job)?;
+    if console.json {
+        return console.json_result(&story::object(&findings, &job, started.elapsed().as_secs_f64()));
+    }
+    match job.choice {
+        // One stage has said what came out of it; the story would be about others.
+        Choice::Only(stage) => console.result(&format!("{}\n", findings.ledger.stages[stage.name()].line)),
+        _ => {
+            console.note("");
+            console.result(&story::text(&findings, &job, console))
+        }
+    }
+}
+
+/// Tells what happens, on stderr: a bar for the stage under way, a line for each that is finished.
+struct Teller {
+    console: Console,
+    bar: Mutex<Option<(Stage, ProgressBar)>>,
+}
+
+impl Teller {
+    fn hear(&self, event: Event<'_>) {
+        // A panic elsewhere while the bar was held leaves the bar as it was.
+        let mut held = self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match event {
+            Event::Began { stage } => *held = Some((stage, progress::spinner(self.console, stage.name()))),
+            Event::Progress { stage, done, total, note } => {
+                let counted = held.as_ref().is_some_and(|(of, bar)| *of == stage && bar.length().is_some());
+                if !counted && total > 0 {
+                    // The spinner leaves before the bar comes.
+                    drop(held.take());
+                    *held = Some((stage, progress::work(self.console, stage.name(), total)));
+                }
+                if let Some((_, bar)) = &*held {
+                    bar.set_position(done);
+                    let comma = if note.is_empty() { "" } else { ", " };
+                    bar.set_message(format!("{}{comma}{note}", stage.name()));
+                }
+            }
+            Event::Note { text } => self.say(&held, &format!("note: {text}")),
+            Event::Skipped { stage, line } => {
+                self.line(&held, stage, &format!("{} (finished before)", counts(line)));
+            }
+            Event::Finished { stage, line, seconds } => {
+                drop(held.take());
+                self.line(&held, stage, &format!("{} ({seconds:.1} s)", counts(line)));
+            }
+        }
+    }
+
+    fn line(&self, held: &Option<(Stage, ProgressBar)>, stage: Stage, sentence: &str) {
+        self.say(held, labelled(stage.name(), COLUMN, sentence, self.console.note_width()).trim_end());
+    }
+
+    fn say(&self, held: &Option<(Stage, ProgressBar)>, text: &str) {
+        match held {
+            Some((_, bar)) => bar.suspend(|| self.console.note(text)),
+            None => self.console.note(text),
+        }
+    }
+}
+
+/// Whole numbers of a sentence with their thousands apart.
+fn counts(line: &str) -> String {
+    let word = |word: &str| {
+        let bare = word.trim_start_matches('(');
+        match bare.parse::<u64>() {
+            Ok(number) => format!("{}{}", &word[..word.len() - bare.len()], crate::text::grouped(number)),
+            Err(_) => word.to_string(),
+        }
+    };
+    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_sentences_are_grouped() {
+        assert_eq!(counts("2985 entities (11901 triples), MRR 0.5"), "2,985 entities (11,901 triples), MRR 0.5");
+        assert_eq!(counts(""), "");
+    }
+
+    #[test]
+    fn going_on_is_typed_as_before() {
+        let typed = ["target/ruge", "run", "my data.tsv", "--force", "--seed", "3"].map(str::to_string);
+        assert_eq!(again(typed.into_iter()), "ruge run 'my data.tsv' --seed 3");
+    }
+
+    #[test]
+    fn folders_are_named_for_the_data() {
+        let out = |data: &str| RunArgs { out: None, ..RunArgs::plain(Path::new(data), PathBuf::new(), false) }.out();
+        assert_eq!(out("data/fb15k"), Path::new("runs/fb15k"));
+        assert_eq!(out("my.triples.tsv.gz"), Path::new("runs/my"));
+        assert_eq!(out("/"), Path::new("runs/data"));
+    }
+
+    #[test]
+    fn stages_are_named_or_listed() {
+        assert_eq!(stage("train-guided"), Ok(Stage::TrainGuided));
+        assert!(stage("train").unwrap_err().contains("train-unguided"));
+    }
+}

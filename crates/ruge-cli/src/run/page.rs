@@ -1,0 +1,275 @@
+//! The report of a run, filled from what its stages left.
+
+use ruge::calibrate::{Reliability, Source};
+use ruge::consistency;
+use ruge::explain;
+use ruge::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
+use ruge_kg::LoadReport;
+use ruge_report::{
+    self as report, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Fact, Firing, MetricsTable, Part,
+    Prediction, RelationRow, ReliabilityBin, Repeat, Report, Suspect, System, gather, published,
+};
+
+use super::story::{guidance_title, title};
+
+/// Rules shown in the report.
+const RULES: usize = 20;
+/// Rows of the table by rule.
+const ROWS: usize = 30;
+
+/// Everything the page shows.
+pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport) -> Report {
+    let model = title(job.spec.model.name);
+    let audit = gather::data(&findings.source, job.data, Some(loaded));
+    let published = published::of(audit.entities, audit.relations, audit.splits);
+    Report {
+        title: findings.source.clone(),
+        summary: summary(findings),
+        data: audit.into(),
+        rules: rules(findings, job),
+        curves: curves(findings, model),
+        metrics: metrics(findings, job, model, published),
+        relations: relations(findings, job),
+        calibration: calibration(findings),
+        consistency: obedience(findings),
+        predictions: match &findings.samples {
+            Some(samples) if !samples.is_empty() => samples.iter().map(prediction).collect::<Vec<_>>().into(),
+            _ => Part::Missing("No fact was predicted.".into()),
+        },
+        clean_up: clean_up(findings),
+        repeat: repeat(findings, job).into(),
+    }
+}
+
+fn summary(findings: &Findings) -> Vec<String> {
+    let mut said = Vec::new();
+    if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) {
+        said.push("No rule concludes anything new here, so the guided model is the unguided one.".into());
+    }
+    match findings.checked.as_ref().map(|checked| checked.splits) {
+        Some([_, 0, 0]) => said.push("There are no held-out triples, so nothing could be evaluated.".into()),
+        Some([_, 0, _]) => said.push("There are no validation triples: the last epoch was kept.".into()),
+        Some([_, _, 0]) => {
+            said.push("There are no test triples: figures are on validation, which chose the epoch.".into())
+        }
+        _ => {}
+    }
+    said
+}
+
+fn rules(findings: &Findings, job: &Job<'_>) -> Part<report::RuleSet> {
+    if findings.rules.is_empty() {
+        return Part::Missing("No rule passes the thresholds.".into());
+    }
+    let source =
+        job.spec.rules.file.as_ref().map_or("mined from train".to_string(), |file| format!("read from {file}"));
+    let mut set = gather::rules(&source, &findings.rules, job.data.names(), RULES);
+    if let Some(grounded) = &findings.grounded {
+        set.groundings = Some(grounded.groundings);
+        set.unlabeled = Some(grounded.unlabeled);
+        set.in_test = (!job.data.test().is_empty()).then_some(grounded.in_test);
+    }
+    set.into()
+}
+
+fn curves(findings: &Findings, model: &str) -> Part<Vec<Curve>> {
+    let mut curves = Vec::new();
+    let guided = format!("{model} guided by {} rules", findings.rules.len());
+    for (name, system, file) in [
+        (guided, System::Guided, "metrics.jsonl"),
+        (format!("{model} without rules"), System::Unguided, "unguided/metrics.jsonl"),
+    ] {
+        if let Ok(lines) = std::fs::read_to_string(findings.out.join(file)) {
+            curves.push(gather::curve(&name, system, &lines));
+        }
+    }
+    if curves.is_empty() {
+        Part::Missing("The learning curves are not in the run folder.".into())
+    } else {
+        curves.into()
+    }
+}
+
+fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<report::Published>) -> Part<MetricsTable> {
+    let Some((comparison, split)) = findings.comparison.as_ref().and_then(|found| Some((found, found.split.clone()?)))
+    else {
+        return Part::Missing("There are no held-out triples to evaluate on.".into());
+    };
+    let mut rows = Vec::new();
+    let guidance = job.spec.guidance;
+    if let Some(result) = &comparison.guided {
+        let name = format!("{model} guided by {}", guidance_title(guidance));
+        rows.push(gather::metrics(&name, System::Guided, guidance.name(), &result.filtered));
+    }
+    if let Some(result) = &comparison.unguided {
+        let name = format!("{model} without rules");
+        rows.push(gather::metrics(&name, System::Unguided, job.spec.model.name.name(), &result.filtered));
+    }
+    if let Some(metrics) = &comparison.rules_only {
+        rows.push(gather::metrics("rules alone", System::RulesAlone, "rules", metrics));
+    }
+    MetricsTable { split, rows, published }.into()
+}
+
+fn relations(findings: &Findings, job: &Job<'_>) -> Part<Vec<RelationRow>> {
+    let Some(comparison) = findings.comparison.as_ref().filter(|found| found.split.is_some()) else {
+        return Part::LeftOut;
+    };
+    let of = |result: &Option<SystemResult>, name: &str| {
+        result.as_ref().and_then(|result| result.by_relation.get(name)).map(|metrics| (metrics.mrr, metrics.queries))
+    };
+    let names = &job.data.names().relations;
+    let rows: Vec<RelationRow> = names
+        .iter()
+        .filter_map(|(id, name)| {
+            let (with, without) = (of(&comparison.guided, name), of(&comparison.unguided, name));
+            Some(RelationRow {
+                relation: name.to_string(),
+                queries: with.or(without)?.1,
+                rules: Some(findings.rules.iter().filter(|record| record.rule.head() == id).count()),
+                guided: with.map(|(mrr, _)| mrr),
+                unguided: without.map(|(mrr, _)| mrr),
+            })
+        })
+        .collect();
+    rows.into()
+}
+
+fn calibration(findings: &Findings) -> Part<CalibrationCurve> {
+    let Some(trust) = &findings.trust else { return Part::LeftOut };
+    let (Some(found), Some(split)) = (&trust.guided, &trust.split) else {
+        return Part::Missing(match trust.source {
+            Source::Objective => "There are no validation triples to calibrate truth values on.".into(),
+            Source::Validation { .. } => {
+                "Truth values were calibrated on validation; there are no test triples to try them on.".into()
+            }
+        });
+    };
+    let bins = |found: &Reliability| -> Vec<ReliabilityBin> {
+        found
+            .curve
+            .iter()
+            .filter(|bucket| bucket.count > 0)
+            .map(|bucket| ReliabilityBin {
+                predicted: bucket.truth,
+                observed: bucket.facts,
+                count: bucket.count as u64,
+            })
+            .collect()
+    };
+    CalibrationCurve {
+        about: format!(
+            "The first ten answers to both questions of every {split} triple, other known facts left out. An answer counts as \
+             true if it is the {split} triple; facts nobody listed count as wrong. Truth was fitted on validation."
+        ),
+        bins: bins(found),
+        before: trust.before.as_ref().map_or_else(Vec::new, bins),
+        brier: Some(found.brier),
+        ece: Some(found.ece),
+        brier_before: trust.before.as_ref().map(|found| found.brier),
+        ece_before: trust.before.as_ref().map(|found| found.ece),
+    }
+    .into()
+}
+
+fn obedience(findings: &Findings) -> Part<Consistency> {
+    let Some(found) = findings.obedience.as_ref().and_then(|found| found.consistency.as_ref()) else {
+        return Part::Missing("There are no rules to obey.".into());
+    };
+    let mut rules: Vec<_> = found.rules.iter().collect();
+    rules.sort_by_key(|rule| std::cmp::Reverse(rule.groundings));
+    Consistency {
+        guided: Some(found.model.share),
+        unguided: found.unguided.map(|agreement| agreement.share),
+        rows: rules
+            .into_iter()
+            .take(ROWS)
+            .map(|rule| ConsistencyRow {
+                words: rule.words.clone(),
+                confidence: rule.confidence,
+                groundings: rule.groundings,
+                guided: Some(rule.model.share),
+                unguided: rule.unguided.map(|agreement| agreement.share),
+            })
+            .collect(),
+    }
+    .into()
+}
+
+fn clean_up(findings: &Findings) -> Part<CleanUp> {
+    let Some(found) = &findings.obedience else { return Part::LeftOut };
+    if found.doubtful.is_empty() {
+        return Part::Missing("No training triple is doubted by rules and model both.".into());
+    }
+    let rows = found.doubtful.iter().map(|doubt| Suspect {
+        fact: fact(&doubt.fact, false),
+        truth: doubt.truth,
+        why: match doubt.instead.is_empty() {
+            true => "no rule concludes it, though rules conclude most facts of its relation".into(),
+            false => format!("no rule concludes it; rules conclude {} instead", doubt.instead.join(", ")),
+        },
+    });
+    CleanUp { about: consistency::CRITERION.into(), rows: rows.collect() }.into()
+}
+
+fn fact(of: &explain::Fact, negated: bool) -> Fact {
+    Fact { negated, ..Fact::new(&of.head, &of.relation, &of.tail) }
+}
+
+fn prediction(sample: &Sample) -> Prediction {
+    let found = &sample.explanation;
+    let firing = |(place, rule): (usize, &explain::RuleEvidence)| Firing {
+        words: rule.words.clone(),
+        confidence: rule.confidence,
+        push: Some(rule.push),
+        premises: found
+            .groundings
+            .iter()
+            .find(|grounding| grounding.rule_index == place)
+            .map(|grounding| grounding.premises.iter().map(|premise| fact(&premise.fact, premise.negated)).collect())
+            .unwrap_or_default(),
+    };
+    Prediction {
+        fact: fact(&found.fact, false),
+        standing: match sample.standing {
+            Standing::New => report::Standing::New,
+            Standing::InTest => report::Standing::InTest,
+        },
+        truth: Some(sample.truth),
+        // Truths of proposals and of answers are not the same thing, and only the latter are known without rules.
+        truth_unguided: (sample.standing == Standing::InTest).then_some(sample.truth_unguided),
+        rank: Some(found.rank),
+        rank_unguided: Some(sample.rank_unguided),
+        rules: found.rules.iter().enumerate().map(firing).collect(),
+        similar: found.similar.iter().map(|similar| fact(&similar.fact, false)).collect(),
+        note: match sample.standing {
+            Standing::New => None,
+            Standing::InTest => {
+                Some("Chosen among test triples that rules conclude because guidance helped here.".into())
+            }
+        },
+    }
+}
+
+fn repeat(findings: &Findings, job: &Job<'_>) -> Repeat {
+    let out = findings.out.display();
+    let stages = Stage::ALL
+        .iter()
+        .filter_map(|stage| Some((stage.name().to_string(), findings.ledger.stages.get(stage.name())?.seconds)))
+        .filter(|(name, _)| name != Stage::Report.name());
+    Repeat {
+        commands: vec![
+            format!("ruge run {} --spec {out}/spec.toml --out again", findings.source),
+            format!("ruge eval {out} --by-relation"),
+        ],
+        specs: vec![
+            ("spec.toml (with rules)".into(), findings.spec.clone()),
+            ("unguided/spec.toml (without)".into(), unguided(&job.spec).to_toml()),
+        ],
+        version: env!("RUGE_VERSION").into(),
+        seed: job.spec.seed,
+        data_hash: findings.ledger.data.clone(),
+        stages: stages.collect(),
+        notes: vec![("threads".into(), rayon::current_num_threads().to_string())],
+    }
+}

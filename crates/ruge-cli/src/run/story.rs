@@ -1,0 +1,310 @@
+//! What came out of a run, as a short story for people and as one JSON object for scripts.
+
+use ruge::pipeline::{Comparison, Findings, Job, Sample, Stage, Standing, SystemResult};
+use ruge::{GuidanceSpec, ModelName};
+use ruge_embed::Metrics;
+use ruge_kg::Names;
+use ruge_rules::measure::wilson_lower;
+use ruge_rules::{RuleRecord, words};
+use rustc_hash::FxHashSet;
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::eval::figures;
+use crate::text::{Column, Table, grouped, percent, wrapped};
+
+/// Rules the story tells.
+const RULES: usize = 6;
+/// Rules told with a fact.
+const REASONS: usize = 2;
+
+/// A model's name as its authors write it.
+pub fn title(model: ModelName) -> &'static str {
+    match model {
+        ModelName::ComplEx => "ComplEx",
+        ModelName::DistMult => "DistMult",
+        ModelName::HolE => "HolE",
+        ModelName::TransE => "TransE",
+        ModelName::RotatE => "RotatE",
+    }
+}
+
+/// A guidance's name as its authors write it.
+pub fn guidance_title(guidance: GuidanceSpec) -> String {
+    guidance.name().to_uppercase()
+}
+
+/// The whole story.
+pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
+    let width = console.width().min(100);
+    let mut text = String::new();
+    let mut section = |title: &str, body: String| {
+        if !body.is_empty() {
+            text.push_str(&format!("{}\n{body}\n", console.heading(title)));
+        }
+    };
+    section("What is in the data", data(findings, width));
+    let count = findings.rules.len();
+    section(&rules_title(count), rules(findings, job.data.names(), width));
+    if let Some(comparison) = &findings.comparison {
+        section("With and without rules", comparison_table(findings, comparison, job, width));
+    }
+    if let Some(samples) = &findings.samples {
+        let new: Vec<&Sample> = samples.iter().filter(|sample| sample.standing == Standing::New).collect();
+        if new.is_empty() {
+            section("New facts", wrapped("No fact that is not listed is likely enough to be shown.", width));
+        }
+        let said: String = new.iter().map(|sample| fact(sample, width)).collect::<Vec<_>>().join("\n");
+        let one = new.len() == 1;
+        section(if one { "A new fact, predicted" } else { "New facts, predicted" }, said);
+    }
+    let out = findings.out.display();
+    text.push_str(&format!("{}\n", console.heading("The report")));
+    text.push_str(&format!("  {}\n", findings.out.join("report.html").display()));
+    if let Some(sample) = findings.samples.as_ref().and_then(|samples| samples.first()) {
+        let ask = &sample.explanation.fact;
+        let [head, relation, tail] = [&ask.head, &ask.relation, &ask.tail].map(|name| quoted(name));
+        text.push_str(&format!("  next: ruge explain {out} {head} {relation} {tail}\n"));
+        text.push_str(&format!("        ruge predict {out} --head {head} --relation {relation}\n"));
+    } else {
+        text.push_str(&format!("  next: ruge eval {out} --by-relation\n"));
+    }
+    text
+}
+
+/// As a shell takes it.
+pub fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:".contains(c);
+    if !name.is_empty() && name.chars().all(plain) { name.into() } else { format!("'{}'", name.replace('\'', "'\\''")) }
+}
+
+fn data(findings: &Findings, width: usize) -> String {
+    let Some(checked) = &findings.checked else { return String::new() };
+    let [train, valid, test] = checked.splits.map(grouped);
+    let largest: Vec<&str> = checked.largest.iter().take(4).map(|(name, _)| name.as_str()).collect();
+    let mut said = format!(
+        "{}: {} entities and {} relations, such as {}. {train} triples to learn from, {valid} for validation, {test} for \
+         testing.",
+        findings.source,
+        grouped(checked.entities),
+        grouped(checked.relations),
+        largest.join(", ")
+    );
+    if let Some(share) = checked.copyable.filter(|share| *share > 0.0) {
+        said.push_str(&format!(
+            " {} of the test triples repeat a training triple through a symmetric, inverse or duplicate relation.",
+            percent(share)
+        ));
+    }
+    wrapped(&said, width)
+}
+
+fn rules_title(count: usize) -> String {
+    match count {
+        0 => "No rule was found".into(),
+        count if count <= RULES => format!("{count} rules"),
+        count => format!("The surest of {} rules", grouped(count)),
+    }
+}
+
+/// The surest rules, one per concluded relation.
+fn rules(findings: &Findings, names: &Names, width: usize) -> String {
+    if findings.rules.is_empty() {
+        return wrapped(
+            "Nothing in train follows from anything else often enough, so rules cannot guide: both models are the same. Lower \
+             thresholds (--min-pca, --min-std, --min-support) find more.",
+            width,
+        );
+    }
+    let known: Vec<&RuleRecord> = findings
+        .rules
+        .iter()
+        .filter(|record| record.rule.atoms().all(|atom| atom.relation.index() < names.relations.len()))
+        .collect();
+    let sure = |record: &RuleRecord| match &record.counts {
+        Some(counts) => wilson_lower(counts.support, counts.pca_body()),
+        None => record.confidence.get(),
+    };
+    let mut order = known;
+    order.sort_by(|a, b| sure(b).total_cmp(&sure(a)));
+    let mut heads = FxHashSet::default();
+    let mut table = Table::new(&[Column::Right, Column::Right, Column::Name]);
+    table.row(["conf", "support", "rule"]);
+    for record in order.into_iter().filter(|record| heads.insert(record.rule.head())).take(RULES) {
+        table.row([
+            format!("{:.2}", record.confidence.get()),
+            record.counts.map_or_else(String::new, |counts| grouped(counts.support)),
+            words::sentence(&record.rule, names),
+        ]);
+    }
+    let mut text = table.render(width);
+    if let Some(grounded) = &findings.grounded {
+        let mut said = format!(
+            "They fire {} times and conclude {} triples that train does not have.",
+            grouped(grounded.groundings),
+            grouped(grounded.unlabeled)
+        );
+        if findings.checked.as_ref().is_some_and(|checked| checked.splits[1] + checked.splits[2] > 0) {
+            said.push_str(&format!(
+                " Of these, {} are valid and {} test triples, which no rule and no model has seen.",
+                grouped(grounded.in_valid),
+                grouped(grounded.in_test)
+            ));
+        }
+        text.push_str(&wrapped(&said, width));
+    }
+    text
+}
+
+fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>, width: usize) -> String {
+    let Some(split) = &comparison.split else {
+        return wrapped("There are no held-out triples, so nothing can be compared.", width);
+    };
+    let mut table =
+        Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right, Column::Right, Column::Right]);
+    table.row(["", "MRR", "H@1", "H@3", "H@10", "kept epoch"]);
+    let mut row = |name: String, metrics: &Metrics, epoch: String| {
+        let hits = |n: u32| format!("{:.3}", metrics.hits.get(&n).unwrap_or(&0.0));
+        table.row([name, format!("{:.3}", metrics.mrr), hits(1), hits(3), hits(10), epoch]);
+    };
+    let kept = |result: &SystemResult| format!("{} of {}", result.training.best_epoch, result.training.epochs);
+    let name = title(job.spec.model.name);
+    if let Some(result) = &comparison.unguided {
+        row(format!("{name} alone"), &result.filtered, kept(result));
+    }
+    if let Some(result) = &comparison.guided {
+        row(format!("{name} guided by rules"), &result.filtered, kept(result));
+    }
+    if let Some(metrics) = &comparison.rules_only {
+        row("the rules alone".into(), metrics, String::new());
+    }
+    let mut text = table.render(width);
+    let queries = comparison.guided.as_ref().map_or(0, |result| result.filtered.queries);
+    let mut said = format!(
+        "Filtered ranks of {} {split} questions (who is missing in h r ? and in ? r t). Both models had the same trainer and \
+         budget; the epoch best on validation was kept.",
+        grouped(queries)
+    );
+    if let (Some(without), Some(with)) = (&comparison.unguided, &comparison.guided) {
+        let gain = with.filtered.mrr - without.filtered.mrr;
+        said.push_str(&match gain {
+            _ if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) => {
+                " No rule concludes anything new, so the guided model is the unguided one.".to_string()
+            }
+            gain if gain > 0.0 => format!(" The rules are worth {gain:.3} of MRR here."),
+            gain => format!(" The rules did not help here: MRR changed by {gain:.3}."),
+        });
+        if job.data.valid().is_empty() {
+            said =
+                said.replace("the epoch best on validation was kept", "without valid triples the last epoch was kept");
+        }
+    }
+    text.push_str(&wrapped(&said, width));
+    text
+}
+
+fn fact(sample: &Sample, width: usize) -> String {
+    let found = &sample.explanation;
+    let mut text = format!("  {} {} {}\n", found.fact.head, found.fact.relation, found.fact.tail);
+    let line = format!(
+        "truth {}, place {} of {} ({} without rules)",
+        truth(sample.truth),
+        grouped(found.rank.round() as u64),
+        grouped(found.entities),
+        grouped(sample.rank_unguided.round() as u64)
+    );
+    text.push_str(&indented(&line, 2, width));
+    for (place, rule) in found.rules.iter().enumerate().take(REASONS) {
+        text.push_str(&indented(&format!("because {} (confidence {:.2})", rule.words, rule.confidence), 2, width));
+        let premises = found.groundings.iter().find(|grounding| grounding.rule_index == place);
+        for premise in premises.iter().flat_map(|grounding| &grounding.premises) {
+            let not = if premise.negated { "not known: " } else { "" };
+            let known = &premise.fact;
+            text.push_str(&indented(&format!("{not}{} {} {}", known.head, known.relation, known.tail), 4, width));
+        }
+    }
+    let more = found.rules.len().saturating_sub(REASONS);
+    if more > 0 {
+        text.push_str(&indented(&format!("and {more} more rules say so"), 2, width));
+    }
+    if found.rules.is_empty() {
+        text.push_str(&indented("no rule speaks for it; the model alone puts it there", 2, width));
+    }
+    text
+}
+
+/// Two digits; rounding makes nothing certain.
+fn truth(truth: f64) -> String {
+    if truth >= 0.995 { "above 0.99".into() } else { format!("{truth:.2}") }
+}
+
+fn indented(line: &str, by: usize, width: usize) -> String {
+    let blanks = " ".repeat(by);
+    wrapped(line, width.saturating_sub(by)).lines().map(|line| format!("{blanks}{line}\n")).collect()
+}
+
+/// Everything as one JSON object: what scripts rely on stands at the top.
+pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
+    let out = &findings.out;
+    let system = |result: &Option<SystemResult>| match result {
+        Some(result) => {
+            let mut value = figures(&result.filtered);
+            value["best_epoch"] = result.training.best_epoch.into();
+            value["epochs"] = result.training.epochs.into();
+            value["valid_mrr"] = json!(result.training.valid_mrr);
+            value["ranks_sha256"] = result.ranks_sha256.as_str().into();
+            value
+        }
+        None => json!({ "mrr": null }),
+    };
+    let comparison = findings.comparison.clone().unwrap_or_default();
+    let (unguided, guided) = (system(&comparison.unguided), system(&comparison.guided));
+    let mut object = json!({
+        "data": findings.source,
+        "out": out,
+        "model": out.join("model.safetensors"),
+        "unguided_model": out.join("unguided").join("model.safetensors"),
+        "report": out.join("report.html"),
+        "rules_file": out.join("rules.tsv"),
+        "spec": out.join("spec.toml"),
+        "evaluation": out.join("evaluation.json"),
+        "split": comparison.split,
+        "rules": findings.rules.len(),
+        "groundings": findings.grounded.as_ref().map(|found| found.groundings),
+        "unlabeled": findings.grounded.as_ref().map(|found| found.unlabeled),
+        "unguided": unguided,
+        "guided": guided,
+        "rules_only": comparison.rules_only.as_ref().map(figures),
+        "ece": findings.trust.as_ref().and_then(|trust| trust.guided.as_ref()).map(|found| found.ece),
+        "predictions": findings.samples,
+        "stages": findings.ledger.stages.iter()
+            .map(|(name, entry)| (name.clone(), json!({ "seconds": entry.seconds, "finished": entry.finished })))
+            .collect::<serde_json::Map<_, _>>(),
+        "finished": Stage::ALL.iter().all(|stage| {
+            findings.ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished)
+        }),
+        "seconds": seconds,
+    });
+    // Under the names of model and guidance too: `complex` and `ruge`.
+    object[job.spec.model.name.name()] = object["unguided"].clone();
+    object[job.spec.guidance.name()] = object["guided"].clone();
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_for_a_shell() {
+        assert_eq!(
+            ["Paris", "New York", "Côte_d'Ivoire", ""].map(quoted),
+            ["Paris", "'New York'", "'Côte_d'\\''Ivoire'", "''"]
+        );
+    }
+
+    #[test]
+    fn lines_keep_their_indent() {
+        assert_eq!(indented("one two three", 2, 13), "    one two\n    three\n");
+    }
+}

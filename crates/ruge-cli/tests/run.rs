@@ -1,0 +1,291 @@
+//! `ruge run` and `ruge demo` as a user types them: the whole job, skipped, repeated, killed, resumed, refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use assert_cmd::cargo::CommandCargoExt;
+use serde_json::Value;
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("ruge").expect("built");
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn ruge(args: &[&str]) -> Output {
+    command(args).output().expect("runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Stages that were skipped; lines may be broken anywhere.
+fn skipped(output: &Output) -> usize {
+    stderr(output).split_whitespace().collect::<Vec<_>>().join(" ").matches("(finished before)").count()
+}
+
+fn succeed(args: &[&str]) -> Output {
+    let output = ruge(args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    output
+}
+
+fn json(args: &[&str]) -> Value {
+    let text = stdout(&succeed(args));
+    assert_eq!(text.lines().count(), 1, "one object: {text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A quick setting on the embedded graph: enough epochs to learn something, few enough to wait for.
+const QUICK: [&str; 10] =
+    ["run", "demo", "--dim", "16", "--epochs", "30", "--validate-every", "10", "--negatives", "6"];
+
+fn quick<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&QUICK[..], &["--out", out], more].concat()
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("folder"))
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_whole_job_then_nothing_left_to_do() {
+    let place = Place::new();
+    let out = place.at("run");
+    let first = json(&quick(&out, &["--json"]));
+    for file in [
+        "spec.toml",
+        "model.safetensors",
+        "rules.tsv",
+        "metrics.jsonl",
+        "report.html",
+        "unguided/model.safetensors",
+        "evaluation.json",
+        "stages.json",
+    ] {
+        assert!(place.path("run").join(file).is_file(), "{file}");
+    }
+    let mrr = |object: &Value, key: &str| object[key]["mrr"].as_f64().unwrap_or_else(|| panic!("{key}: {object}"));
+    assert!(mrr(&first, "guided") > mrr(&first, "unguided"), "{first}");
+    assert_eq!((&first["complex"], &first["ruge"]), (&first["unguided"], &first["guided"]));
+    assert!(first["rules"].as_u64().unwrap() > 20 && first["rules_only"]["mrr"].as_f64().unwrap() > 0.1, "{first}");
+    assert_eq!(first["finished"], true);
+    assert_eq!(first["predictions"].as_array().unwrap().len(), 6, "three new, three held out");
+    assert!(Path::new(first["report"].as_str().unwrap()).is_file());
+
+    // What `eval` says of the two models is what the run says.
+    for (model, key) in [(out.clone(), "guided"), (place.at("run/unguided"), "unguided")] {
+        let eval = json(&["eval", &model, "--json"]);
+        assert_eq!(eval["ranks_sha256"], first[key]["ranks_sha256"], "{key}");
+    }
+
+    // Again: every stage is there, nothing is done, the story is the same.
+    let again = succeed(&quick(&out, &[]));
+    assert_eq!(skipped(&again), 10, "{}", stderr(&again));
+    let story = stdout(&again);
+    for part in
+        ["entities", "if x ", "ComplEx alone", "ComplEx guided by rules", "the rules alone", "because", "report.html"]
+    {
+        assert!(story.contains(part), "{part}: {story}");
+    }
+    assert!(story.lines().all(|line| line.chars().count() <= 100), "{story}");
+
+    // One stage alone, and from one stage on.
+    let report = place.path("run/report.html");
+    fs::remove_file(&report).unwrap();
+    let only = succeed(&quick(&out, &["--only", "report"]));
+    assert!(report.is_file() && stdout(&only).contains("kB"), "{}", stdout(&only));
+    let from = succeed(&quick(&out, &["--from", "evaluate"]));
+    assert_eq!(skipped(&from), 5, "{}", stderr(&from));
+
+    // Other settings are named and refused; --resume goes on with the stored ones, without repeating them.
+    let refused = ruge(&quick(&out, &["--rate", "0.2"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("optimizer.entity-rate is 0.5 there and 0.2 here"), "{}", stderr(&refused));
+    let resumed = json(&["run", "demo", "--out", &out, "--resume", "--json"]);
+    assert_eq!(resumed["guided"], first["guided"]);
+
+    // A damaged result is made again, and only what depends on it.
+    fs::write(place.path("run/evaluation.json"), "{}").unwrap();
+    let mended = succeed(&quick(&out, &[]));
+    // The report reads it too, but it came out the same.
+    assert_eq!(skipped(&mended), 9, "{}", stderr(&mended));
+}
+
+#[test]
+#[cfg(unix)]
+fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
+    let place = Place::new();
+    let often = ["--checkpoint-every", "0", "--samples", "1"];
+    succeed(&quick(&place.at("whole"), &often));
+    let out = place.at("killed");
+    let mut kills = 0;
+    for attempt in 0..60u64 {
+        let mut child =
+            command(&quick(&out, &often)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
+        let deadline = Instant::now() + Duration::from_millis(120 + 83 * attempt);
+        let ended = loop {
+            if let Some(status) = child.try_wait().expect("waited") {
+                break Some(status);
+            }
+            if Instant::now() > deadline {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        match ended {
+            Some(status) => {
+                assert!(status.success(), "attempt {attempt}");
+                break;
+            }
+            None => {
+                child.kill().expect("killed");
+                child.wait().expect("waited");
+                kills += 1;
+            }
+        }
+    }
+    assert!(kills >= 2, "the run was over before it could be killed");
+    succeed(&quick(&out, &often));
+    for file in [
+        "model.safetensors",
+        "unguided/model.safetensors",
+        "rules.tsv",
+        "evaluation.json",
+        "calibration.json",
+        "consistency.json",
+        "predictions.json",
+    ] {
+        let same = bytes(&place.path("whole").join(file)) == bytes(&place.path("killed").join(file));
+        assert!(same, "{file} differs after {kills} kills");
+    }
+    let drafts = fs::read_dir(&out)
+        .unwrap()
+        .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with('.')));
+    assert_eq!(drafts.count(), 0, "drafts of killed processes are swept");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interruption_keeps_what_is_finished_and_says_how_to_go_on() {
+    let place = Place::new();
+    let out = place.at("run");
+    let args = ["run", "demo", "--dim", "16", "--epochs", "100000", "--patience", "100000", "--out", &out];
+    let child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");
+    let curve = place.path("run/unguided/metrics.jsonl");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fs::metadata(&curve).map_or(0, |file| file.len()) == 0 {
+        assert!(Instant::now() < deadline, "no epoch within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(sent.success());
+    let output = child.wait_with_output().expect("ends");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("interrupted in stage train-unguided") && said.contains("go on with: ruge run demo"),
+        "{said}"
+    );
+    assert!(place.path("run/rules.tsv").is_file() && place.path("run/unguided/checkpoint.safetensors").is_file());
+}
+
+/// A family in which nothing follows from anything, and one file that is split.
+fn write_graphs(place: &Place) {
+    let fact = |i: usize, relation: &str, j: usize| format!("e{i}\t{relation}\te{j}\n");
+    let random: String = (0..300).map(|i| fact(i * 7 % 50, ["likes", "knows"][i % 2], (i * i * 13 + 5) % 47)).collect();
+    fs::write(place.path("random.tsv"), random).unwrap();
+    fs::create_dir(place.path("only-train")).unwrap();
+    let pairs = |i: usize| format!("{}{}", fact(i, "above", i + 40), fact(i + 40, "below", i));
+    let train: String =
+        (0..40).map(pairs).collect::<String>() + &(80..90).map(|i| fact(i, "above", i + 40)).collect::<String>();
+    fs::write(place.path("only-train/train.tsv"), train).unwrap();
+}
+
+#[test]
+fn data_without_held_out_parts_and_data_without_rules() {
+    let place = Place::new();
+    write_graphs(&place);
+    let out = place.at("bare");
+    let bare = succeed(&["run", &place.at("only-train"), "--out", &out, "--epochs", "20"]);
+    assert!(stderr(&bare).contains("no held-out triples at all"), "{}", stderr(&bare));
+    let story = stdout(&bare);
+    assert!(story.contains("nothing can be compared") && story.contains("if x above y then y below x"), "{story}");
+    assert!(place.path("bare/report.html").is_file());
+    assert_eq!(
+        json(&["run", &place.at("only-train"), "--out", &out, "--epochs", "20", "--json"])["guided"]["mrr"],
+        Value::Null
+    );
+
+    let file = place.at("random.tsv");
+    let args = ["run", &file, "--out", &place.at("none"), "--epochs", "20", "--min-std", "0.9"].map(str::to_string);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let output = succeed(&args);
+    assert!(stdout(&output).contains("No rule was found"), "{}", stdout(&output));
+    let object = json(&[&args[..], &["--json"]].concat());
+    assert_eq!((&object["rules"], &object["guided"]["mrr"]), (&Value::from(0), &object["unguided"]["mrr"]));
+    json(&["eval", &place.at("none"), "--json"]);
+}
+
+#[test]
+fn what_is_not_ours_is_left_alone() {
+    let place = Place::new();
+    fs::create_dir(place.path("letters")).unwrap();
+    fs::write(place.path("letters/letter.txt"), "Dear").unwrap();
+    fs::write(place.path("file"), "x").unwrap();
+    fs::write(place.path("bad.toml"), "[model]\ndimenson = 5\n").unwrap();
+    fs::write(place.path("plain.toml"), "[guidance]\nkind = \"none\"\n").unwrap();
+    fs::write(place.path("bad.tsv"), "a\tb\tc\nd\te\n").unwrap();
+    succeed(&["train", "demo", "--dim", "8", "--epochs", "1", "--out", &place.at("trained")]);
+    let model = bytes(&place.path("trained/model.safetensors"));
+    let [letters, file, trained, new] = ["letters", "file", "trained", "new"].map(|name| place.at(name));
+    let [bad, plain, tsv] = ["bad.toml", "plain.toml", "bad.tsv"].map(|name| place.at(name));
+    for (args, code, say) in [
+        (vec!["run", "demo", "--out", &letters], 1, "no run folder"),
+        (vec!["run", "demo", "--out", &letters, "--force"], 1, "letter.txt"),
+        (vec!["demo", "--out", &letters], 1, "no run folder"),
+        (vec!["run", "demo", "--out", &file], 1, "it is a file"),
+        (vec!["run", "demo", "--out", &trained], 1, "ruge train"),
+        (vec!["run", "demo", "--out", &new, "--only", "evaluate"], 1, "stage check is not finished"),
+        (vec!["run", "demo", "--out", &new, "--only", "train"], 2, "train-unguided"),
+        (vec!["run", "demo", "--out", &new, "--only", "mine", "--from", "mine"], 2, "cannot be used with"),
+        (vec!["run", "demo", "--out", &new, "--spec", &bad], 2, "did you mean `dimension`?"),
+        (vec!["run", "demo", "--out", &new, "--spec", &plain], 2, "ruge train"),
+        (vec!["run", "demo", "--out", &new, "--model", "complexx"], 2, "complex"),
+        (vec!["run", "demo", "--out", &new, "--min-pca", "1.5"], 2, "PCA"),
+        (vec!["run", "demo", "--out", &new, "--rules", "x.tsv", "--min-pca", "0.5"], 2, "thresholds"),
+        (vec!["run", "demo", "--out", &new, "--rules", "no-such-file.tsv"], 1, "no-such-file.tsv"),
+        (vec!["run", &tsv, "--out", &new], 1, "bad.tsv:2"),
+        (vec!["run", "nowhere", "--out", &new], 1, "nowhere"),
+    ] {
+        let output = ruge(&args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(say), "{args:?}: {}", stderr(&output));
+    }
+    assert_eq!(bytes(&place.path("letters/letter.txt")), b"Dear");
+    assert_eq!(fs::read_dir(&letters).unwrap().count(), 1, "nothing was added");
+    assert!(bytes(&place.path("trained/model.safetensors")) == model);
+}
