@@ -171,7 +171,8 @@ fn text(explanation: &Explanation, console: Console) -> String {
                     premise_fact.head.clone(),
                     premise_fact.relation.clone(),
                     premise_fact.tail.clone(),
-                    format!("truth {:.3}", premise.truth),
+                    // φ, from which the push is reckoned.
+                    format!("φ {:.3}", premise.model_truth),
                 ]);
             }
         }
