@@ -115,7 +115,7 @@ fn a_table_is_filled_once_shown_and_verified() {
 
     let path = record(at, "ruge-seed0.json");
     let written = read(&path);
-    for key in ["commit", "device", "time", "setting", "curve", "ranks_sha256", "spec", "data_sha256", "head", "tail"] {
+    for key in ["commit", "device", "time", "rank_by", "curve", "ranks_sha256", "spec", "data_sha256", "head", "tail"] {
         assert!(!written[key].is_null(), "{key}: {written}");
     }
     assert_eq!(written["curve"].as_array().unwrap().len(), 2);

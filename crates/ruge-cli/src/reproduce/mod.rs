@@ -58,7 +58,7 @@ pub struct ReproduceArgs {
     /// The folder of tables and specs
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     experiments: PathBuf,
-    /// The folder of records [default: records in the experiments folder]
+    /// The folder of records [default: records in the experiments folder; of --quick, in that of --out]
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
     /// The folder of runs, checkpoints included
@@ -127,7 +127,9 @@ impl From<TableArg> for TableName {
 pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     let mut tables = args.tables()?;
     args.choose(&mut tables)?;
-    let records = args.records.clone().unwrap_or_else(|| args.experiments.join("records"));
+    // What a user tries out quickly is theirs; what the project has recorded stays as it is.
+    let usual = if args.quick { args.out.join("records") } else { args.experiments.join("records") };
+    let records = args.records.clone().unwrap_or(usual);
     let mut session = Session { args, console, records: &records, data: None, troubles: Vec::new() };
     let (mut verified, mut unfinished) = (Vec::new(), false);
     if !args.recorded {
@@ -263,6 +265,11 @@ impl Session<'_> {
                     "{name}: left out; it is for --device {}",
                     if device == DeviceName::Cpu { "cuda" } else { "cpu" }
                 ));
+                continue;
+            }
+            if cell.optional && !named && !place.data.join(&cell.data).exists() {
+                console
+                    .note(&format!("{name}: left out; there are no data in {}", place.data.join(&cell.data).display()));
                 continue;
             }
             for &seed in cell.seeds.iter().filter(|seed| args.seeds.is_empty() || args.seeds.contains(seed)) {
@@ -470,36 +477,22 @@ fn words(sheet: &Sheet, console: Console) -> String {
         out.push_str(&wrapped(text, width));
     }
     out.push('\n');
-    // Remarks are sentences: under the table, with their number in it.
-    let last = sheet.columns.len().saturating_sub(1);
-    let mut remarks: Vec<&str> = Vec::new();
     let columns: Vec<Column> =
         sheet.columns.iter().map(|(_, number)| if *number { Column::Right } else { Column::Left }).collect();
     let mut table = text::Table::new(&columns);
-    table.row(sheet.columns[..last].iter().map(|(head, _)| head.clone()));
+    table.row(sheet.columns.iter().map(|(head, _)| head.clone()));
     for row in &sheet.rows {
-        let mut cells = row.cells.clone();
-        if let Some(remark) = row.cells.get(last).filter(|remark| !remark.is_empty()) {
-            let number = remarks.iter().position(|other| other == remark).unwrap_or_else(|| {
-                remarks.push(remark);
-                remarks.len() - 1
-            });
-            cells[last] = format!("({})", number + 1);
-        } else {
-            cells.truncate(last);
-        }
-        table.row(cells);
+        table.row(row.cells.iter().cloned());
     }
     if sheet.rows.is_empty() {
         out.push_str("  no cells\n");
     } else {
         out.push_str(&table.render(width.max(100)));
     }
-    for (index, remark) in remarks.iter().enumerate() {
-        out.push_str(&wrapped(&format!("({}) {remark}", index + 1), width));
+    if !sheet.after.is_empty() {
+        out.push('\n');
     }
     for text in &sheet.after {
-        out.push('\n');
         out.push_str(&wrapped(text, width));
     }
     out

@@ -23,7 +23,13 @@ pub fn sheet(table: &Table, rows: &[Row]) -> Sheet {
     };
     sheet.id = table.name.name().into();
     sheet.title = table.title.clone();
-    if !table.note.is_empty() {
+    let notes = footnotes(&mut sheet);
+    sheet.after.splice(0..0, notes);
+    if !rows.is_empty() && rows.iter().all(|row| row.cell.quick) {
+        let words =
+            "The quick subset: everything below is the embedded graph in a small setting, not the paper's data.";
+        sheet.before.push(words.into());
+    } else if !table.note.is_empty() {
         sheet.before.push(table.note.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     let missing: Vec<&str> =
@@ -35,6 +41,22 @@ pub fn sheet(table: &Table, rows: &[Row]) -> Sheet {
         sheet.after.push("This table has no cells of this kind.".into());
     }
     sheet
+}
+
+/// Remarks are sentences: they go under the table, each once, and leave their numbers in its last column.
+fn footnotes(sheet: &mut Sheet) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    let Some(last) = sheet.columns.len().checked_sub(1) else { return notes };
+    sheet.columns[last].0 = "note".into();
+    for row in &mut sheet.rows {
+        let Some(cell) = row.cells.get_mut(last).filter(|cell| !cell.is_empty()) else { continue };
+        let place = notes.iter().position(|note| note == cell).unwrap_or_else(|| {
+            notes.push(cell.clone());
+            notes.len() - 1
+        });
+        *cell = format!("({})", place + 1);
+    }
+    notes.iter().enumerate().map(|(index, note)| format!("({}) {note}.", index + 1)).collect()
 }
 
 /// The rows as `--json` prints them: those with a record, and what the rules reach alone.
@@ -154,6 +176,9 @@ fn metrics(rows: &[Row]) -> Sheet {
     };
     let alone = rules_alone(rows);
     for (index, row) in rows.iter().enumerate() {
+        if row.cell.optional && row.records.is_empty() {
+            continue;
+        }
         let mut cells = vec![row.cell.method.clone(), row.cell.data.clone(), decimal(row.mrr()), decimal(row.spread())];
         cells.push(rank(row.med()));
         cells.extend(HITS.iter().map(|n| decimal(row.hits(*n))));
@@ -186,12 +211,14 @@ fn curves(rows: &[Row]) -> Vec<SheetPlot> {
     let Some(data) = rows.iter().find(has_curve).map(|row| row.cell.data.clone()) else { return Vec::new() };
     let shown: Vec<&Row> = rows.iter().filter(has_curve).filter(|row| row.cell.data == data).collect();
     let mut series = Vec::new();
-    for row in &shown {
+    let mut others = [(Ink::Plain, false), (Ink::Guided, true), (Ink::Unguided, true), (Ink::Plain, true)].into_iter();
+    // More lines than can be told apart are not drawn.
+    for row in shown.iter().take(7) {
         let record = &row.records[0];
         let (ink, dashed) = match row.cell.method.as_str() {
             "RUGE" => (Ink::Guided, false),
             "ComplEx" => (Ink::Unguided, false),
-            _ => ([Ink::Plain, Ink::Guided, Ink::Unguided][series.len() % 3], true),
+            _ => others.next().unwrap_or((Ink::Faint, true)),
         };
         let points = record.curve.iter().map(|&(epoch, mrr)| (epoch as f64, mrr)).collect();
         let best = record.curve.iter().find(|(epoch, _)| *epoch == record.best_epoch);
@@ -292,8 +319,9 @@ fn confidence(rows: &[Row]) -> Sheet {
             series,
         });
     }
+    let paper = rows.iter().any(|row| row.cell.data == "fb15k");
     for (name, points) in &lines {
-        sheet.after.extend(claims(name, points, baseline));
+        sheet.after.extend(claims(name, points, baseline, paper));
     }
     sheet
 }
@@ -312,12 +340,12 @@ fn sweeps(rows: &[Row]) -> Vec<(String, Vec<(f64, f64)>)> {
     lines
 }
 
-/// Where a line agrees with what the paper says of its figure.
-fn claims(name: &str, points: &[(f64, f64)], baseline: Option<f64>) -> Option<String> {
+/// What a line shows; on the `paper`'s data also where it agrees with what the paper says of its figure.
+fn claims(name: &str, points: &[(f64, f64)], baseline: Option<f64>, paper: bool) -> Option<String> {
     let best = points.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| points.len() > 2)?;
     let at = |x: f64| points.iter().find(|point| (point.0 - x).abs() < 1e-9);
     let mut text = format!("{name}: the best of {} thresholds is {:.2} with MRR {:.4}", points.len(), best.0, best.1);
-    match at(0.8) {
+    match at(0.8).filter(|_| paper) {
         Some(claimed) if claimed.0 == best.0 => text.push_str(", as the paper says"),
         Some(claimed) => {
             let behind = best.1 - claimed.1;
@@ -335,7 +363,9 @@ fn claims(name: &str, points: &[(f64, f64)], baseline: Option<f64>) -> Option<St
             (true, _) => format!(". No threshold is above ComplEx ({baseline:.4})"),
             _ => format!(". Above ComplEx ({baseline:.4}): {}; not above it: {}", list(above), list(below)),
         });
-        text.push_str("; the paper says it is above from 0.35 to 0.9");
+        if paper {
+            text.push_str("; the paper says it is above from 0.35 to 0.9");
+        }
     }
     Some(text + ".")
 }
@@ -476,12 +506,23 @@ mod tests {
     #[test]
     fn claims_are_read_off_the_points() {
         let points = [(0.3, 0.68), (0.5, 0.71), (0.8, 0.76), (0.9, 0.75)];
-        let text = claims("recipe", &points, Some(0.69)).unwrap();
+        let text = claims("recipe", &points, Some(0.69), true).unwrap();
         assert!(text.contains("is 0.80 with MRR 0.7600, as the paper says"), "{text}");
         assert!(text.contains("Above ComplEx (0.6900): 0.50, 0.80, 0.90; not above it: 0.30"), "{text}");
-        let text = claims("amie", &[(0.5, 0.7), (0.8, 0.6), (0.9, 0.5)], Some(0.8)).unwrap();
+        let text = claims("amie", &[(0.5, 0.7), (0.8, 0.6), (0.9, 0.5)], Some(0.8), true).unwrap();
         assert!(text.contains("0.80, has 0.6000, 0.1000 less") && text.contains("No threshold is above"), "{text}");
-        assert_eq!(claims("one", &points[..1], None), None);
+        assert_eq!(claims("one", &points[..1], None, true), None);
+    }
+
+    #[test]
+    fn remarks_go_under_the_table() {
+        let row = |note: &str| SheetRow { cells: vec!["m".into(), note.into()], published: false };
+        let mut sheet = Sheet { columns: columns(&[("method", false), ("remark", false)]), ..Sheet::default() };
+        sheet.rows = vec![row("a"), row(""), row("b"), row("a")];
+        assert_eq!(footnotes(&mut sheet), ["(1) a.", "(2) b."]);
+        let shown: Vec<&str> = sheet.rows.iter().map(|row| row.cells[1].as_str()).collect();
+        assert_eq!(shown, ["(1)", "", "(2)", "(1)"]);
+        assert!(footnotes(&mut Sheet::default()).is_empty());
     }
 
     #[test]

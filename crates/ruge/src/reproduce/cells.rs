@@ -146,6 +146,8 @@ pub struct Cell {
     pub note: String,
     /// Part of the small subset for everyone, and of nothing else.
     pub quick: bool,
+    /// Its data have no public home: where they are missing the cell is left out.
+    pub optional: bool,
     /// Its place on the axis of a sweep.
     pub x: Option<f64>,
     /// Rules of the paper to look for.
@@ -194,6 +196,8 @@ struct Entry {
     note: String,
     #[serde(default)]
     quick: bool,
+    #[serde(default)]
+    optional: bool,
     sweep: Option<Sweep>,
     #[serde(default)]
     examples: Vec<String>,
@@ -260,6 +264,7 @@ impl Entry {
             published: self.published,
             note: self.note,
             quick: self.quick,
+            optional: self.optional,
             x: None,
             examples: self.examples,
         };
@@ -360,25 +365,14 @@ impl Cell {
     }
 }
 
-/// What a record must have been made of to count for these points, as one number. The device is no part of it.
-pub fn setting(cell: &Cell, points: &[Point]) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(format!("{} {:?} {:?}\n", cell.data, cell.work, cell.rank_by));
-    hasher.update(cell.examples.join("\n"));
-    for point in points {
-        hasher.update(spec_words(&point.spec, DeviceName::Cpu));
-    }
-    hex(hasher)
-}
-
-/// A spec as text on a given device, with the rule file by its name alone: where the data lie is no part of a setting.
-pub fn spec_words(spec: &Spec, device: DeviceName) -> String {
+/// The same spec on a given device, with the rule file by its name alone: where the data lie is no part of a setting.
+pub fn portable(spec: &Spec, device: DeviceName) -> Spec {
     let mut spec = Spec { device, ..spec.clone() };
     if let Some(file) = &mut spec.rules.file {
         let path = Path::new(file.as_str());
         *file = path.file_name().map_or(file.clone(), |name| name.to_string_lossy().into_owned());
     }
-    spec.to_toml()
+    spec
 }
 
 /// The digest in hexadecimal.
@@ -435,19 +429,6 @@ sweep = { leaves = ["rules.min-pca", "rules.min-std"], values = [0.5, 0.95] }
         let swept = &table.cells[2].points(folder.path(), Path::new("data"), 0, DeviceName::Cpu).unwrap()[0].spec;
         assert_eq!((swept.rules.min_pca, swept.rules.min_std, table.cells[2].x), (Some(0.95), Some(0.95), Some(0.95)));
         assert_eq!(table.cells[0].published.as_ref().unwrap().hits["1"], 0.25);
-    }
-
-    #[test]
-    fn a_setting_is_its_leaves_and_not_its_device() {
-        let folder = folder();
-        let table = Table::parse(TABLE, TableName::Ablation, "x.toml").unwrap();
-        let of = |cell: usize, seed, device| {
-            let cell = &table.cells[cell];
-            setting(cell, &cell.points(folder.path(), Path::new("data"), seed, device).unwrap())
-        };
-        assert_eq!(of(0, 0, DeviceName::Cpu), of(0, 0, DeviceName::Cuda));
-        assert_ne!(of(0, 0, DeviceName::Cpu), of(0, 1, DeviceName::Cpu));
-        assert_ne!(of(1, 0, DeviceName::Cpu), of(2, 0, DeviceName::Cpu));
     }
 
     #[test]

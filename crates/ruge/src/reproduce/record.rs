@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::cells::hex;
+use super::cells::{Cell, Point, RankBy, hex, portable};
 use crate::error::{Result, RugeError};
 use crate::spec::{DeviceName, Spec};
 
@@ -138,8 +138,8 @@ pub struct Record {
     pub seed: u64,
     /// Whether every point was tried.
     pub complete: bool,
-    /// Digest of all that the cell's specs say, by which an outdated record is recognised.
-    pub setting: String,
+    /// Who ranked.
+    pub rank_by: RankBy,
     /// The program.
     pub version: String,
     /// The commit it was built from.
@@ -255,6 +255,21 @@ impl Record {
     /// The spec it was made with.
     pub fn spec(&self) -> Result<Option<Spec>> {
         self.spec.as_ref().map(|spec| Spec::from_json(spec, "the record's spec")).transpose()
+    }
+
+    /// Whether it was made by the specs that the cell has now, on whatever device. A leaf that specs gained since then, at its
+    /// default, makes no difference.
+    pub fn is_current(&self, cell: &Cell, points: &[Point]) -> bool {
+        let Ok(Some(own)) = self.spec() else { return false };
+        let own = portable(&own, DeviceName::Cpu);
+        let examples = self.examples.iter().map(|example| &example.rule);
+        let tried = |leaves: &BTreeMap<String, Value>| points.iter().any(|point| point.leaves == *leaves);
+        self.data == cell.data
+            && self.rank_by == cell.rank_by
+            && examples.eq(&cell.examples)
+            && points.iter().any(|point| portable(&point.spec, DeviceName::Cpu) == own)
+            && self.points.iter().all(|point| tried(&point.leaves))
+            && (!self.complete || points.len() == 1 || points.iter().all(|point| self.tried(&point.leaves)))
     }
 
     /// Whether a point was tried already.
@@ -391,6 +406,7 @@ pub fn agrees(recorded: &Record, again: &Record, device: DeviceName) -> std::res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::cells::{Table, TableName};
 
     #[test]
     fn times_are_those_of_the_calendar() {
@@ -424,6 +440,34 @@ mod tests {
         assert!(text.contains("\n \"curve\":"), "{text}");
         std::fs::write(&path, "{").unwrap();
         assert!(Record::read(&path).unwrap_err().to_string().contains("remove it"));
+    }
+
+    #[test]
+    fn a_record_is_current_as_long_as_its_cell_says_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("base.toml"), "[model]\ndimension = 8\n").unwrap();
+        let text = "title = \"t\"\n[[cell]]\nname = \"a\"\nmethod = \"m\"\ndata = \"demo\"\nspec = \"base.toml\"\n";
+        let cell = |more: &str| {
+            let table = Table::parse(&format!("{text}{more}"), TableName::Best, "x").unwrap();
+            table.cells.into_iter().next().unwrap()
+        };
+        let points = |cell: &Cell, device| cell.points(folder.path(), Path::new("data"), 0, device).unwrap();
+        let plain = cell("");
+        let of_plain = points(&plain, DeviceName::Cpu);
+        let mut spec = spec_json(&of_plain[0].spec);
+        let made = |spec: &Value| Record { data: "demo".into(), spec: Some(spec.clone()), complete: true, ..record() };
+        assert!(made(&spec).is_current(&plain, &points(&plain, DeviceName::Cuda)), "the device is no part of it");
+        let wider = cell("change = { model.dimension = 9 }");
+        assert!(!made(&spec).is_current(&wider, &points(&wider, DeviceName::Cpu)));
+        let first = cell("rank-by = \"rules-first\"");
+        assert!(!made(&spec).is_current(&first, &points(&first, DeviceName::Cpu)));
+        let grid = cell("change = { model.dimension = [8, 9] }");
+        let of_grid = points(&grid, DeviceName::Cpu);
+        assert!(!made(&spec).is_current(&grid, &of_grid), "complete, but not every point was tried");
+        assert!(Record { complete: false, ..made(&spec) }.is_current(&grid, &of_grid));
+        // As if written before specs had this leaf.
+        spec.as_object_mut().unwrap().remove("init");
+        assert!(made(&spec).is_current(&plain, &of_plain));
     }
 
     #[test]

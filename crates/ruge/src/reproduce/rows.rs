@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::cells::{Cell, TableName, setting};
+use super::cells::{Cell, TableName};
 use super::record::{Figures, Record};
 use crate::error::Result;
 use crate::spec::DeviceName;
@@ -29,10 +29,12 @@ impl Row {
         for &seed in &cell.seeds {
             let Some(record) = Record::read(&cell.record_path(records, seed))? else { continue };
             let points = cell.points(experiments, Path::new("data"), seed, DeviceName::Cpu)?;
-            current &= setting(cell, &points) == record.setting;
+            current &= record.is_current(cell, &points);
             found.push(record);
         }
-        if found.is_empty() && cell.table == TableName::LinkPrediction && !cell.quick {
+        // Only for the row it was: the spec's own data, and its own rules.
+        let own = cell.spec.parent() == Some(Path::new(&cell.data)) && !cell.change.contains_key("rules");
+        if found.is_empty() && cell.table == TableName::LinkPrediction && own {
             let path = experiments.join(&cell.spec).with_extension("result.json");
             found.extend(Record::read_earlier(&path)?);
             current = false;

@@ -12,7 +12,7 @@ use ruge_rules::{Groundings, RuleFormat, RuleReadOptions, RuleRecord, SoftRule, 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::cells::{Cell, Point, RankBy, Work, hex, setting, spec_words};
+use super::cells::{Cell, Point, RankBy, Work, hex, portable};
 use super::record::{Example, Figures, Record, RuleCounts, Seconds, Tried, ranks_sha256, spec_json, utc};
 use crate::assemble;
 use crate::error::{Result, RugeError};
@@ -90,9 +90,8 @@ pub fn fill(
     hear: &mut dyn FnMut(News<'_>),
 ) -> Result<Outcome> {
     let points = cell.points(place.experiments, place.data, seed, place.device)?;
-    let setting = setting(cell, &points);
     let path = cell.record_path(place.records, seed);
-    let kept = Record::read(&path)?.filter(|record| record.setting == setting);
+    let kept = Record::read(&path)?.filter(|record| record.is_current(cell, &points));
     let mut record = match kept {
         Some(record) if record.complete && !place.force => return Ok(Outcome::Kept(record)),
         Some(record) if !record.complete => record,
@@ -108,7 +107,7 @@ pub fn fill(
         data: cell.data.clone(),
         data_sha256: data_hash(&data),
         seed,
-        setting,
+        rank_by: cell.rank_by,
         version: place.version.into(),
         commit: place.commit.into(),
         device: place.device_words.into(),
@@ -139,7 +138,7 @@ pub fn fill(
                 };
                 let mut points = std::mem::take(&mut record.points);
                 points.push(failed);
-                record = Record { points, ..if record.setting.is_empty() { named.clone() } else { record } };
+                record = Record { points, ..if record.spec.is_none() { named.clone() } else { record } };
                 record.write(&path)?;
                 continue;
             }
@@ -157,7 +156,7 @@ pub fn fill(
             });
         }
         let mrr = |record: &Record| record.valid.as_ref().map(|valid| valid.mrr);
-        if record.setting.is_empty() || mrr(&record).is_none_or(|old| mrr(&fresh).is_some_and(|new| new > old)) {
+        if record.spec.is_none() || mrr(&record).is_none_or(|old| mrr(&fresh).is_some_and(|new| new > old)) {
             record = fresh;
         }
         record.points = tried;
@@ -201,7 +200,7 @@ pub fn repeat(
 /// Named by all that the run depends on, so that two cells of one setting share it.
 fn run_folder(runs: &Path, cell: &Cell, spec: &Spec) -> PathBuf {
     let mut hasher = Sha256::new();
-    hasher.update(spec_words(spec, spec.device));
+    hasher.update(portable(spec, spec.device).to_toml());
     let short: String = hex(hasher).chars().take(12).collect();
     runs.join(format!("{}-{}-{}-{short}", cell.data, spec.model.name.name(), spec.guidance.name()))
 }
