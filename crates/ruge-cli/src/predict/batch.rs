@@ -21,6 +21,8 @@ use crate::text::grouped;
 use crate::usage::UsageError;
 use crate::{output, progress};
 
+/// Answers held at once: a long --top takes fewer questions at a time.
+const HELD: usize = 1 << 20;
 /// Questions whose lines are made in one piece of work.
 const CHUNK: usize = 64;
 
@@ -143,12 +145,15 @@ impl Work<'_> {
                 }
             }
             // What stands before a bad line is answered: work that can be done is not lost.
-            let texts = self.answer(&asked, counts.queries)?;
-            counts.queries += asked.len();
-            for (text, answers) in texts {
-                counts.answers += answers;
-                if !write(out, &text)? {
-                    return Ok(counts);
+            let per_question = self.args.top.min(self.loaded.file.data.entity_count()).max(1);
+            for asked in asked.chunks((HELD / per_question).max(1)) {
+                let texts = self.answer(asked, counts.queries)?;
+                counts.queries += asked.len();
+                for (text, answers) in texts {
+                    counts.answers += answers;
+                    if !write(out, &text)? {
+                        return Ok(counts);
+                    }
                 }
             }
             out.flush().or_else(forgive_closed).context("cannot write the answers")?;

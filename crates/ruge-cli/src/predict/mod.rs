@@ -171,7 +171,8 @@ fn object(loaded: &Loaded, answer: &Answer) -> Value {
         Who::Entity(entity) => json!({"entity": names.entities.name(entity)}),
         Who::Relation(relation) => json!({"relation": names.relations.name(relation)}),
     };
-    object["score"] = json!(answer.score);
+    // By its own shortest digits, not by those of the double next to it.
+    object["score"] = json!(answer.score.to_string().parse::<f64>().unwrap_or(f64::NAN));
     object["truth"] = json!(answer.truth);
     object["known"] = answer.known.into();
     if let Some(rule) = answer.rule {
