@@ -18,7 +18,7 @@
 //! logistic for all .050 and .061, isotonic for all .002 and .050, logistic by relation .013 and .042, with the bend .003
 //! and .041; τ from ¼ to 2 makes no difference beyond the third digit. On CoDEx-S (ComplEx, d = 100), in the same order: .197 and
 //! .103, .018 and .048, .003 and .046, .006 and .044, .002 and .044. These figures come from a separate
-//! program with the same method, on questions that had ten answers left among the first 100 (FB15K) or 200 (CoDEx-S);
+//! program with the same method, looking for the ten among the first 100 answers (FB15K) or 200 (CoDEx-S);
 //! `examples/reliability.rs` asks all of them.
 //!
 //! At most [`MOST`] validation triples are asked, drawn by the seed. All sums run in the order of the triples, so a fit has the
