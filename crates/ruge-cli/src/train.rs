@@ -12,6 +12,7 @@ use ruge::spec::{MinePreset, Norm};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
 use ruge_embed::{Loss, Penalty, TNorm};
 use ruge_rules::Watch;
+use ruge_rules::words::is_sayable;
 use serde_json::json;
 
 use crate::console::Console;
@@ -338,7 +339,13 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         // Read here and not by `assemble`, so that lines that are no rules are told.
         Some(file) if spec.guidance.takes_rules() => {
             let mut names = data.names().clone();
-            RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules
+            let rules = RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules;
+            let lost = rules.iter().filter(|record| !is_sayable(&record.rule, data.names())).count();
+            if lost > 0 {
+                let what = if lost == 1 { "rule names" } else { "rules name" };
+                console.note(&format!("note: {lost} {what} relations or entities the data do not have; left out"));
+            }
+            rules
         }
         _ => {
             let _spinner = progress::spinner(console, "mining rules");

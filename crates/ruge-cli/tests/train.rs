@@ -216,3 +216,26 @@ fn every_model_learns_something() {
         assert!(run["valid_mrr"].as_f64().unwrap() > 5.0 * by_chance, "{model} under {guidance}: {run}");
     }
 }
+
+/// A rule file may speak of things the data do not have: told, left out, and the rest of it guides.
+#[test]
+fn rules_about_unknown_names_are_told_and_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (rules, out) = (folder.path().join("rules.txt"), folder.path().join("run"));
+    let text = "borders(x,y) => borders(y,x)  0.9\n\
+                borders(x,y) => adjoins(x,y)  0.8\n\
+                in_continent(x,\"Atlantis\") => borders(x,\"Mars\")  0.7\n";
+    std::fs::write(&rules, text).expect("written");
+    let (rules, out) = (rules.to_string_lossy(), out.to_string_lossy());
+    let output = ruge(&small(&out, "2", &["--rules", &rules]));
+    let words = stderr(&output);
+    assert!(output.status.success(), "{words}");
+    assert!(words.contains("2 rules name relations or entities the data do not have"), "{words}");
+    assert!(words.contains("adjoins"), "{words}");
+    for args in
+        [&["eval", &*out][..], &["explain", &out, "France", "borders", "Germany"], &["rules", "consistency", &out]]
+    {
+        let output = ruge(args);
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    }
+}

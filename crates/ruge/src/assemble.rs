@@ -7,6 +7,7 @@ use ruge_embed::evidence::Step;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
 use ruge_embed::{CpuModel, Embeddings, Evidence, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
 use ruge_kg::Dataset;
+use ruge_rules::words::is_sayable;
 use ruge_rules::{Confidence, Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
 
 use crate::error::{Result, RugeError};
@@ -154,10 +155,13 @@ fn conjunction(premises: usize, negated: usize) -> Vec<Step> {
     formula
 }
 
-/// The rules a spec leaves in, and their groundings in train.
+/// The rules a spec leaves in, and their groundings in train. A rule that names relations or entities the data do not have
+/// concludes nothing and is left out.
 pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<RuleRecord>, Groundings) {
-    let mut rules: Vec<RuleRecord> =
-        rules.into_iter().filter(|record| record.confidence.get() >= spec.rules.min_confidence).collect();
+    let stays = |record: &RuleRecord| {
+        record.confidence.get() >= spec.rules.min_confidence && is_sayable(&record.rule, data.names())
+    };
+    let mut rules: Vec<RuleRecord> = rules.into_iter().filter(stays).collect();
     if let Some(confidence) = spec.rules.confidence.and_then(Confidence::new) {
         rules.iter_mut().for_each(|record| record.confidence = confidence);
     }

@@ -265,7 +265,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
         return Err("it has another number of rows than of names".into());
     }
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
-    let rules = parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules;
+    let mut rules = parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules;
     let notes = serde_json::from_value(ours["notes"].clone()).unwrap_or_default();
     // Missing or of a later kind: whoever needs it fits it anew.
     let calibration = serde_json::from_value(ours["calibration"].clone()).ok();
@@ -277,6 +277,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     for (_, name) in vocabulary.relations.iter().take(relations) {
         names.relations.intern(name);
     }
+    // Files of older programs may hold rules about names that no triple has.
+    rules.retain(|record| ruge_rules::words::is_sayable(&record.rule, &names));
     Ok(ModelFile { spec, embeddings, data: Dataset::new(names, train, valid, test), rules, notes, calibration })
 }
 
