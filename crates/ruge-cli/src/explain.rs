@@ -129,8 +129,10 @@ fn text(explanation: &Explanation, console: Console) -> String {
     let mut text = format!("{}\n", console.heading(&format!("{}  {}  {}", fact.head, fact.relation, fact.tail)));
     let mut table = Table::new(&[Column::Left, Column::Left]);
     let all = grouped(explanation.entities);
+    // Truth is fitted on answers that nobody listed: of a listed fact it tells what the model would say without the list.
+    let listed = explanation.known.as_ref().map_or("", |_| ", were it not listed");
     table
-        .row(["truth".into(), format!("{:.3}", explanation.truth)])
+        .row(["truth".into(), format!("{:.3}{listed}", explanation.truth)])
         .row([
             "rank".into(),
             format!("{} of {all} tails, {} of {all} heads", rank(explanation.rank), rank(explanation.head_rank)),
