@@ -38,7 +38,7 @@ impl Console {
     /// Tells what went wrong, however quiet.
     pub fn error(self, error: &anyhow::Error) {
         let word = if io::stderr().is_terminal() && colours() { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
-        let _ = writeln!(io::stderr(), "{word} {error:#}");
+        let _ = writeln!(io::stderr(), "{word} {}", words_of(error));
     }
 
     /// Writes the result to stdout. A reader that has seen enough (`| head`) is not an error.
@@ -82,4 +82,30 @@ impl Console {
 pub fn colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The whole chain of causes; what an outer message has said already is not said again.
+fn words_of(error: &anyhow::Error) -> String {
+    let mut words = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !words.contains(&cause) {
+            words.push_str(": ");
+            words.push_str(&cause);
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words_of;
+
+    #[test]
+    fn causes_are_told_once() {
+        let cause = || std::io::Error::other("the disk is full");
+        let plain = anyhow::Error::new(cause()).context("out.tsv: cannot write");
+        assert_eq!(words_of(&plain), "out.tsv: cannot write: the disk is full");
+        let said = anyhow::Error::new(cause()).context("out.tsv: cannot write: the disk is full\n  remedy: make room");
+        assert_eq!(words_of(&said), "out.tsv: cannot write: the disk is full\n  remedy: make room");
+    }
 }
