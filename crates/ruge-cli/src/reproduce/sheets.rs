@@ -479,7 +479,7 @@ fn statistics(rows: &[Row]) -> Sheet {
     sheet
 }
 
-/// Which of the paper's example rules are among ours.
+/// Which of the rules a reader would look for are among ours.
 fn examples(row: &Row) -> Option<String> {
     let of = row.records.iter().map(|record| &record.examples).find(|examples| !examples.is_empty())?;
     let words = |rule: &str| rule.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -488,7 +488,7 @@ fn examples(row: &Row) -> Option<String> {
         .filter_map(|example| Some(format!("{} ({:.3})", words(&example.rule), example.confidence?)))
         .collect();
     let missing: Vec<String> = of.iter().filter(|x| x.confidence.is_none()).map(|x| words(&x.rule)).collect();
-    let mut text = format!("{}, {}: of the paper's {} example rules ", row.cell.data, row.cell.method, of.len());
+    let mut text = format!("{}, {}: of {} rules one would look for ", row.cell.data, row.cell.method, of.len());
     match found.is_empty() {
         true => text.push_str("none is found"),
         false => text.push_str(&format!("these are found, with their confidence here: {}", found.join("; "))),
