@@ -1,30 +1,15 @@
 //! `ruge explain`, `ruge complete` and `ruge rules consistency` as a user types them.
 
+mod support;
+
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use assert_cmd::cargo::CommandCargoExt;
 use serde_json::Value;
-
-fn ruge(args: &[&str]) -> Output {
-    Command::cargo_bin("ruge").expect("built").args(args).stdin(Stdio::null()).output().expect("runs")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn text(args: &[&str]) -> String {
-    let output = ruge(args);
-    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
-    String::from_utf8(output.stdout).expect("text")
-}
+use support::{ruge, stderr, text};
 
 fn json(args: &[&str]) -> Value {
-    let text = text(&[args, &["--json"]].concat());
-    assert_eq!(text.lines().count(), 1, "one object: {text}");
-    serde_json::from_str(&text).expect("JSON")
+    support::json(&[args, &["--json"]].concat())
 }
 
 /// A folder with a quick guided run, its unguided twin where a run keeps it, and a plain one; trained once.

@@ -1,35 +1,19 @@
 //! `ruge predict` and `ruge eval --classify` as a user types them, on a small model of the embedded graph.
 
+mod support;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::OnceLock;
 
-use assert_cmd::cargo::CommandCargoExt;
 use serde_json::Value;
+use support::{command, json, ruge, stderr};
 use tempfile::TempDir;
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("ruge").expect("built");
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-fn ruge(args: &[&str]) -> Output {
-    command(args).output().expect("runs")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 fn stdout(output: Output) -> String {
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).expect("text")
-}
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&stdout(ruge(args))).expect("one JSON object")
 }
 
 /// One model for all tests: training it takes most of their time.

@@ -1,36 +1,13 @@
 //! `--guidance ptranse` as a user types it: trained, killed, resumed, evaluated through the file.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+mod support;
 
-use assert_cmd::cargo::CommandCargoExt;
+use std::path::Path;
+
 use ruge::ModelFile;
 use ruge::guidance::ptranse::{PTransE, PTransEConfig};
 use ruge_embed::{HITS, Metrics, Model, RankQuery, State, Ties};
-use serde_json::Value;
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("ruge").expect("built");
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-fn ruge(args: &[&str]) -> Output {
-    command(args).output().expect("runs")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(args: &[&str]) -> Value {
-    let output = ruge(args);
-    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
-    let text = String::from_utf8(output.stdout).expect("text");
-    assert_eq!(text.lines().count(), 1, "one object: {text}");
-    serde_json::from_str(&text).expect("JSON")
-}
+use support::{json, kill_until_done, ruge, stderr};
 
 /// A small, quick setting on the embedded graph.
 fn small<'a>(out: &'a str, epochs: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -91,37 +68,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
     let often = ["--checkpoint-every", "0"];
     json(&small(&path("whole"), "30", &often));
     let out = path("killed");
-    let mut kills = 0;
-    for attempt in 0..40u64 {
-        let resume: &[&str] = if attempt == 0 { &[] } else { &["--resume"] };
-        let mut child = command(&small(&out, "30", &[&often[..], resume].concat()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("runs");
-        let deadline = Instant::now() + Duration::from_millis(150 + 97 * attempt);
-        let ended = loop {
-            if let Some(status) = child.try_wait().expect("waited") {
-                break Some(status);
-            }
-            if Instant::now() > deadline {
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        match ended {
-            Some(status) => {
-                assert!(status.success());
-                break;
-            }
-            None => {
-                child.kill().expect("killed");
-                child.wait().expect("waited");
-                kills += 1;
-            }
-        }
-    }
-    assert!(kills >= 1, "the run was over before it could be killed");
+    kill_until_done(&small(&out, "30", &often), &["--resume"]);
     // What is left to do is done; of the flags, none is needed any more.
     json(&["train", "demo", "--out", &out, "--resume", "--json"]);
     let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();

@@ -1,26 +1,14 @@
 //! `ruge run` and `ruge demo` as a user types them: the whole job, skipped, repeated, killed, resumed, refused.
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use assert_cmd::cargo::CommandCargoExt;
 use serde_json::Value;
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("ruge").expect("built");
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-fn ruge(args: &[&str]) -> Output {
-    command(args).output().expect("runs")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use support::{command, json, kill_until_done, ruge, stderr};
 
 fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -35,12 +23,6 @@ fn succeed(args: &[&str]) -> Output {
     let output = ruge(args);
     assert!(output.status.success(), "{args:?}: {}", stderr(&output));
     output
-}
-
-fn json(args: &[&str]) -> Value {
-    let text = stdout(&succeed(args));
-    assert_eq!(text.lines().count(), 1, "one object: {text}");
-    serde_json::from_str(&text).expect("JSON")
 }
 
 /// A quick setting on the embedded graph: enough epochs to learn something, few enough to wait for.
@@ -142,32 +124,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
     let often = ["--checkpoint-every", "0", "--samples", "1"];
     succeed(&quick(&place.at("whole"), &often));
     let out = place.at("killed");
-    let mut kills = 0;
-    for attempt in 0..60u64 {
-        let mut child =
-            command(&quick(&out, &often)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
-        let deadline = Instant::now() + Duration::from_millis(120 + 83 * attempt);
-        let ended = loop {
-            if let Some(status) = child.try_wait().expect("waited") {
-                break Some(status);
-            }
-            if Instant::now() > deadline {
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        match ended {
-            Some(status) => {
-                assert!(status.success(), "attempt {attempt}");
-                break;
-            }
-            None => {
-                child.kill().expect("killed");
-                child.wait().expect("waited");
-                kills += 1;
-            }
-        }
-    }
+    let kills = kill_until_done(&quick(&out, &often), &[]);
     assert!(kills >= 2, "the run was over before it could be killed");
     succeed(&quick(&out, &often));
     for file in [

@@ -1,33 +1,11 @@
 //! `ruge train` and `ruge eval` as a user types them: real processes, killed and resumed.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use assert_cmd::cargo::CommandCargoExt;
 use serde_json::Value;
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("ruge").expect("built");
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-fn ruge(args: &[&str]) -> Output {
-    command(args).output().expect("runs")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(args: &[&str]) -> Value {
-    let output = ruge(args);
-    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
-    let text = String::from_utf8(output.stdout).expect("text");
-    assert_eq!(text.lines().count(), 1, "one object: {text}");
-    serde_json::from_str(&text).expect("JSON")
-}
+use support::{json, kill_until_done, ruge, stderr};
 
 /// A small, quick setting on the embedded graph.
 const SMALL: [&str; 9] = ["train", "demo", "--dim", "16", "--validate-every", "10", "--guidance", "ruge", "--json"];
@@ -105,39 +83,8 @@ fn a_killed_run_resumes_to_the_same_bits() {
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let often = ["--checkpoint-every", "0"];
     let whole = json(&small(&path("whole"), "60", &often));
-    // Killed again and again, at moments that drift, until it is through.
     let out = path("killed");
-    let mut kills = 0;
-    for attempt in 0..40u64 {
-        let resume: &[&str] = if attempt == 0 { &[] } else { &["--resume"] };
-        let mut child = command(&small(&out, "60", &[&often[..], resume].concat()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("runs");
-        let deadline = Instant::now() + Duration::from_millis(150 + 97 * attempt);
-        let ended = loop {
-            if let Some(status) = child.try_wait().expect("waited") {
-                break Some(status);
-            }
-            if Instant::now() > deadline {
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        match ended {
-            Some(status) => {
-                assert!(status.success());
-                break;
-            }
-            None => {
-                child.kill().expect("killed");
-                child.wait().expect("waited");
-                kills += 1;
-            }
-        }
-    }
-    assert!(kills >= 1, "the run was over before it could be killed");
+    kill_until_done(&small(&out, "60", &often), &["--resume"]);
     let resumed = json(&small(&out, "60", &[&often[..], &["--resume"]].concat()));
     assert_eq!((&resumed["best_epoch"], &resumed["valid_mrr"]), (&whole["best_epoch"], &whole["valid_mrr"]));
     let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
