@@ -16,6 +16,7 @@ pub mod explain;
 pub mod export;
 pub mod fold_in;
 pub mod guidance;
+pub mod leaves;
 pub mod like;
 pub mod loaded;
 pub mod model_file;

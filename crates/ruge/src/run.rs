@@ -18,7 +18,7 @@ use ruge_embed::{
     Losses, Metrics, Model, Progress, RankOptions, StopReason, Validation, checkpoint, train as train_epochs,
 };
 use ruge_kg::Dataset;
-use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
+use ruge_rules::{Groundings, RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
 use serde_json::json;
 
 use crate::assemble;
@@ -163,13 +163,39 @@ pub fn train(
     listener: &mut Listener<'_>,
 ) -> Result<Outcome> {
     spec.check()?;
-    let folder = Folder::open(path, mode)?;
-    let hash = data_hash(data);
+    // A folder that is in the way is told before the long work of grounding.
+    Folder::open(path, mode)?;
     let started = Instant::now();
     let (rules, groundings) = assemble::grounded(spec, data, rules);
-    let ground_seconds = started.elapsed().as_secs_f64();
-    let evidence = assemble::evidence_for(spec, &rules, &groundings)?;
-    (listener.grounded)(rules.len(), &groundings);
+    let seconds = started.elapsed().as_secs_f64();
+    train_grounded(spec, data, &Grounded { rules, groundings, seconds }, path, mode, listener)
+}
+
+/// Rules that stay under a spec, with their groundings: made once where many runs share them.
+pub struct Grounded {
+    /// The rules.
+    pub rules: Vec<RuleRecord>,
+    /// Their groundings in train.
+    pub groundings: Groundings,
+    /// Wall time of grounding them.
+    pub seconds: f64,
+}
+
+/// The same as [`train`], with rules [`grounded`](assemble::grounded) before.
+pub fn train_grounded(
+    spec: &Spec,
+    data: &Dataset,
+    guides: &Grounded,
+    path: &Path,
+    mode: Mode,
+    listener: &mut Listener<'_>,
+) -> Result<Outcome> {
+    spec.check()?;
+    let folder = Folder::open(path, mode)?;
+    let hash = data_hash(data);
+    let Grounded { rules, groundings, seconds: ground_seconds } = guides;
+    let evidence = assemble::evidence_for(spec, rules, groundings)?;
+    (listener.grounded)(rules.len(), groundings);
     let plan = assemble::plan(spec, data, &evidence)?;
     let started = Instant::now();
     let paths = assemble::paths(spec, data)?;
@@ -182,15 +208,14 @@ pub fn train(
     let mut progress = Progress::default();
     if mode == Mode::Resume && folder.file("checkpoint.safetensors").exists() {
         progress = resume(&folder, spec, &hash, &mut *model)?;
-    } else {
-        let head = format!("# ruge {}, data sha256 {hash}\n", env!("CARGO_PKG_VERSION"));
-        folder.write("spec.toml", format!("{head}{}", spec.to_toml()).as_bytes())?;
-        if spec.guidance.takes_rules() {
-            let mut text = Vec::new();
-            write_rules(&mut text, RuleFormat::Native, &rules, data.names(), &RuleWriteOptions::default())?;
-            folder.write("rules.tsv", &text)?;
-        }
+    } else if spec.guidance.takes_rules() {
+        let mut text = Vec::new();
+        write_rules(&mut text, RuleFormat::Native, rules, data.names(), &RuleWriteOptions::default())?;
+        folder.write("rules.tsv", &text)?;
     }
+    // Also of a run that goes on: its schedule may be a longer one now.
+    let head = format!("# ruge {}, data sha256 {hash}\n", env!("CARGO_PKG_VERSION"));
+    folder.write("spec.toml", format!("{head}{}", spec.to_toml()).as_bytes())?;
     let mut curve = Curve::open(&folder, progress.epoch)?;
 
     let (mut seconds, mut epochs) = (0.0, 0u64);
@@ -254,7 +279,7 @@ pub fn train(
     let calibration = Calibration::fit(&*model, data, spec.seed)?;
     let calibration = calibration.as_ref();
     let embeddings = &model.state()?.embeddings;
-    ModelFile::write(&file, &Contents { spec, embeddings, data, rules: &rules, notes: &words, calibration })?;
+    ModelFile::write(&file, &Contents { spec, embeddings, data, rules, notes: &words, calibration })?;
     Ok(Outcome {
         epochs: progress.epoch,
         best_epoch,
@@ -262,7 +287,7 @@ pub fn train(
         seconds_per_epoch,
         rules: rules.len(),
         groundings: groundings.len(),
-        ground_seconds,
+        ground_seconds: *ground_seconds,
         path_seconds,
         paths: path_report,
         stop,

@@ -12,6 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, RugeError};
+use crate::leaves;
 use crate::spec::{DeviceName, Spec};
 
 /// A table or figure of the paper, or one of ours.
@@ -277,39 +278,13 @@ impl Entry {
             swept.name = format!("{}-{value:.2}", cell.name);
             swept.x = Some(value);
             for leaf in &sweep.leaves {
-                set(&mut swept.change, leaf, value.into()).ok_or_else(|| {
+                leaves::set(&mut swept.change, leaf, value.into()).ok_or_else(|| {
                     RugeError::Spec(format!("{source}: the cell {:?}: {leaf:?} is no leaf of a spec", cell.name))
                 })?;
             }
             cells.push(swept);
         }
         Ok(())
-    }
-}
-
-/// Sets the leaf at a dotted path; `None` where something else than a table is in the way.
-fn set(table: &mut toml::Table, path: &str, value: toml::Value) -> Option<()> {
-    match path.split_once('.') {
-        None => {
-            table.insert(path.to_string(), value);
-            Some(())
-        }
-        Some((first, rest)) => {
-            let inner = table.entry(first).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            set(inner.as_table_mut()?, rest, value)
-        }
-    }
-}
-
-/// Every leaf that is a list, by its dotted path.
-fn lists(table: &toml::Table, prefix: &str, found: &mut Vec<(String, Vec<toml::Value>)>) {
-    for (key, value) in table {
-        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        match value {
-            toml::Value::Table(inner) => lists(inner, &path, found),
-            toml::Value::Array(values) => found.push((path, values.clone())),
-            _ => {}
-        }
     }
 }
 
@@ -320,15 +295,7 @@ impl Cell {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(&path).map_err(RugeError::io(&path, "read"))?;
         let base = Spec::from_toml(&text, &name)?;
-        let mut grid = Vec::new();
-        lists(&self.change, "", &mut grid);
-        let mut choices: Vec<Vec<(String, toml::Value)>> = vec![Vec::new()];
-        for (leaf, values) in grid {
-            let with = |choice: &Vec<(String, toml::Value)>, value: &toml::Value| {
-                [&choice[..], &[(leaf.clone(), value.clone())]].concat()
-            };
-            choices = choices.iter().flat_map(|choice| values.iter().map(|value| with(choice, value))).collect();
-        }
+        let choices = leaves::combinations(&leaves::lists(&self.change));
         let source = format!("the cell {:?} of {}.toml", self.name, self.table.name());
         if choices.is_empty() {
             return Err(RugeError::Spec(format!("{source}: an empty list leaves nothing to try")));
@@ -336,14 +303,9 @@ impl Cell {
         let mut points = Vec::new();
         for choice in choices {
             let mut change = self.change.clone();
-            let mut leaves = BTreeMap::new();
-            for (leaf, value) in choice {
-                set(&mut change, &leaf, value.clone());
-                for (follower, _) in self.tie.iter().filter(|(_, leader)| **leader == leaf) {
-                    set(&mut change, follower, value.clone());
-                }
-                leaves.insert(leaf, serde_json::to_value(&value).unwrap_or(Value::Null));
-            }
+            leaves::set_all(&mut change, &choice, &self.tie);
+            let to_json = |value: &toml::Value| serde_json::to_value(value).unwrap_or(Value::Null);
+            let leaves = choice.iter().map(|(leaf, value)| (leaf.clone(), to_json(value))).collect();
             let text = toml::to_string(&change).map_err(|error| RugeError::Spec(format!("{source}: {error}")))?;
             let mut spec = base.overlaid(&text, &source)?;
             spec.seed = seed;
