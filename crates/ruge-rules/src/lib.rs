@@ -9,6 +9,7 @@ pub mod count;
 pub mod error;
 pub mod fuzzy;
 pub mod ground;
+pub mod index;
 pub mod io;
 mod join;
 pub mod measure;

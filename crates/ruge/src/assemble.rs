@@ -12,7 +12,8 @@ use ruge_rules::{Confidence, Groundings, RuleReadOptions, RuleRecord, Watch, gro
 
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::{PTransE, Paths};
-use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec};
+use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec, Weigh};
+use crate::validated;
 
 /// What a device calls itself; nothing for the processor, whose name the edges know.
 pub fn device_words(device: DeviceName) -> Result<Option<String>> {
@@ -167,6 +168,9 @@ pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<Rul
     }
     let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
     let groundings = ground(data.graph(), &horn);
+    if spec.rules.weigh == Weigh::Validated {
+        validated::weigh(&mut rules, &groundings, data);
+    }
     (rules, groundings)
 }
 

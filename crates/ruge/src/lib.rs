@@ -28,6 +28,7 @@ pub mod reproduce;
 pub mod rules_only;
 pub mod run;
 pub mod spec;
+pub mod validated;
 
 pub use calibrate::{Calibration, Reliability};
 pub use error::{Result, RugeError};

@@ -4,9 +4,10 @@
 //! and a candidate's score is made of the confidences of the rules that reach it. Candidates that no rule reaches score
 //! 0 and tie. On FB15K most held-out facts follow from a rule, so a guided model must be read against this row.
 //!
-//! *How it is fast.* Queries that share relation, side and known end are answered together by one walk per rule. Rules
-//! are tried in falling confidence, and where only the best one counts, a walk ends as soon as all answers are found.
-//! Groups of queries are independent, so ranks are the same on any number of threads.
+//! *How it is fast.* Queries that share relation, side and known end are answered together. Rules are filed by what must
+//! hold at the known end ([`RuleIndex`]), so that a query touches only those that have a chance. They are tried in falling
+//! confidence, and where only the best one counts, asking ends as soon as all answers are found. Groups of queries are
+//! independent, so ranks are the same on any number of threads.
 
 mod first;
 
@@ -14,15 +15,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use ruge_embed::rank::{Place, Rank, RankQuery, Side};
-use ruge_kg::{EntityId, Filter, Graph, RelationId};
-use ruge_rules::SoftRule;
-use ruge_rules::apply::{Application, Walker};
+use ruge_kg::{EntityId, Filter, Graph};
 use ruge_rules::ground::NotGrounded;
-use rustc_hash::FxHashMap;
+use ruge_rules::index::{Asker, Hearer, RuleIndex};
+use ruge_rules::{SoftRule, measure};
 use serde::{Deserialize, Serialize};
 
 /// How the confidences of several rules for one candidate become its score. A rule counts once per candidate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
     /// The largest confidence.
@@ -32,42 +32,40 @@ pub enum Aggregation {
     MaxPlus,
     /// 1 − Π (1 − λ): the rules as independent causes. A hard rule outweighs any number of others.
     NoisyOr,
+    /// Σ γⁱ · −ln(1 − λᵢ) over the rules in falling confidence, i from 0: each further rule counts less, since it mostly
+    /// says again what a better one has said. γ = 0 is the maximum, γ = 1 the noisy-or. Confidences count up to
+    /// [`ALMOST_CERTAIN`], so that the sum stays finite.
+    Discounted(f64),
+}
+
+/// The most a single rule counts for where log-doubts are summed.
+pub const ALMOST_CERTAIN: f64 = 1.0 - 1e-9;
+
+/// −ln(1 − λ): what a rule adds to a discounted sum.
+pub fn log_doubt(confidence: f64) -> f64 {
+    -(-confidence.min(ALMOST_CERTAIN)).ln_1p()
 }
 
 /// Rules of a training graph, ready to rank.
 #[derive(Clone, Debug)]
 pub struct RulesOnly<'g> {
     graph: &'g Graph,
-    /// By the relation they conclude, in falling confidence, then in the order given.
-    rules: FxHashMap<RelationId, Vec<Weighted>>,
+    /// In falling confidence, then in the order given.
+    index: RuleIndex,
+    confidences: Vec<f64>,
     not_applied: Vec<(usize, NotGrounded)>,
 }
 
-#[derive(Clone, Debug)]
-struct Weighted {
-    confidence: f64,
-    rule: Application,
-}
-
 impl<'g> RulesOnly<'g> {
-    /// Plans every rule. Rules of confidence 0 say nothing and are left out.
+    /// Files every rule. Rules of confidence 0 say nothing and are left out.
     pub fn new(graph: &'g Graph, rules: &[SoftRule]) -> Self {
-        let mut by_head: FxHashMap<RelationId, Vec<Weighted>> = FxHashMap::default();
-        let mut not_applied = Vec::new();
-        for (index, SoftRule { rule, confidence }) in rules.iter().enumerate() {
-            match Application::new(graph, rule) {
-                Err(reason) => not_applied.push((index, reason)),
-                Ok(_) if confidence.get() == 0.0 => {}
-                Ok(applied) => {
-                    let weighted = Weighted { confidence: confidence.get(), rule: applied };
-                    by_head.entry(rule.head()).or_default().push(weighted);
-                }
-            }
-        }
-        for rules in by_head.values_mut() {
-            rules.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-        }
-        Self { graph, rules: by_head, not_applied }
+        let mut order: Vec<usize> = (0..rules.len()).collect();
+        order.sort_by(|&a, &b| rules[b].confidence.get().total_cmp(&rules[a].confidence.get()));
+        let index = RuleIndex::new(graph, order.iter().map(|&at| &rules[at].rule));
+        let mut not_applied: Vec<_> = index.not_applied().iter().map(|&(at, reason)| (order[at], reason)).collect();
+        not_applied.sort_unstable_by_key(|(at, _)| *at);
+        let confidences = order.iter().map(|&at| rules[at].confidence.get()).collect();
+        Self { graph, index, confidences, not_applied }
     }
 
     /// Rules that can conclude nothing, by their place in the list given, and why.
@@ -149,48 +147,51 @@ impl<'g> RulesOnly<'g> {
         queries.iter().map(place).collect()
     }
 
-    /// Walks the rules of a group of queries, of which `first` is one.
+    /// Asks the rules of a group of queries, of which `first` is one.
     fn fill(&self, queries: &[RankQuery], first: &RankQuery, aggregation: Aggregation, board: &mut Board) {
-        let Some(rules) = self.rules.get(&first.triple.relation) else { return };
-        let mut walker = std::mem::take(&mut board.walker);
-        for level in rules.chunk_by(|a, b| a.confidence == b.confidence) {
-            for Weighted { confidence, rule } in level {
-                board.rule += 1;
-                let mut ask =
-                    Ask { graph: self.graph, rule, side: first.side, from: given(first), walker: &mut walker };
-                match aggregation {
-                    Aggregation::Max => ask.answers(|entity| board.reach(entity, confidence.to_bits())),
-                    Aggregation::MaxPlus => ask.answers(|entity| board.append(entity, *confidence)),
-                    Aggregation::NoisyOr => ask.answers(|entity| board.weaken(entity, 1.0 - confidence)),
-                }
-            }
-            // What comes now is below every answer.
-            if aggregation == Aggregation::Max && queries.iter().all(|query| board.score(query.answer()) > 0) {
-                break;
-            }
-        }
-        board.walker = walker;
+        let mut asker = std::mem::take(&mut board.asker);
+        let side = match first.side {
+            Side::Head => measure::Side::Object,
+            Side::Tail => measure::Side::Subject,
+        };
+        let known = (side, given(first));
+        let mut fill = Fill { board, queries, aggregation, confidences: &self.confidences, level: f64::INFINITY };
+        self.index.ask(self.graph, first.triple.relation, known, &mut asker, &mut fill);
+        board.asker = asker;
         if aggregation == Aggregation::MaxPlus {
             board.number_lists();
         }
     }
 }
 
-/// One rule asked from the known end of a query.
-struct Ask<'a> {
-    graph: &'a Graph,
-    rule: &'a Application,
-    side: Side,
-    from: EntityId,
-    walker: &'a mut Walker,
+/// Fills a board by what rules say.
+struct Fill<'a> {
+    board: &'a mut Board,
+    queries: &'a [RankQuery],
+    aggregation: Aggregation,
+    confidences: &'a [f64],
+    /// The confidence of the rule before.
+    level: f64,
 }
 
-impl Ask<'_> {
+impl Hearer for Fill<'_> {
+    fn goes_on(&mut self, rule: u32) -> bool {
+        let confidence = self.confidences[rule as usize];
+        let lower = confidence < self.level;
+        self.level = confidence;
+        // Where the best rule decides, what comes after all answers are found is below every answer.
+        let found = |query: &RankQuery| self.board.score(query.answer()) > 0;
+        confidence > 0.0 && !(lower && self.aggregation == Aggregation::Max && self.queries.iter().all(found))
+    }
+
     #[inline]
-    fn answers(&mut self, mut visit: impl FnMut(EntityId)) {
-        match self.side {
-            Side::Tail => self.rule.objects(self.graph, self.from, self.walker, &mut visit),
-            Side::Head => self.rule.subjects(self.graph, self.from, self.walker, &mut visit),
+    fn hear(&mut self, rule: u32, entity: EntityId) {
+        let confidence = self.confidences[rule as usize];
+        match self.aggregation {
+            Aggregation::Max => self.board.reach(entity, confidence.to_bits()),
+            Aggregation::MaxPlus => self.board.append(entity, confidence),
+            Aggregation::NoisyOr => self.board.weaken(entity, 1.0 - confidence),
+            Aggregation::Discounted(discount) => self.board.add(entity, log_doubt(confidence), discount),
         }
     }
 }
@@ -217,12 +218,11 @@ fn above(scores: &[u64], score: u64) -> (u32, u32) {
 struct Board {
     scores: Vec<u64>,
     reached: Vec<EntityId>,
-    /// The rule that reached a candidate last: a rule counts once, however many ways lead there.
-    last: Vec<u64>,
-    rule: u64,
     /// Under max-plus, the confidences of each candidate reached, in falling order.
     lists: Vec<Vec<f64>>,
-    walker: Walker,
+    /// Under a discount, what the next rule counts.
+    weights: Vec<f64>,
+    asker: Asker,
 }
 
 impl Board {
@@ -230,10 +230,9 @@ impl Board {
         Self {
             scores: vec![0; entities],
             reached: Vec::new(),
-            last: vec![0; entities],
-            rule: 0,
             lists: Vec::new(),
-            walker: Walker::default(),
+            weights: Vec::new(),
+            asker: Asker::default(),
         }
     }
 
@@ -249,49 +248,46 @@ impl Board {
 
     /// The first rule to reach a candidate is the best.
     fn reach(&mut self, entity: EntityId, score: u64) {
-        // A rule may name an entity that the graph does not have.
-        if let Some(slot @ 0) = self.scores.get_mut(entity.index()) {
+        let slot = &mut self.scores[entity.index()];
+        if *slot == 0 {
             *slot = score;
             self.reached.push(entity);
         }
     }
 
-    /// Whether the current rule reaches the candidate for the first time.
-    fn is_new(&mut self, entity: EntityId) -> bool {
-        match self.last.get_mut(entity.index()) {
-            Some(last) if *last != self.rule => {
-                *last = self.rule;
-                true
-            }
-            _ => false,
+    /// Adds to a sum whose terms count less and less.
+    fn add(&mut self, entity: EntityId, term: f64, discount: f64) {
+        self.weights.resize(self.scores.len(), 1.0);
+        let (slot, weight) = (&mut self.scores[entity.index()], &mut self.weights[entity.index()]);
+        if *slot == 0 {
+            self.reached.push(entity);
+            *weight = 1.0;
         }
+        *slot = (f64::from_bits(*slot) + *weight * term).to_bits();
+        *weight *= discount;
     }
 
     /// Multiplies the doubt Π (1 − λ). The score counts down from the bits of 1, so that doubts far below the precision
     /// of 1 − doubt still tell candidates apart.
     fn weaken(&mut self, entity: EntityId, doubt: f64) {
-        if self.is_new(entity) {
-            let certain = 1f64.to_bits();
-            let slot = &mut self.scores[entity.index()];
-            if *slot == 0 {
-                self.reached.push(entity);
-            }
-            *slot = certain - (f64::from_bits(certain - *slot) * doubt).to_bits();
+        let certain = 1f64.to_bits();
+        let slot = &mut self.scores[entity.index()];
+        if *slot == 0 {
+            self.reached.push(entity);
         }
+        *slot = certain - (f64::from_bits(certain - *slot) * doubt).to_bits();
     }
 
     fn append(&mut self, entity: EntityId, confidence: f64) {
-        if self.is_new(entity) {
-            if self.scores[entity.index()] == 0 {
-                self.reached.push(entity);
-                self.scores[entity.index()] = self.reached.len() as u64;
-                if self.lists.len() < self.reached.len() {
-                    self.lists.push(Vec::new());
-                }
-                self.lists[self.reached.len() - 1].clear();
+        if self.scores[entity.index()] == 0 {
+            self.reached.push(entity);
+            self.scores[entity.index()] = self.reached.len() as u64;
+            if self.lists.len() < self.reached.len() {
+                self.lists.push(Vec::new());
             }
-            self.lists[self.scores[entity.index()] as usize - 1].push(confidence);
+            self.lists[self.reached.len() - 1].clear();
         }
+        self.lists[self.scores[entity.index()] as usize - 1].push(confidence);
     }
 
     /// Under max-plus: replaces the places of lists by their order, equal numbers for equal lists.

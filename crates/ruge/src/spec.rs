@@ -14,7 +14,7 @@ use crate::error::{Result, RugeError};
 
 mod rules;
 
-pub use rules::{MinePreset, RulesSpec};
+pub use rules::{MinePreset, RulesSpec, Weigh};
 
 /// Everything about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use proptest::prelude::*;
-use ruge::rules_only::{Aggregation, RulesOnly};
+use ruge::rules_only::{Aggregation, RulesOnly, log_doubt};
 use ruge_embed::metrics::{HITS, Metrics};
 use ruge_embed::rank::{Place, Rank, RankQuery, Side, Ties};
 use ruge_kg::{Dataset, EntityId, Filter, Graph, ReadOptions, RelationId, Triple};
@@ -18,7 +18,13 @@ use ruge_rules::{
 
 const ENTITIES: u32 = 6;
 const RELATIONS: u32 = 3;
-const AGGREGATIONS: [Aggregation; 3] = [Aggregation::Max, Aggregation::MaxPlus, Aggregation::NoisyOr];
+const AGGREGATIONS: [Aggregation; 5] = [
+    Aggregation::Max,
+    Aggregation::MaxPlus,
+    Aggregation::NoisyOr,
+    Aggregation::Discounted(0.5),
+    Aggregation::Discounted(0.0),
+];
 
 fn triples(most: usize) -> impl Strategy<Value = Vec<Triple>> {
     let triple = (0..ENTITIES, 0..RELATIONS, 0..ENTITIES).prop_map(|(h, r, t)| Triple::new(h, r, t));
@@ -72,6 +78,13 @@ fn compare(aggregation: Aggregation, a: &[f64], b: &[f64]) -> Ordering {
         Aggregation::Max => a.first().unwrap_or(&0.0).partial_cmp(b.first().unwrap_or(&0.0)),
         Aggregation::MaxPlus => a.partial_cmp(b),
         Aggregation::NoisyOr => noisy(a).partial_cmp(&noisy(b)),
+        Aggregation::Discounted(discount) => {
+            let sum = |list: &[f64]| {
+                let term = |(at, c): (usize, &f64)| discount.powi(at as i32) * log_doubt(*c);
+                list.iter().enumerate().map(term).fold(0.0, |sum, term| sum + term)
+            };
+            sum(a).partial_cmp(&sum(b))
+        }
     };
     order.expect("no NaN")
 }
@@ -115,6 +128,16 @@ proptest! {
             let ranks = ranker.rank(&queries, filtered.then_some(&filter), how, &|_, _| {});
             for (query, rank) in queries.iter().zip(ranks) {
                 prop_assert_eq!(rank, naive(&train, &rules, &known, query, how), "{:?} {:?}", how, query);
+            }
+        }
+        // The two ends of the discount are the two old friends.
+        let by = |how| ranker.rank(&queries, filtered.then_some(&filter), how, &|_, _| {});
+        prop_assert_eq!(by(Aggregation::Discounted(0.0)), by(Aggregation::Max));
+        if rules.iter().all(|soft| soft.confidence.get() < 1.0) {
+            // Logarithms round where products of these confidences do not: equal up to ties.
+            for (log, product) in by(Aggregation::Discounted(1.0)).iter().zip(by(Aggregation::NoisyOr)) {
+                let (low, high) = (log.filtered.better, log.filtered.better + log.filtered.equal);
+                prop_assert!(low <= product.filtered.better + product.filtered.equal && product.filtered.better <= high);
             }
         }
     }

@@ -42,6 +42,9 @@ pub struct RulesSpec {
     /// The confidence of every rule, instead of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// What a rule's confidence is in guidance.
+    #[serde(default, skip_serializing_if = "Weigh::is_default")]
+    pub weigh: Weigh,
     /// Groundings of an epoch at most; of more, every epoch takes a random share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_groundings: Option<usize>,
@@ -70,8 +73,8 @@ impl RulesSpec {
 
     /// The same rules from a file: nothing is mined.
     pub fn from_file(self, file: String) -> Self {
-        let Self { min_confidence, confidence, most_groundings, .. } = self;
-        Self { file: Some(file), min_confidence, confidence, most_groundings, ..Self::default() }
+        let Self { min_confidence, confidence, weigh, most_groundings, .. } = self;
+        Self { file: Some(file), min_confidence, confidence, weigh, most_groundings, ..Self::default() }
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -92,10 +95,30 @@ impl RulesSpec {
         if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
             return refuse("rules.confidence lies in [0, 1]".into());
         }
+        if self.weigh == Weigh::Validated && self.confidence.is_some() {
+            return refuse("rules.weigh = \"validated\" measures what rules.confidence fixes; leave one away".into());
+        }
         if self.most_groundings == Some(0) {
             return refuse("rules.most-groundings is at least 1; for training without rules use guidance none".into());
         }
         Ok(())
+    }
+}
+
+/// What the confidence of a rule is in guidance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weigh {
+    /// Its own, as mined or read.
+    #[default]
+    Confidence,
+    /// The share of its new conclusions that are true, measured on validation (see [`validated`](crate::validated)).
+    Validated,
+}
+
+impl Weigh {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -1,0 +1,309 @@
+//! Many rules asked at once: from one end of a conclusion, which rules fire, and whom do they put at the other end?
+//!
+//! Trying every rule for every question is hopeless where there are hundreds of thousands, most of them with constants. So
+//! rules are filed by what must hold at the known end for them to fire at all: a label it must have, an edge it must have, or
+//! the entity it must be. A question looks at the edges of its known end and touches only rules that have a chance.
+//!
+//! Rules fire in the order in which they were given, which for ranking is that of falling confidence; each tells a candidate
+//! once, however many ways lead there.
+
+use ruge_kg::{EntityId, Graph, Label, RelationId};
+use rustc_hash::FxHashMap;
+
+use crate::apply::{Application, Walker};
+use crate::atom::{Atom, Term};
+use crate::ground::{NotGrounded, prepare};
+use crate::measure::Side;
+use crate::rule::Rule;
+
+/// Rules filed for questions from either end.
+#[derive(Clone, Debug, Default)]
+pub struct RuleIndex {
+    files: FxHashMap<(RelationId, Side), File>,
+    not_applied: Vec<(usize, NotGrounded)>,
+}
+
+/// The rules of one relation as asked from one end of it.
+#[derive(Clone, Debug, Default)]
+struct File {
+    rules: Vec<Filed>,
+    by_label: FxHashMap<Label, Vec<u32>>,
+    by_edge: FxHashMap<(Label, EntityId), Vec<u32>>,
+    by_known: FxHashMap<EntityId, Vec<u32>>,
+    always: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Filed {
+    /// Its place in the list of rules.
+    place: u32,
+    way: Way,
+}
+
+/// How candidates are found once a rule is known to have a chance.
+#[derive(Clone, Debug)]
+enum Way {
+    /// The premise holds for the known end, so this entity is the answer.
+    Answer(EntityId),
+    /// Everyone whom the label leads to from the entity.
+    From(EntityId, Label),
+    /// Everyone who has the label.
+    Having(Label),
+    One(Label),
+    Both(Label, Label),
+    Two([Label; 2]),
+    Three([Label; 3]),
+    Other(Box<Application>),
+}
+
+/// The working memory of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct Asker {
+    chosen: Vec<u32>,
+    /// Per entity: the question and rule that reached it last.
+    last: Vec<u64>,
+    /// Per entity, for inner variables.
+    passed: Vec<u64>,
+    stamp: u64,
+    walker: Walker,
+}
+
+impl RuleIndex {
+    /// Files every rule. Whoever asks gets them in this order.
+    pub fn new<'r>(graph: &Graph, rules: impl IntoIterator<Item = &'r Rule>) -> Self {
+        let mut index = Self::default();
+        for (place, rule) in rules.into_iter().enumerate() {
+            if let Err(reason) = prepare(graph, rule) {
+                index.not_applied.push((place, reason));
+                continue;
+            }
+            for side in [Side::Subject, Side::Object] {
+                let file = index.files.entry((rule.head(), side)).or_default();
+                if let Err(reason) = file.put(graph, place as u32, rule, side) {
+                    index.not_applied.push((place, reason));
+                    break;
+                }
+            }
+        }
+        index
+    }
+
+    /// Rules that can conclude nothing, by their place in the list given, and why.
+    pub fn not_applied(&self) -> &[(usize, NotGrounded)] {
+        &self.not_applied
+    }
+
+    /// Tells of all that fires where `known` stands at the end `side` of the conclusion.
+    pub fn ask(
+        &self,
+        graph: &Graph,
+        relation: RelationId,
+        (side, known): (Side, EntityId),
+        asker: &mut Asker,
+        hearer: &mut impl Hearer,
+    ) {
+        let Some(file) = self.files.get(&(relation, side)) else { return };
+        let Asker { chosen, last, passed, stamp, walker } = asker;
+        last.resize(graph.entity_count(), 0);
+        passed.resize(graph.entity_count(), 0);
+        file.choose(graph, known, chosen);
+        for &at in chosen.iter() {
+            let Filed { place, way } = &file.rules[at as usize];
+            if !hearer.goes_on(*place) {
+                break;
+            }
+            *stamp += 1;
+            let stamp = *stamp;
+            let mut tell = |entity: EntityId| {
+                // A rule may name an entity that the graph does not have.
+                if let Some(slot) = last.get_mut(entity.index())
+                    && *slot != stamp
+                {
+                    *slot = stamp;
+                    hearer.hear(*place, entity);
+                }
+            };
+            match way {
+                Way::Answer(entity) => tell(*entity),
+                Way::From(entity, label) => graph.neighbours(*entity, *label).iter().for_each(|&other| tell(other)),
+                Way::Having(label) => graph.pairs(*label).iter().for_each(|pair| tell(pair.key)),
+                Way::One(label) => graph.neighbours(known, *label).iter().for_each(|&other| tell(other)),
+                Way::Both(a, b) => {
+                    let (a, b) = (graph.neighbours(known, *a), graph.neighbours(known, *b));
+                    a.iter().filter(|other| b.binary_search(other).is_ok()).for_each(|&other| tell(other));
+                }
+                Way::Two([a, b]) => {
+                    for &z in graph.neighbours(known, *a) {
+                        graph.neighbours(z, *b).iter().for_each(|&other| tell(other));
+                    }
+                }
+                Way::Three([a, b, c]) => {
+                    for &z in graph.neighbours(known, *a) {
+                        for &w in graph.neighbours(z, *b) {
+                            // Many ways lead to w, but what follows is the same.
+                            if passed[w.index()] != stamp {
+                                passed[w.index()] = stamp;
+                                graph.neighbours(w, *c).iter().for_each(|&other| tell(other));
+                            }
+                        }
+                    }
+                }
+                Way::Other(rule) => match side {
+                    Side::Subject => rule.objects(graph, known, walker, &mut tell),
+                    Side::Object => rule.subjects(graph, known, walker, &mut tell),
+                },
+            }
+        }
+    }
+}
+
+/// Whoever asks the rules.
+pub trait Hearer {
+    /// Whether a rule, and those after it, are still of interest.
+    fn goes_on(&mut self, _rule: u32) -> bool {
+        true
+    }
+    /// The rule puts the entity at the other end; told once for each pair.
+    fn hear(&mut self, rule: u32, entity: EntityId);
+}
+
+impl<F: FnMut(u32, EntityId)> Hearer for F {
+    #[inline]
+    fn hear(&mut self, rule: u32, entity: EntityId) {
+        self(rule, entity);
+    }
+}
+
+impl File {
+    fn put(&mut self, graph: &Graph, place: u32, rule: &Rule, side: Side) -> Result<(), NotGrounded> {
+        let (known, hidden) = match side {
+            Side::Subject => (rule.conclusion.subject, rule.conclusion.object),
+            Side::Object => (rule.conclusion.object, rule.conclusion.subject),
+        };
+        let at = self.rules.len() as u32;
+        let way = match file_of(rule, known, hidden).filter(|_| knows_constants(graph, rule)) {
+            Some((Key::Label(label), way)) => {
+                self.by_label.entry(label).or_default().push(at);
+                way
+            }
+            Some((Key::Edge(label, entity), way)) => {
+                self.by_edge.entry((label, entity)).or_default().push(at);
+                way
+            }
+            Some((Key::Known(entity), way)) => {
+                self.by_known.entry(entity).or_default().push(at);
+                way
+            }
+            None => {
+                self.always.push(at);
+                Way::Other(Box::new(Application::new(graph, rule)?))
+            }
+        };
+        self.rules.push(Filed { place, way });
+        Ok(())
+    }
+
+    /// The rules that have a chance, in their order.
+    fn choose(&self, graph: &Graph, known: EntityId, chosen: &mut Vec<u32>) {
+        chosen.clear();
+        chosen.extend(&self.always);
+        chosen.extend(self.by_known.get(&known).into_iter().flatten());
+        if known.index() < graph.entity_count() {
+            for (label, others) in graph.adjacency().runs(known) {
+                chosen.extend(self.by_label.get(&label).into_iter().flatten());
+                if !self.by_edge.is_empty() {
+                    for &other in others {
+                        chosen.extend(self.by_edge.get(&(label, other)).into_iter().flatten());
+                    }
+                }
+            }
+        }
+        chosen.sort_unstable();
+    }
+}
+
+/// Whether every entity the rule names is one of the graph; others go the slow way, which minds.
+fn knows_constants(graph: &Graph, rule: &Rule) -> bool {
+    let known = |term: Term| !matches!(term, Term::Constant(entity) if entity.index() >= graph.entity_count());
+    rule.premise.iter().chain([&rule.conclusion]).all(|atom| atom.terms().into_iter().all(known))
+}
+
+/// What the known end must have or be for a rule to have a chance.
+enum Key {
+    Label(Label),
+    Edge(Label, EntityId),
+    Known(EntityId),
+}
+
+/// The atom's label as walked from `from`, and where it leads.
+fn walked(atom: &Atom, from: Term) -> Option<(Label, Term)> {
+    match (atom.subject == from, atom.object == from) {
+        (true, false) => Some((Label::forward(atom.relation), atom.object)),
+        (false, true) => Some((Label::inverse(atom.relation), atom.subject)),
+        _ => None,
+    }
+}
+
+/// What must hold at the known end, and how candidates are found then; none for rules of another kind.
+fn file_of(rule: &Rule, known: Term, hidden: Term) -> Option<(Key, Way)> {
+    if !rule.negated.is_empty() || known == hidden {
+        return None;
+    }
+    match (known, hidden, &rule.premise[..]) {
+        (Term::Variable(_), Term::Constant(answer), [atom]) => match walked(atom, known)? {
+            (label, Term::Constant(of)) => Some((Key::Edge(label, of), Way::Answer(answer))),
+            (label, Term::Variable(_)) => Some((Key::Label(label), Way::Answer(answer))),
+        },
+        (Term::Constant(known), Term::Variable(_), [atom]) => match walked(atom, hidden)? {
+            (label, Term::Constant(of)) => Some((Key::Known(known), Way::From(of, label.reversed()))),
+            (label, Term::Variable(_)) => Some((Key::Known(known), Way::Having(label))),
+        },
+        (Term::Variable(_), Term::Variable(_), atoms) => {
+            if rule.has_constants() {
+                return None;
+            }
+            match atoms {
+                [atom] => match walked(atom, known)? {
+                    (label, end) if end == hidden => Some((Key::Label(label), Way::One(label))),
+                    _ => None,
+                },
+                [a, b] => {
+                    if let (Some((one, to)), Some((two, also))) = (walked(a, known), walked(b, known))
+                        && to == hidden
+                        && also == hidden
+                    {
+                        return Some((Key::Label(one), Way::Both(one, two)));
+                    }
+                    let path = path(atoms, known, hidden)?;
+                    Some((Key::Label(path[0]), Way::Two([path[0], path[1]])))
+                }
+                [_, _, _] => {
+                    let path = path(atoms, known, hidden)?;
+                    Some((Key::Label(path[0]), Way::Three([path[0], path[1], path[2]])))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The labels of a path from one variable to another through all atoms, whatever their order.
+fn path(atoms: &[Atom], from: Term, to: Term) -> Option<Vec<Label>> {
+    let mut left: Vec<&Atom> = atoms.iter().collect();
+    let mut passed = vec![from];
+    let mut labels = Vec::new();
+    let mut at = from;
+    while !left.is_empty() {
+        let here: Vec<usize> = (0..left.len()).filter(|&index| left[index].terms().contains(&at)).collect();
+        let &[next] = &here[..] else { return None };
+        let (label, end) = walked(left.remove(next), at)?;
+        if passed.contains(&end) || (end == to) != left.is_empty() {
+            return None;
+        }
+        passed.push(end);
+        labels.push(label);
+        at = end;
+    }
+    Some(labels)
+}
