@@ -82,8 +82,12 @@ mod tests {
     /// Relation 0 is concluded from relation 1 (always right) and from relation 2 (never).
     fn world(pairs: u32) -> Dataset {
         let mut names = Names::default();
-        (0..2 * pairs).for_each(|e| drop(names.entities.intern(&format!("e{e}"))));
-        (0..4).for_each(|r| drop(names.relations.intern(&format!("r{r}"))));
+        for entity in 0..2 * pairs {
+            names.entities.intern(&format!("e{entity}"));
+        }
+        for relation in 0..4 {
+            names.relations.intern(&format!("r{relation}"));
+        }
         let (mut train, mut valid, mut test) = (Vec::new(), Vec::new(), Vec::new());
         for pair in 0..pairs {
             let fact = |relation| Triple::new(2 * pair, relation, 2 * pair + 1);
