@@ -19,7 +19,8 @@ use crate::optimizer::{Cap, Move, Optimizer, Projection};
 use crate::pass::{Aims, Pass, Places, Scores};
 use crate::plan::{EpochOrder, Plan};
 use crate::rank::{self, Rank, RankOptions, RankQuery};
-use crate::scoring::{ScoringFunction, entity_parameters, relation_parameters};
+use crate::scoring::{Comparator, ScoringFunction, entity_parameters, relation_parameters};
+use crate::softmax::{Questions, Softmax, step};
 use crate::table::Table;
 use crate::top::{self, Scored, TopOptions};
 use crate::update::{EntitySources, Kind, Normalise, Owner, RelationSources, Rows, Sources, transform_of};
@@ -121,6 +122,7 @@ struct Work {
     aims: Vec<f32>,
     supports: Supports,
     batches: [Batch; 2],
+    softmax: step::Work,
 }
 
 impl<F: ScoringFunction> CpuModel<F> {
@@ -139,6 +141,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             aims: Vec::new(),
             supports: Supports::default(),
             batches: Default::default(),
+            softmax: step::Work::default(),
         };
         let state = State { embeddings, moments, steps: 0 };
         let mut model = Self { scoring, optimizer, state, images: None, work, isa: Isa::detect() };
@@ -360,6 +363,33 @@ impl<F: ScoringFunction> CpuModel<F> {
         );
     }
 
+    /// An epoch of softmax over all entities. Panics where the scoring function is no dot product of rows as they are.
+    fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Losses {
+        assert!(F::COMPARATOR == Comparator::Dot && self.scoring.transform().is_none(), "softmax needs a dot product");
+        let questions = Questions::new(plan, softmax, epoch);
+        let batches = questions.batches();
+        let (count, mut labeled) = (batches.len().max(1) as f64, 0.0);
+        for batch in batches {
+            self.state.steps += 1;
+            let State { embeddings, moments, steps } = &mut self.state;
+            let mut moments = moments.iter_mut();
+            let parameters = step::Parameters { embeddings, first: moments.next(), second: moments.next() };
+            let optimizer = (&self.optimizer, *steps);
+            let work = &mut self.work.softmax;
+            labeled += step::step(&self.scoring, softmax, batch, parameters, optimizer, work, self.isa) / count;
+        }
+        Losses { labeled, unlabeled: 0.0 }
+    }
+
+    fn finite(&self, epoch: u64, losses: Losses) -> Result<Losses> {
+        let loss = losses.labeled + losses.unlabeled;
+        if loss.is_finite() {
+            return Ok(losses);
+        }
+        let Optimizer { entity_rate, relation_rate, .. } = self.optimizer;
+        Err(EmbedError::Diverged { epoch, loss, entity_rate, relation_rate })
+    }
+
     /// Brings the images up to date with all parameters.
     fn refresh_images(&mut self) {
         let Some(transform) = self.scoring.transform() else { return };
@@ -468,6 +498,10 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
     }
 
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
+        if let Some(softmax) = &plan.softmax {
+            let sum = self.softmax_epoch(plan, softmax, epoch);
+            return self.finite(epoch, sum);
+        }
         let order = EpochOrder::new(plan, epoch);
         let [mut current, mut next] = std::mem::take(&mut self.work.batches);
         current.prepare(plan, &order, 0);
@@ -487,12 +521,7 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
             sum.unlabeled += losses.unlabeled / plan.batches as f64;
         }
         self.work.batches = [current, next];
-        let loss = sum.labeled + sum.unlabeled;
-        if loss.is_finite() {
-            return Ok(sum);
-        }
-        let Optimizer { entity_rate, relation_rate, .. } = self.optimizer;
-        Err(EmbedError::Diverged { epoch, loss, entity_rate, relation_rate })
+        self.finite(epoch, sum)
     }
 
     fn state(&self) -> Result<&State> {

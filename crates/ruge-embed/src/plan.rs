@@ -13,6 +13,7 @@ use crate::evidence::{Dealing, Evidence, Guidance};
 use crate::negatives::Negatives;
 use crate::objective::Objective;
 use crate::optimizer::Projection;
+use crate::softmax::{Example, Softmax};
 
 /// The order of the positives.
 pub const SHUFFLE: Stream = Stream(0x111);
@@ -63,6 +64,10 @@ pub struct Plan<'a> {
     pub inner_steps: usize,
     /// What is done to rows besides gradient steps.
     pub projection: Projection,
+    /// Softmax over all entities instead of negatives, objective, batches and guidance above.
+    pub softmax: Option<Softmax>,
+    /// Weighted triples that softmax learns from besides the observed ones.
+    pub examples: &'a [Example],
 }
 
 impl<'a> Plan<'a> {
@@ -84,6 +89,8 @@ impl<'a> Plan<'a> {
             most_groundings: usize::MAX,
             inner_steps: 1,
             projection: Projection::default(),
+            softmax: None,
+            examples: &[],
         }
     }
 }

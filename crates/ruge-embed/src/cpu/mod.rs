@@ -9,6 +9,7 @@
 //! that was detected first, to load registers from bounds-checked slices, and to prefetch.
 #![allow(unsafe_code)]
 
+pub mod matrix;
 pub mod row;
 pub mod tile;
 

@@ -99,4 +99,22 @@ impl ScoringFunction for ComplEx {
         add_product::<false>(self.dimension, d_query, relation, d_tail);
         add_product::<true>(self.dimension, tail, d_query, d_relation);
     }
+
+    const ASKS_RELATIONS: bool = true;
+    #[inline(always)]
+    fn relation_query(&self, head: &[f32], tail: &[f32], query: &mut [f32]) {
+        // r meets t ∘ conj(h) as h meets t ∘ conj(r).
+        self.head_query(head, tail, query);
+    }
+    #[inline(always)]
+    fn relation_query_backward(
+        &self,
+        head: &[f32],
+        tail: &[f32],
+        d_query: &[f32],
+        d_head: &mut [f32],
+        d_tail: &mut [f32],
+    ) {
+        self.head_query_backward(head, tail, d_query, d_head, d_tail);
+    }
 }

@@ -72,4 +72,21 @@ impl ScoringFunction for DistMult {
     ) {
         self.tail_query_backward(tail, relation, d_query, d_tail, d_relation);
     }
+
+    const ASKS_RELATIONS: bool = true;
+    #[inline(always)]
+    fn relation_query(&self, head: &[f32], tail: &[f32], query: &mut [f32]) {
+        self.tail_query(head, tail, query);
+    }
+    #[inline(always)]
+    fn relation_query_backward(
+        &self,
+        head: &[f32],
+        tail: &[f32],
+        d_query: &[f32],
+        d_head: &mut [f32],
+        d_tail: &mut [f32],
+    ) {
+        self.tail_query_backward(head, tail, d_query, d_head, d_tail);
+    }
 }

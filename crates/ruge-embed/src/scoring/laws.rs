@@ -49,6 +49,18 @@ fn check<F: ScoringFunction>(scoring: &F, twin: Scoring) {
         scoring.head_query(r, t, &mut query);
         close("head query", row::compare(F::COMPARATOR, &query, h));
 
+        if F::ASKS_RELATIONS {
+            let mut query = vec![0.0; scoring.relation_width()];
+            scoring.relation_query(h, t, &mut query);
+            close("relation query", row::dot(&query, r));
+            let textbook = twin.gradient(&plain[0], &plain[1], &plain[2]);
+            let (mut d_h, mut d_t) = (vec![0.0; h.len()], vec![0.0; t.len()]);
+            scoring.relation_query_backward(h, t, r, &mut d_h, &mut d_t);
+            for (found, expected) in d_h.iter().zip(&textbook[0]).chain(d_t.iter().zip(&textbook[2])) {
+                assert!((f64::from(*found) - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{}", F::NAME);
+            }
+        }
+
         // The derivative, once through the tail query and once through the head query.
         let d_score = -1.7f32;
         let mut gradients = [h, r, t].map(|row| vec![0.0; row.len()]);

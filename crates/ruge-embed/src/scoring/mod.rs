@@ -16,12 +16,14 @@ use crate::cpu::row;
 mod complex;
 mod distmult;
 mod hole;
+mod reciprocal;
 mod rotate;
 mod transe;
 
 pub use complex::ComplEx;
 pub use distmult::DistMult;
 pub use hole::HolE;
+pub use reciprocal::Reciprocal;
 pub use rotate::RotatE;
 pub use transe::{TransE, TransEL1, TransEL2};
 
@@ -78,12 +80,34 @@ pub trait ScoringFunction: Send + Sync + 'static {
         d_tail: &mut [f32],
     );
 
+    /// Whether (h, ?, t) can be asked by a dot product: scores are linear in a relation row.
+    const ASKS_RELATIONS: bool = false;
+    /// Writes q such that q · r is the score of (head, relation, tail) for one side's relation row r. Only called where
+    /// `ASKS_RELATIONS`.
+    #[inline(always)]
+    fn relation_query(&self, _head: &[f32], _tail: &[f32], _query: &mut [f32]) {}
+    /// Given ∂/∂q of a relation query, adds ∂/∂head and ∂/∂tail.
+    #[inline(always)]
+    fn relation_query_backward(
+        &self,
+        _head: &[f32],
+        _tail: &[f32],
+        _d_query: &[f32],
+        _d_head: &mut [f32],
+        _d_tail: &mut [f32],
+    ) {
+    }
+
     /// Into how many equal parts a parameter row splits for the row cap: real and imaginary halves count apart.
     fn entity_parts(&self) -> usize {
         1
     }
     /// The same for relation rows.
     fn relation_parts(&self) -> usize {
+        1
+    }
+    /// Rows of their own for the two questions a relation is asked: 2 where it has a reciprocal.
+    fn relation_sides(&self) -> usize {
         1
     }
     /// Where scoring happens in another basis than the parameters live in.

@@ -1,0 +1,203 @@
+//! Softmax training against its definition in `f64`, by finite differences; and the same bits on any number of threads.
+#![allow(missing_docs)]
+
+use ruge_embed::scoring::{ComplEx, DistMult, Reciprocal};
+use ruge_embed::softmax::{Questions, noisy_or};
+use ruge_embed::*;
+use ruge_kg::random::{self, Stream};
+use ruge_kg::{Graph, Triple};
+
+const ENTITIES: usize = 19;
+const RELATIONS: usize = 3;
+
+fn facts(n: u64) -> Vec<Triple> {
+    let draw = |i, j, bound| random::below(random::draw(4, Stream(0x7e57), j, i), bound) as u32;
+    let mut facts: Vec<Triple> = (0..n).map(|i| Triple::new(draw(i, 0, 19), draw(i, 1, 3), draw(i, 2, 19))).collect();
+    facts.sort_unstable();
+    facts.dedup();
+    facts
+}
+
+type Rows = Vec<Vec<f64>>;
+
+fn wide(table: &Table) -> Rows {
+    (0..table.rows()).map(|i| table.row(i).iter().map(|&x| f64::from(x)).collect()).collect()
+}
+
+/// Σ |x|³, over complex pairs where `complex`.
+fn cubes(row: &[f64], complex: bool) -> f64 {
+    if complex {
+        let (re, im) = row.split_at(row.len() / 2);
+        re.iter().zip(im).map(|(x, y)| (x * x + y * y).sqrt().powi(3)).sum()
+    } else {
+        row.iter().map(|x| x.abs().powi(3)).sum()
+    }
+}
+
+/// The loss of a batch as the paper of N3 states it.
+fn loss(
+    questions: &[softmax::Question],
+    n3: f64,
+    asking: f64,
+    complex: bool,
+    reciprocal: bool,
+    entities: &Rows,
+    relations: &Rows,
+) -> f64 {
+    let score = |h: &[f64], r: &[f64], t: &[f64]| -> f64 {
+        if !complex {
+            return (0..h.len()).map(|i| h[i] * r[i] * t[i]).sum();
+        }
+        let d = h.len() / 2;
+        (0..d)
+            .map(|i| {
+                let (a, b, u, v, w, z) = (h[i], h[d + i], r[i], r[d + i], t[i], t[d + i]);
+                a * u * w + b * u * z + a * v * z - b * v * w
+            })
+            .sum()
+    };
+    let mut sum = 0.0;
+    for question in questions {
+        let row = &relations[question.triple.relation.index()];
+        let half = row.len() / 2;
+        let tail_asked = question.side == Side::Tail;
+        let relation = match (reciprocal, tail_asked) {
+            (false, _) => &row[..],
+            (true, true) => &row[..half],
+            (true, false) => &row[half..],
+        };
+        let given = &entities[question.given() as usize];
+        let of = |e: &Vec<f64>| {
+            if tail_asked || reciprocal { score(given, relation, e) } else { score(e, relation, given) }
+        };
+        let scores: Vec<f64> = entities.iter().map(of).collect();
+        let normal = scores.iter().map(|s| s.exp()).sum::<f64>().ln();
+        let answer = &entities[question.answer() as usize];
+        if asking > 0.0 {
+            let (head, tail) = (&entities[question.triple.head.index()], &entities[question.triple.tail.index()]);
+            let mut all: Vec<f64> = Vec::new();
+            for row in relations {
+                match reciprocal {
+                    false => all.push(score(head, row, tail)),
+                    true => {
+                        let (from, to) = if tail_asked { (head, tail) } else { (tail, head) };
+                        all.extend([score(from, &row[..half], to), score(from, &row[half..], to)]);
+                    }
+                }
+            }
+            let own = question.triple.relation.index();
+            let own = if reciprocal { 2 * own + usize::from(!tail_asked) } else { own };
+            let normal = all.iter().map(|s| s.exp()).sum::<f64>().ln();
+            sum += f64::from(question.weight) * asking * (normal - all[own]);
+        }
+        let penalty = cubes(given, complex) + cubes(relation, complex) + cubes(answer, complex);
+        sum += f64::from(question.weight) * (normal - scores[question.answer() as usize] + n3 * penalty);
+    }
+    sum / questions.len() as f64
+}
+
+fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool, asking: f32) {
+    let facts = facts(60);
+    let graph = Graph::new(ENTITIES, RELATIONS, &facts);
+    let mut evidence = Evidence::default();
+    for (i, pair) in facts.windows(2).enumerate().take(20) {
+        evidence.push(pair, Triple::new(i as u32 % 5, i as u32 % 3, i as u32 % 7), 0.7);
+    }
+    let softmax = Softmax { batch: 37, n3: 0.03, relations: asking };
+    let examples = noisy_or(&evidence, 0.4);
+    let plan = Plan { softmax: Some(softmax), examples: &examples, ..Plan::new(&graph, &facts, 9) };
+    let start = Start::Normal { deviation: 0.5, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let embeddings = Embeddings::new(&scoring, ENTITIES, RELATIONS, &init, 5);
+    let (mut entities, mut relations) = (wide(&embeddings.entities), wide(&embeddings.relations));
+    let optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
+    let mut model = CpuModel::new(scoring, embeddings, optimizer);
+    let found = model.epoch(&plan, 1).unwrap();
+
+    let questions = Questions::new(&plan, &softmax, 1);
+    assert_eq!(questions.len(), 2 * (facts.len() + examples.len()));
+    let mut expected = 0.0;
+    for batch in questions.batches() {
+        let asking = f64::from(asking);
+        let value =
+            |entities: &Rows, relations: &Rows| loss(batch, 0.03, asking, complex, reciprocal, entities, relations);
+        expected +=
+            loss(batch, 0.0, 0.0, complex, reciprocal, &entities, &relations) / questions.batches().len() as f64;
+        let mut moved = [entities.clone(), relations.clone()];
+        for (which, rate) in [(0, 0.3), (1, 0.2)] {
+            let rows = if which == 0 { entities.len() } else { relations.len() };
+            for row in 0..rows {
+                for column in 0..(if which == 0 { &entities } else { &relations })[row].len() {
+                    let mut at = |step: f64| {
+                        let table = if which == 0 { &mut entities } else { &mut relations };
+                        table[row][column] += step;
+                        let value = value(&entities, &relations);
+                        let table = if which == 0 { &mut entities } else { &mut relations };
+                        table[row][column] -= step;
+                        value
+                    };
+                    let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+                    moved[which][row][column] -= rate * slope;
+                }
+            }
+        }
+        let [e, r] = moved;
+        (entities, relations) = (e, r);
+    }
+    assert!((found.labeled - expected).abs() < 1e-5, "loss {} for {expected}", found.labeled);
+    let state = model.state();
+    for (found, expected) in
+        [(wide(&state.embeddings.entities), &entities), (wide(&state.embeddings.relations), &relations)]
+    {
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            assert!((found - expected).abs() < 2e-5, "{found} for {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_softmax_epoch_follows_its_gradient() {
+    for asking in [0.0, 0.7] {
+        check(ComplEx::new(3), true, false, asking);
+        check(DistMult::new(5), false, false, asking);
+        check(Reciprocal(ComplEx::new(4)), true, true, asking);
+        check(Reciprocal(DistMult::new(4)), false, true, asking);
+    }
+}
+
+#[test]
+fn threads_change_nothing_and_reciprocal_models_learn_both_sides() {
+    // Enough entities for several chunks, enough questions for several blocks.
+    let n = 1500u32;
+    let facts: Vec<Triple> =
+        (0..n).flat_map(|i| [Triple::new(i, 0, (i + 1) % n), Triple::new(i, 1, (i * 7) % n)]).collect();
+    let graph = Graph::new(n as usize, 2, &facts);
+    let softmax = Softmax { batch: 700, n3: 0.001, relations: 0.5 };
+    let plan = Plan { softmax: Some(softmax), ..Plan::new(&graph, &facts, 3) };
+    let scoring = Reciprocal(ComplEx::new(24));
+    let start = Start::Normal { deviation: 0.1, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let optimizer = Optimizer {
+        rule: Rule::AdaGrad { epsilon: 1e-10, inside: false },
+        entity_rate: 0.3,
+        relation_rate: 0.3,
+        cap: Cap::None,
+    };
+    let train = |threads: usize, epochs: u64| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut model = CpuModel::new(scoring, Embeddings::new(&scoring, n as usize, 2, &init, 5), optimizer);
+            (1..=epochs).for_each(|epoch| _ = model.epoch(&plan, epoch).unwrap());
+            model
+        })
+    };
+    assert_eq!(train(1, 2).state(), train(3, 2).state());
+    let model = train(2, 12);
+    let queries = RankQuery::both_sides(&facts[..400]);
+    let ranks = model.rank(&queries, None, &RankOptions::default(), &|_, _| ()).unwrap();
+    for side in [Side::Head, Side::Tail] {
+        let of_side = ranks.iter().zip(&queries).filter(|(_, query)| query.side == side).map(|(rank, _)| rank.raw);
+        let mrr = Metrics::of(of_side, Ties::Mean, &HITS).mrr;
+        assert!(mrr > 0.9, "{side:?}: MRR {mrr} on what it was trained on");
+    }
+}
