@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use ruge::guidance::ptranse::PathReport;
 use ruge::run::{self, Listener, Mode, Tick};
-use ruge::spec::{MinePreset, Norm};
+use ruge::spec::{Base, Norm, Preset};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
 use ruge_embed::{Loss, Penalty, TNorm};
 use ruge_rules::Watch;
@@ -56,6 +57,15 @@ pub struct TrainArgs {
     /// A complete setting by name
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["model", "guidance"])]
     preset: Option<PresetArg>,
+    /// Questions of a softmax batch
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
+    /// Weight of the N3 penalty of softmax training
+    #[arg(long, value_name = "X")]
+    n3: Option<f32>,
+    /// What a rule's conclusion weighs beside an observed triple, in guidance by examples
+    #[arg(long, value_name = "X")]
+    weight: Option<f32>,
     /// Epochs at most
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
@@ -148,6 +158,8 @@ enum GuidanceArg {
     Ruge,
     /// The pull of ruge towards labels that never change
     Static,
+    /// Conclusions as weighted training triples of softmax
+    Examples,
     Kale,
     Ptranse,
 }
@@ -158,18 +170,34 @@ impl GuidanceArg {
             GuidanceArg::None => "none",
             GuidanceArg::Ruge => "ruge",
             GuidanceArg::Static => "static",
+            GuidanceArg::Examples => "examples",
             GuidanceArg::Kale => "kale",
             GuidanceArg::Ptranse => "ptranse",
         }
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PresetArg {
-    /// RUGE as in the paper, with rules mined by the recipe of its published file
-    RugePaper,
-    /// The same trainer without rules
-    ComplexPaper,
+/// A preset as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PresetArg(Preset);
+
+impl ValueEnum for PresetArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: [PresetArg; Preset::ALL.len()] = {
+            let mut all = [PresetArg(Preset::RugePaper); Preset::ALL.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = PresetArg(Preset::ALL[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.words()))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -198,29 +226,20 @@ impl TrainArgs {
             }
             None => None,
         };
-        // What the file says about model and guidance decides which defaults the rest of it is laid over.
-        let (mut model, mut guidance) = (ModelName::ComplEx, "none".to_string());
+        let usage = |error: ruge::RugeError| UsageError(error.to_string());
+        // What the file says about model, guidance and trainer decides which defaults the rest of it is laid over.
+        let mut base = Base::default();
         if let Some((name, text)) = &text {
             let table: toml::Table = toml::from_str(text).map_err(|error| UsageError(format!("{name}: {error}")))?;
-            let leaf = |section: &str, key: &str| table.get(section)?.get(key)?.as_str().map(str::to_string);
-            if let Some(wanted) = leaf("model", "name") {
-                model = ModelName::ALL.into_iter().find(|m| m.name() == wanted).ok_or_else(|| {
-                    let names: Vec<&str> = ModelName::ALL.iter().map(|m| m.name()).collect();
-                    UsageError(format!("{name}: no model is called {wanted:?}; use one of {}", names.join(", ")))
-                })?;
-            }
-            guidance = leaf("guidance", "kind").unwrap_or(guidance);
+            base = Base::of(&table, name).map_err(usage)?;
         }
-        model = self.model.map_or(model, ModelName::from);
-        guidance = self.guidance.map_or(guidance, |g| g.name().to_string());
-        if self.preset == Some(PresetArg::RugePaper) {
-            guidance = "ruge".into();
+        base.model = self.model.map(ModelName::from).or(base.model);
+        base.guidance = self.guidance.map(|g| g.name().to_string()).or(base.guidance);
+        let mut spec = match self.preset {
+            Some(PresetArg(preset)) => preset.spec(),
+            None => base.spec(),
         }
-        let usage = |error: ruge::RugeError| UsageError(error.to_string());
-        let mut spec = Spec::paper(model, &guidance).map_err(usage)?;
-        if self.preset == Some(PresetArg::RugePaper) {
-            spec.rules.mine = MinePreset::RugeFb15k;
-        }
+        .map_err(usage)?;
         if let Some((name, text)) = &text {
             spec = spec.overlaid(text, name).map_err(usage)?;
         }
@@ -277,6 +296,26 @@ impl TrainArgs {
             };
         } else if self.slackness.is_some() || self.t_norm.is_some() {
             bail!(UsageError("--slackness and --t-norm belong to --guidance ruge".into()));
+        }
+        match &mut spec.softmax {
+            Some(softmax) => {
+                set(&mut softmax.batch, self.batch);
+                softmax.n3 = self.n3.unwrap_or(softmax.n3);
+                if self.negatives.is_some() || self.l2.is_some() || self.batches.is_some() || self.inner_steps.is_some()
+                {
+                    let flags = "--negatives, --l2, --batches and --inner-steps";
+                    bail!(UsageError(format!("{flags} are of the paper's trainer; this spec trains by softmax")));
+                }
+            }
+            None if self.batch.is_some() || self.n3.is_some() => {
+                bail!(UsageError("--batch and --n3 belong to softmax training; use --preset complex-n3".into()))
+            }
+            None => {}
+        }
+        match (&mut spec.guidance, self.weight) {
+            (GuidanceSpec::Examples { weight }, Some(wanted)) => *weight = wanted,
+            (_, Some(_)) => bail!(UsageError("--weight belongs to --guidance examples".into())),
+            _ => {}
         }
         if let GuidanceSpec::PTransE { path_length, rerank, confidence_cut_off, .. } = &mut spec.guidance {
             set(path_length, self.path_length);

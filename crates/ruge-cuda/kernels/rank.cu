@@ -19,9 +19,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) make_queries(
         uint4 x = queries[at];
         Row row, query;
         Relation relation;
-        load(relations + (u64)x.y * RS, relation.v);
+        // With reciprocal relations (?, r, t) is (t, r⁻¹, ?), and the row of r⁻¹ stands behind that of r.
+        load(relations + (u64)x.y * RS + (SIDES == 2 && x.w == 0 ? RC * D : 0), relation.v);
         load(entities + (u64)(x.w == 0 ? x.z : x.x) * ES, row.v);
-        if (x.w == 0) head_query(relation, row, query); else tail_query(row, relation, query);
+        if (SIDES == 1 && x.w == 0) head_query(relation, row, query); else tail_query(row, relation, query);
         store(vectors + (u64)at * ES, query.v);
     }
 }

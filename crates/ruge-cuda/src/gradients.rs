@@ -1,12 +1,10 @@
 //! Gradients as tables: for parameters in another basis than the scored rows, and for caps on whole matrices.
 
-use cudarc::cublas::sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
-use cudarc::cublas::{Gemm, GemmConfig};
-
 use crate::device::{Buffer, Device};
-use crate::error::{Doing, Result};
+use crate::error::Result;
 use crate::model::Tables;
 use crate::order::Pair;
+use crate::product::{Matrix, Size};
 use crate::source::Constants;
 
 /// Gradients as tables, where rows cannot move at once.
@@ -49,21 +47,12 @@ impl Gradients {
         ];
         for (images, parameters, matrix, rows) in pairs {
             let Some(parameters) = parameters else { continue };
-            let shape = GemmConfig {
-                transa: CUBLAS_OP_T,
-                transb: CUBLAS_OP_N,
-                m: matrix.parameters.width() as i32,
-                n: rows as i32,
-                k: matrix.images.width() as i32,
-                alpha: 1.0f32,
-                lda: matrix.images.stride as i32,
-                ldb: matrix.images.stride as i32,
-                beta: 0.0,
-                ldc: matrix.parameters.stride as i32,
-            };
+            let size = Size { rows, columns: matrix.parameters.width(), inner: matrix.images.width() };
+            let images = Matrix::rows(images.address, matrix.images.stride);
+            let map = Matrix::rows(matrix.buffer.address, matrix.images.stride).transposed();
+            let out = (parameters.address, matrix.parameters.stride);
             // SAFETY: both tables have `rows` rows of the strides named, the matrix a row per parameter.
-            unsafe { device.blas.gemm(shape, &matrix.buffer.slice, &images.slice, &mut parameters.slice) }
-                .doing("turning gradients")?;
+            unsafe { device.multiply(size, images, map, out, "turning gradients") }?;
         }
         Ok(())
     }

@@ -16,11 +16,14 @@ mod evidence;
 mod gradients;
 mod model;
 mod order;
+mod product;
 mod rank;
+mod softmax;
 mod source;
 mod training;
 
 pub use device::Device;
 pub use error::{CudaError, Result};
 pub use model::{CudaModel, constants};
+pub use softmax::measure_products;
 pub use source::{Constants, RowShape, compile_kernels};

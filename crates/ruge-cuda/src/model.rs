@@ -2,20 +2,20 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
-use cudarc::cublas::{Gemm, GemmConfig};
 use ruge_embed::evidence::Guidance;
 use ruge_embed::scoring::{Comparator, entity_parameters, relation_parameters};
 use ruge_embed::top::{Scored, TopOptions};
 use ruge_embed::{
     EmbedError, Embeddings, Losses, Model, Objective, Optimizer, Plan, Rank, RankOptions, RankQuery, ScoringFunction,
-    State, Table,
+    Softmax, State, Table,
 };
 use ruge_kg::{Filter, Triple};
 
 use crate::device::{Buffer, Device};
-use crate::error::{CudaError, Doing, Result};
+use crate::error::{CudaError, Result};
+use crate::product::{self, Size};
 use crate::rank::Ranker;
+use crate::softmax::SoftmaxTraining;
 use crate::source::{Constants, RowShape};
 use crate::training::Training;
 
@@ -27,6 +27,8 @@ pub struct CudaModel {
     tables: Tables,
     steps: u64,
     training: Option<Training>,
+    softmax: Option<SoftmaxTraining>,
+    full_precision: bool,
     ranker: Ranker,
     /// The state as the host sees it, fetched when asked for and forgotten by the next epoch.
     state: OnceLock<State>,
@@ -68,11 +70,6 @@ impl Tables {
         }
     }
 
-    /// The entity rows as scored.
-    pub fn scored_entities(&self) -> &Buffer<f32> {
-        self.images.as_ref().map_or(&self.entities, |images| &images[0])
-    }
-
     /// Addresses of the moments of a kind of rows, 0 for entities and 1 for relations; 0 where there is none.
     pub fn moments(&self, kind: usize) -> [u64; 2] {
         let of = |at: usize| self.moments.get(at).map_or(0, |pair| pair[kind].address);
@@ -88,21 +85,12 @@ impl Tables {
             (&self.relations, relation_images, &transform.relations, self.relation_rows),
         ];
         for (parameters, images, matrix, rows) in pairs {
-            let shape = GemmConfig {
-                transa: CUBLAS_OP_N,
-                transb: CUBLAS_OP_N,
-                m: matrix.images.width() as i32,
-                n: rows as i32,
-                k: matrix.parameters.width() as i32,
-                alpha: 1.0f32,
-                lda: matrix.images.stride as i32,
-                ldb: matrix.parameters.stride as i32,
-                beta: 0.0,
-                ldc: matrix.images.stride as i32,
-            };
+            let size = Size { rows, columns: matrix.images.width(), inner: matrix.parameters.width() };
+            let parameters = product::Matrix::rows(parameters.address, matrix.parameters.stride);
+            let map = product::Matrix::rows(matrix.buffer.address, matrix.images.stride);
+            let out = (images.address, matrix.images.stride);
             // SAFETY: the tables have `rows` rows of these strides, the matrix a row per parameter.
-            unsafe { device.blas.gemm(shape, &matrix.buffer.slice, &parameters.slice, &mut images.slice) }
-                .doing("transforming rows")?;
+            unsafe { device.multiply(size, parameters, map, out, "transforming rows") }?;
         }
         Ok(())
     }
@@ -186,6 +174,8 @@ impl CudaModel {
             tables,
             steps: 0,
             training: None,
+            softmax: None,
+            full_precision: false,
             ranker,
             state: OnceLock::new(),
             lock: Mutex::new(()),
@@ -195,6 +185,25 @@ impl CudaModel {
     /// The card.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Softmax training without tensor cores: slower, and close enough to the processor to be held against it.
+    pub fn in_full_precision(mut self) -> Self {
+        self.full_precision = true;
+        self
+    }
+
+    fn train_by_softmax(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Result<Losses> {
+        if !self.softmax.as_ref().is_some_and(|training| training.fits(plan, softmax)) {
+            self.softmax = None;
+            self.softmax =
+                Some(SoftmaxTraining::new(&self.device, &self.tables, self.constants.clone(), plan, softmax)?);
+        }
+        let Some(training) = &mut self.softmax else { return Ok(Losses::default()) };
+        self.device.set_rounding(!self.full_precision)?;
+        let losses = training.epoch(&self.device, &self.tables, plan, epoch, &mut self.steps);
+        self.device.set_rounding(false)?;
+        losses
     }
 
     fn fetch(&self) -> Result<State> {
@@ -216,6 +225,12 @@ impl CudaModel {
     }
 
     fn train(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
+        if let Some(softmax) = &plan.softmax {
+            return self.train_by_softmax(plan, softmax, epoch);
+        }
+        if self.constants.sides == 2 {
+            return Err(CudaError::Unsupported { what: "reciprocal relations without softmax".into() });
+        }
         if !self.training.as_ref().is_some_and(|training| training.fits(plan)) {
             self.training = None;
             self.training = Some(Training::new(&self.device, &self.tables, self.constants.clone(), plan, epoch)?);
@@ -272,12 +287,19 @@ pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Const
     // Transformed rows are complex; others have as many components as parts, except where a relation only turns.
     let complex = transformed || F::COMPARATOR == Comparator::NegModulus || scoring.entity_parts() == 2;
     let entity_components = if complex { 2 } else { 1 };
-    let relation_components = if transformed { 2 } else { scoring.relation_parts() };
+    let sides = scoring.relation_sides();
+    let relation_components = if transformed { 2 } else { scoring.relation_parts() / sides };
+    let relation_width = scoring.relation_width();
+    let one_side = RowShape {
+        entries: relation_width / (sides * relation_components),
+        components: relation_components,
+        stride: stride(relation_width),
+    };
     Constants {
         model: F::NAME,
         dimension: scoring.dimension(),
         entities: shape(scoring.entity_width(), entity_components),
-        relations: shape(scoring.relation_width(), relation_components),
+        relations: one_side,
         entity_parameters: shape(entity_parameters(scoring), scoring.entity_parts()),
         relation_parameters: shape(relation_parameters(scoring), scoring.relation_parts()),
         negatives: 1,
@@ -286,6 +308,7 @@ pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Const
         optimizer,
         premises: 1,
         stack: 1,
+        sides,
     }
 }
 

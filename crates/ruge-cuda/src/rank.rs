@@ -4,8 +4,6 @@
 //! same block as its rivals', so equal rows tie exactly. Scores differ from the processor's in their last bits, because
 //! the order of summation does; ranks differ only where two scores are that close.
 
-use cudarc::cublas::sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
-use cudarc::cublas::{Gemm, GemmConfig};
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use rayon::prelude::*;
 use ruge_embed::rank::{Place, Side};
@@ -18,6 +16,7 @@ use crate::device::{Buffer, Device};
 use crate::error::{Doing, Result};
 use crate::model::Tables;
 use crate::order::{Pair, Quad};
+use crate::product::{Matrix, Size};
 use crate::source::{Constants, Program};
 
 /// Queries whose scores are held at a time, at most.
@@ -125,22 +124,12 @@ impl Ranker {
         let rows = self.constants.entities;
         let entity_count = tables.entity_rows as u32;
         if self.is_dot() {
-            let shape = GemmConfig {
-                transa: CUBLAS_OP_T,
-                transb: CUBLAS_OP_N,
-                m: tables.entity_rows as i32,
-                n: count as i32,
-                k: rows.width() as i32,
-                alpha: 1.0f32,
-                lda: rows.stride as i32,
-                ldb: rows.stride as i32,
-                beta: 0.0,
-                ldc: tables.entity_rows as i32,
-            };
-            let entities = &tables.scored_entities().slice;
+            let size = Size { rows: count, columns: tables.entity_rows, inner: rows.width() };
+            let queries = Matrix::rows(work.vectors.address, rows.stride);
+            let candidates = Matrix::rows(entities, rows.stride).transposed();
+            let out = (work.scores.address, tables.entity_rows);
             // SAFETY: the score block has a row of all entities per query.
-            unsafe { device.blas.gemm(shape, entities, &work.vectors.slice, &mut work.scores.slice) }
-                .doing("scoring all entities")?;
+            unsafe { device.multiply(size, queries, candidates, out, "scoring all entities") }?;
         } else {
             let layout = LaunchConfig {
                 grid_dim: (entity_count.div_ceil(64), number.div_ceil(64), 1),

@@ -12,6 +12,7 @@ use ruge_embed::optimizer::{Cap, Optimizer, Rule};
 const MODEL: &str = include_str!("../kernels/model.cu");
 const ORDER: &str = include_str!("../kernels/order.cu");
 const TRAIN: &str = include_str!("../kernels/train.cu");
+const SOFTMAX: &str = include_str!("../kernels/softmax.cu");
 const RANK: &str = include_str!("../kernels/rank.cu");
 
 /// Rows of one kind: entries, components per entry, floats from one row to the next.
@@ -41,7 +42,7 @@ pub struct Constants {
     pub dimension: usize,
     /// Entity rows as scored.
     pub entities: RowShape,
-    /// Relation rows as scored.
+    /// Relation rows as scored; of reciprocal relations one half.
     pub relations: RowShape,
     /// Entity rows as stored.
     pub entity_parameters: RowShape,
@@ -59,6 +60,8 @@ pub struct Constants {
     pub premises: usize,
     /// The deepest stack of a premise formula.
     pub stack: usize,
+    /// Halves of a relation row: 2 with reciprocal relations.
+    pub sides: usize,
 }
 
 impl Constants {
@@ -98,6 +101,8 @@ pub(crate) fn architecture(major: i32, minor: i32) -> &'static str {
 pub(crate) enum Program {
     /// Sampling, scoring, moving.
     Train,
+    /// Softmax over all entities.
+    Softmax,
     /// Scoring and counting.
     Rank,
 }
@@ -128,6 +133,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
         whole(&format!("PC_{kind}"), rows.components);
         whole(&format!("PS_{kind}"), rows.stride);
     }
+    whole("SIDES", constants.sides);
     whole("T", constants.team());
     whole("BLOCK", constants.block());
     whole("ALPHA", constants.negatives);
@@ -200,6 +206,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     real("MATRIX_CAP", matrix);
     match part {
         Program::Train => [&text, MODEL, ORDER, TRAIN].concat(),
+        Program::Softmax => [&text, MODEL, SOFTMAX].concat(),
         Program::Rank => [&text, MODEL, RANK].concat(),
     }
 }
@@ -211,7 +218,9 @@ pub fn compile_kernels(constants: &Constants) -> crate::Result<String> {
         return Err(crate::CudaError::Missing { library: "libnvrtc" });
     }
     let mut text = String::new();
-    for part in [Program::Train, Program::Rank] {
+    let dot = matches!(constants.model, "complex" | "distmult" | "hole");
+    let parts = [Program::Train, Program::Softmax, Program::Rank];
+    for part in parts.into_iter().filter(|part| dot || *part != Program::Softmax) {
         text += &crate::device::compile(&program(constants, part), "compute_90")?.to_src();
     }
     Ok(text)

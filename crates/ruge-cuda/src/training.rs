@@ -61,11 +61,11 @@ impl Fit {
 /// `struct Moving` of the kernels.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Moving {
-    parameters: u64,
-    first: u64,
-    second: u64,
-    rate: f32,
+pub(crate) struct Moving {
+    pub parameters: u64,
+    pub first: u64,
+    pub second: u64,
+    pub rate: f32,
 }
 
 // SAFETY: addresses and a float in C layout, as in the kernels.

@@ -7,7 +7,7 @@
 use std::sync::Mutex;
 
 use ruge_cuda::{CudaModel, Device};
-use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Filter, Graph, Triple};
@@ -290,4 +290,58 @@ fn ranks_scores_and_best_answers_agree() {
         ranks_agree(&device, &TransEL2::new(d));
         ranks_agree(&device, &RotatE::new(d));
     }
+}
+
+/// Softmax against the processor, step by step, and the same bits in two runs on tensor cores.
+fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: Softmax, rule: Rule) {
+    let facts = facts(3000, 3);
+    let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
+    let examples = ruge_embed::softmax::noisy_or(&evidence(&facts), 0.3);
+    let plan = Plan { softmax: Some(softmax), examples: &examples, ..Plan::new(&graph, &facts, 9) };
+    let optimizer = Optimizer { rule, entity_rate: 0.1, relation_rate: 0.2, cap: Cap::None };
+    let start = Start::Normal { deviation: 0.4, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let embeddings = Embeddings::new(scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
+    let card = || CudaModel::new(device.clone(), scoring, &embeddings, optimizer).unwrap();
+    let mut exact = card().in_full_precision();
+    let mut processor = CpuModel::new(scoring.clone(), embeddings.clone(), optimizer);
+    let [mut one, mut other] = [card(), card()];
+    for epoch in 1..=3 {
+        let found = exact.epoch(&plan, epoch).unwrap().labeled;
+        let expected = processor.epoch(&plan, epoch).unwrap().labeled;
+        assert!((found - expected).abs() < 1e-4 * expected, "{}: loss {found} for {expected}", F::NAME);
+        let rounded = one.epoch(&plan, epoch).unwrap();
+        assert!((rounded.labeled - expected).abs() < 1e-2 * expected, "{}: {rounded:?} for {expected}", F::NAME);
+        assert_eq!(rounded, other.epoch(&plan, epoch).unwrap());
+    }
+    assert_eq!(Model::state(&one).unwrap(), Model::state(&other).unwrap());
+    let (card, own) = (Model::state(&exact).unwrap(), processor.state());
+    assert_eq!(card.steps, own.steps);
+    for (found, expected) in
+        [(&card.embeddings.entities, &own.embeddings.entities), (&card.embeddings.relations, &own.embeddings.relations)]
+    {
+        let apart = difference(found, expected);
+        assert!(apart < 2e-4, "{} {softmax:?} {rule:?}: rows are {apart} apart", F::NAME);
+    }
+    let queries = RankQuery::both_sides(&facts[..200]);
+    let filter = Filter::new(ENTITIES as usize, RELATIONS as usize, &[&facts]);
+    let options = RankOptions::default();
+    let ranks = |model: &dyn Model| model.rank(&queries, Some(&filter), &options, &|_, _| ()).unwrap();
+    let differ = ranks(&exact).iter().zip(ranks(&processor)).filter(|(a, b)| *a != b).count();
+    assert!(differ < 20, "{}: {differ} of {} ranks differ", F::NAME, queries.len());
+}
+
+#[test]
+fn softmax_agrees_with_the_processor() {
+    let _card = CARD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(device) = device() else { return };
+    let plain = Softmax { batch: 512, n3: 0.01, relations: 0.0 };
+    let asking = Softmax { relations: 0.5, ..plain };
+    // AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
+    let adagrad = Rule::AdaGrad { epsilon: 1e-2, inside: false };
+    softmax(&device, &Reciprocal(ComplEx::new(24)), plain, Rule::Sgd);
+    softmax(&device, &Reciprocal(ComplEx::new(300)), asking, adagrad);
+    softmax(&device, &ComplEx::new(24), asking, Rule::Sgd);
+    softmax(&device, &Reciprocal(DistMult::new(37)), asking, Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
+    softmax(&device, &DistMult::new(40), plain, adagrad);
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use ruge_cuda::{CudaError, compile_kernels, constants};
-use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::{Cap, Guidance, Loss, Objective, Optimizer, Rule, ScoringFunction, TNorm};
 
 /// Whether the compiler is there; CI asks for it by `RUGE_NVRTC=required`.
@@ -60,4 +60,13 @@ fn kernels_compile_for_every_model() {
     every_setting(&TransEL1::new(100));
     every_setting(&TransEL2::new(31));
     every_setting(&RotatE::new(1000));
+}
+
+#[test]
+fn softmax_kernels_compile_with_reciprocal_relations() {
+    for rule in [Rule::AdaGrad { epsilon: 1e-10, inside: false }, Rule::Sgd] {
+        let optimizer = Optimizer { rule, cap: Cap::None, ..Optimizer::default() };
+        compiles(&constants(&Reciprocal(ComplEx::new(2000)), optimizer));
+        compiles(&constants(&Reciprocal(DistMult::new(37)), optimizer));
+    }
 }

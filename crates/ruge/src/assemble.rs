@@ -4,8 +4,9 @@ use std::path::Path;
 
 use ruge_cuda::{CudaModel, Device};
 use ruge_embed::evidence::Step;
-use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
-use ruge_embed::{CpuModel, Embeddings, Evidence, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
+use ruge_embed::softmax::noisy_or;
+use ruge_embed::{CpuModel, Embeddings, Evidence, Example, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
 use ruge_kg::Dataset;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{Confidence, Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
@@ -48,7 +49,7 @@ pub fn model_with(spec: &Spec, data: &Dataset, paths: Option<Paths>) -> Result<B
         let config = *paths.config();
         return Ok(Box::new(PTransE::with_paths(paths, config, spec.seed)));
     }
-    let ModelSpec { name, dimension, norm } = spec.model;
+    let ModelSpec { name, dimension, norm, reciprocal } = spec.model;
     let (entities, relations) = (data.entity_count(), data.relation_count());
     let start = Begin {
         entities,
@@ -59,6 +60,8 @@ pub fn model_with(spec: &Spec, data: &Dataset, paths: Option<Paths>) -> Result<B
         device: spec.device,
     };
     match (name, norm) {
+        (ModelName::ComplEx, _) if reciprocal => start.with(Reciprocal(ComplEx::new(dimension))),
+        (ModelName::DistMult, _) if reciprocal => start.with(Reciprocal(DistMult::new(dimension))),
         (ModelName::ComplEx, _) => start.with(ComplEx::new(dimension)),
         (ModelName::DistMult, _) => start.with(DistMult::new(dimension)),
         (ModelName::HolE, _) => start.with(HolE::new(dimension)),
@@ -127,6 +130,14 @@ pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) 
     })
 }
 
+/// What softmax learns from besides the observed triples: conclusions, weighted by the noisy-or of their groundings.
+pub fn examples_for(spec: &Spec, evidence: &Evidence) -> Vec<Example> {
+    match spec.guidance {
+        GuidanceSpec::Examples { weight } => noisy_or(evidence, weight),
+        _ => Vec::new(),
+    }
+}
+
 /// Every conclusion once, with its label for a confidence and no premise.
 fn fixed_labels(label: FixedLabel, rules: &[RuleRecord], groundings: &Groundings) -> Evidence {
     let mut evidence = Evidence::default();
@@ -175,7 +186,7 @@ pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<Rul
 }
 
 /// What an epoch consists of.
-pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence) -> Result<Plan<'a>> {
+pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples: &'a [Example]) -> Result<Plan<'a>> {
     spec.check()?;
     if data.train().is_empty() {
         return Err(RugeError::Spec("there are no training triples".into()));
@@ -188,9 +199,10 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence) -> Resul
     plan.objective = spec.objective;
     plan.projection = spec.projection;
     plan.evidence = evidence;
+    (plan.softmax, plan.examples) = (spec.softmax, examples);
     plan.most_groundings = spec.rules.most_groundings.unwrap_or(usize::MAX);
     match spec.guidance {
-        GuidanceSpec::None | GuidanceSpec::PTransE { .. } => {}
+        GuidanceSpec::None | GuidanceSpec::Examples { .. } | GuidanceSpec::PTransE { .. } => {}
         GuidanceSpec::Ruge { slackness, t_norm, dealing } => {
             plan.guidance = Guidance::SoftLabels { slackness, t_norm };
             plan.dealing = dealing;

@@ -196,7 +196,8 @@ pub fn train_grounded(
     let Grounded { rules, groundings, seconds: ground_seconds } = guides;
     let evidence = assemble::evidence_for(spec, rules, groundings)?;
     (listener.grounded)(rules.len(), groundings);
-    let plan = assemble::plan(spec, data, &evidence)?;
+    let examples = assemble::examples_for(spec, &evidence);
+    let plan = assemble::plan(spec, data, &evidence, &examples)?;
     let started = Instant::now();
     let paths = assemble::paths(spec, data)?;
     let path_seconds = started.elapsed().as_secs_f64();

@@ -6,14 +6,16 @@
 
 use ruge_embed::{
     Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Rule, Schedule, Sides,
-    Start, TNorm,
+    Softmax, Start, TNorm,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
 
+mod preset;
 mod rules;
 
+pub use preset::Preset;
 pub use rules::{MinePreset, RulesSpec, Weigh};
 
 /// Everything about a run.
@@ -32,6 +34,9 @@ pub struct Spec {
     pub negatives: Negatives,
     /// Loss and penalty.
     pub objective: Objective,
+    /// Softmax over all entities, instead of batches, negatives and objective.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub softmax: Option<Softmax>,
     /// Rule of movement, rates, cap.
     pub optimizer: Optimizer,
     /// What is done to rows besides gradient steps.
@@ -113,6 +118,13 @@ pub struct ModelSpec {
     /// TransE's distance.
     #[serde(default)]
     pub norm: Norm,
+    /// Whether (?, r, t) is asked as (t, r⁻¹, ?), with a row of its own for r⁻¹.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reciprocal: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// How an epoch is cut.
@@ -151,6 +163,11 @@ pub enum GuidanceSpec {
         #[serde(default)]
         label: FixedLabel,
     },
+    /// Conclusions as further training triples with weights below 1, for softmax.
+    Examples {
+        /// What a conclusion of soft label 1 weighs beside an observed triple.
+        weight: f32,
+    },
     /// Groundings as a ranking loss of their own, injected once.
     Kale {
         /// Weight of the rule loss.
@@ -186,7 +203,7 @@ pub enum FixedLabel {
 impl GuidanceSpec {
     /// Whether rules have a part in it.
     pub fn takes_rules(self) -> bool {
-        matches!(self, GuidanceSpec::Ruge { .. } | GuidanceSpec::Static { .. } | GuidanceSpec::Kale { .. })
+        !matches!(self, GuidanceSpec::None | GuidanceSpec::PTransE { .. })
     }
 
     /// As written in specs.
@@ -195,6 +212,7 @@ impl GuidanceSpec {
             GuidanceSpec::None => "none",
             GuidanceSpec::Ruge { .. } => "ruge",
             GuidanceSpec::Static { .. } => "static",
+            GuidanceSpec::Examples { .. } => "examples",
             GuidanceSpec::Kale { .. } => "kale",
             GuidanceSpec::PTransE { .. } => "ptranse",
         }
@@ -214,20 +232,23 @@ impl Spec {
             "none" => GuidanceSpec::None,
             "ruge" => GuidanceSpec::Ruge { slackness: 0.01, t_norm: TNorm::Product, dealing: Dealing::Shuffled },
             "static" => GuidanceSpec::Static { label: FixedLabel::Confidence },
+            "examples" => GuidanceSpec::Examples { weight: 0.3 },
             "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
             "ptranse" => GuidanceSpec::ptranse(),
             other => {
-                let message = format!("no guidance is called {other:?}; use none, ruge, static, kale or ptranse");
+                let message =
+                    format!("no guidance is called {other:?}; use none, ruge, static, examples, kale or ptranse");
                 return Err(RugeError::Spec(message));
             }
         };
         let mut spec = Self {
             seed: 0,
-            model: ModelSpec { name: model, dimension: 200, norm: Norm::L1 },
+            model: ModelSpec { name: model, dimension: 200, norm: Norm::L1, reciprocal: false },
             init: Init::default(),
             batches: BatchSpec { count: 100, positives: Batching::Dealt, inner_steps: 1 },
             negatives: Negatives::default(),
             objective: Objective::default(),
+            softmax: None,
             optimizer: Optimizer::default(),
             projection: Projection::None,
             schedule: Schedule::default(),
@@ -256,6 +277,7 @@ impl Spec {
         match spec.guidance {
             GuidanceSpec::Kale { .. } => spec.kale(),
             GuidanceSpec::PTransE { .. } => spec.set_ptranse(),
+            GuidanceSpec::Examples { .. } => spec.set_softmax(),
             GuidanceSpec::None | GuidanceSpec::Ruge { .. } | GuidanceSpec::Static { .. } => {}
         }
         Ok(spec)
@@ -282,7 +304,7 @@ impl Spec {
 
     /// KALE's joint model (spec §9): sums instead of means, all rows of length 1.
     fn kale(&mut self) {
-        self.model = ModelSpec { name: ModelName::TransE, dimension: 100, norm: Norm::L1 };
+        self.model = ModelSpec { name: ModelName::TransE, dimension: 100, norm: Norm::L1, reciprocal: false };
         self.objective = Objective { loss: Loss::TruthRanking { margin: 0.2 }, penalty: Penalty::None, shift: 0.0 };
         self.negatives = Negatives { count: 2, sides: Sides::Halves, keep_original: false, filtered: false };
         let start = Start::Uniform { bound: 1.0, unit: true };
@@ -318,6 +340,7 @@ impl Spec {
             return refuse("ptranse runs on the processor alone; leave `--device cuda` away".into());
         }
         self.rules.check()?;
+        self.check_softmax()?;
         match self.guidance {
             GuidanceSpec::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {
                 refuse(format!("guidance.slackness must be finite and not negative, not {slackness}"))
@@ -341,13 +364,7 @@ impl Spec {
     /// rest of it is laid over.
     pub fn from_toml(text: &str, name: &str) -> Result<Self> {
         let table: toml::Table = toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))?;
-        let leaf = |section: &str, key: &str| table.get(section).and_then(|section| section.get(key)?.as_str());
-        let wanted = leaf("model", "name").unwrap_or("complex");
-        let model = ModelName::ALL.into_iter().find(|model| model.name() == wanted).ok_or_else(|| {
-            let names: Vec<&str> = ModelName::ALL.iter().map(|model| model.name()).collect();
-            RugeError::Spec(format!("{name}: no model is called {wanted:?}; use one of {}", names.join(", ")))
-        })?;
-        Self::paper(model, leaf("guidance", "kind").unwrap_or("none"))?.overlaid(text, name)
+        Base::of(&table, name)?.spec()?.overlaid(text, name)
     }
 
     /// The spec a JSON object means, as [`Spec::from_toml`]; leaves it does not have are those of the paper.
@@ -364,6 +381,48 @@ impl Spec {
         table.try_into().map_err(|error: toml::de::Error| {
             RugeError::Spec(format!("{name}: {}{}", error.message(), hint(error.message())))
         })
+    }
+}
+
+/// What a TOML text says about model, guidance and trainer: it decides which setting the rest of it is laid over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Base {
+    /// The scoring function.
+    pub model: Option<ModelName>,
+    /// The guidance.
+    pub guidance: Option<String>,
+    /// Whether it trains by softmax.
+    pub softmax: bool,
+    /// Whether it names a rule file.
+    pub rule_file: bool,
+}
+
+impl Base {
+    /// Of a table read from `name`.
+    pub fn of(table: &toml::Table, name: &str) -> Result<Self> {
+        let leaf = |section: &str, key: &str| table.get(section).and_then(|section| section.get(key)?.as_str());
+        let model = leaf("model", "name").map(|wanted| {
+            ModelName::ALL.into_iter().find(|model| model.name() == wanted).ok_or_else(|| {
+                let names: Vec<&str> = ModelName::ALL.iter().map(|model| model.name()).collect();
+                RugeError::Spec(format!("{name}: no model is called {wanted:?}; use one of {}", names.join(", ")))
+            })
+        });
+        Ok(Self {
+            model: model.transpose()?,
+            guidance: leaf("guidance", "kind").map(str::to_string),
+            softmax: table.contains_key("softmax"),
+            rule_file: leaf("rules", "file").is_some(),
+        })
+    }
+
+    /// The setting of that system.
+    pub fn spec(&self) -> Result<Spec> {
+        let guidance = self.guidance.as_deref().unwrap_or("none");
+        let mut spec = Spec::paper(self.model.unwrap_or(ModelName::ComplEx), guidance)?;
+        if self.softmax {
+            spec.set_softmax();
+        }
+        Ok(spec)
     }
 }
 
@@ -425,13 +484,14 @@ mod tests {
     #[test]
     fn every_system_prints_and_reads_back() {
         for model in ModelName::ALL {
-            for guidance in ["none", "ruge", "static", "kale", "ptranse"] {
+            for guidance in ["none", "ruge", "static", "examples", "kale", "ptranse"] {
                 let spec = Spec::paper(model, guidance).unwrap();
                 let text = spec.to_toml();
                 assert_eq!(spec.overlaid(&text, "x").unwrap(), spec, "{text}");
                 assert_eq!(Spec::default().overlaid(&text, "x").unwrap(), spec, "{text}");
                 assert_eq!(Spec::from_toml(&text, "x").unwrap(), spec, "{text}");
-                assert!(spec.check().is_ok());
+                let asks = matches!(model, ModelName::ComplEx | ModelName::DistMult);
+                assert_eq!(spec.check().is_ok(), asks || guidance != "examples", "{text}");
             }
         }
         assert!(Spec::default().to_toml().contains("weight = 0.01\n"), "{}", Spec::default().to_toml());

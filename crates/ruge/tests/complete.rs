@@ -26,7 +26,7 @@ fn train(data: Dataset, guided: bool) -> Loaded {
     let evidence = assemble::evidence(&rules, &groundings);
     let mut model = assemble::model(&spec, &data).expect("a model");
     {
-        let plan = assemble::plan(&spec, &data, &evidence).expect("a plan");
+        let plan = assemble::plan(&spec, &data, &evidence, &[]).expect("a plan");
         for epoch in 1..=40 {
             model.epoch(&plan, epoch).expect("an epoch");
         }

@@ -87,7 +87,7 @@ impl Questions {
     pub fn new(plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Self {
         let n = plan.triples.len();
         let question = |place: u32| {
-            let (index, side) = (place as usize / 2, if place % 2 == 0 { Side::Tail } else { Side::Head });
+            let (index, side) = (place as usize / 2, if place.is_multiple_of(2) { Side::Tail } else { Side::Head });
             match index.checked_sub(n) {
                 None => Question { triple: plan.triples[index], side, weight: 1.0 },
                 Some(at) => Question { triple: plan.examples[at].triple, side, weight: plan.examples[at].weight },

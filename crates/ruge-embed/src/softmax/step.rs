@@ -181,9 +181,6 @@ pub(crate) fn step<F: ScoringFunction>(
     let mut runs = touches.relations.chunk_by(|x, y| x.0 == y.0).peekable();
     for relation in 0..relations {
         let run = runs.next_if(|run| run[0].0 as usize == relation).unwrap_or_default();
-        if run.is_empty() && d_asked.is_none() {
-            continue;
-        }
         isa.run(MoveRelation {
             run,
             relation,

@@ -22,7 +22,8 @@ impl Spec {
     /// The released program's setting (spec §8).
     pub(crate) fn set_ptranse(&mut self) {
         let config = PTransEConfig::default();
-        self.model = ModelSpec { name: ModelName::TransE, dimension: config.dimension, norm: Norm::L1 };
+        self.model =
+            ModelSpec { name: ModelName::TransE, dimension: config.dimension, norm: Norm::L1, reciprocal: false };
         self.objective =
             Objective { loss: Loss::PairwiseRanking { margin: config.margin }, penalty: Penalty::None, shift: 0.0 };
         // One corruption a sample, never a fact: a quarter of them heads, a quarter tails, half relations.

@@ -1,0 +1,576 @@
+//! An epoch of softmax over all entities: the products are cuBLAS's on tensor cores, the rest is `kernels/softmax.cu`.
+//!
+//! A batch is: queries, their scores with all entities, slopes in place of the scores, two products back, and the owners
+//! of rows adding up what touches them. Then every row moves, since every row is a candidate of every question. The host sorts
+//! out the next epoch while the card works on this one.
+
+use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
+use rayon::prelude::*;
+use ruge_embed::optimizer::Rule;
+use ruge_embed::rank::Side;
+use ruge_embed::softmax::{Question, Questions, Softmax, Touches};
+use ruge_embed::{Cap, Losses, Plan};
+
+use crate::device::{Buffer, Device};
+use crate::error::{CudaError, Doing, Result};
+use crate::model::Tables;
+use crate::order::{Pair, Quad};
+use crate::product::{Matrix, Size};
+use crate::source::{Constants, Program};
+use crate::training::Moving;
+
+/// What must stay the same for buffers to fit a plan.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Fit {
+    triples: (usize, usize),
+    examples: (usize, usize),
+    softmax: Softmax,
+    seed: u64,
+}
+
+impl Fit {
+    fn of(plan: &Plan<'_>, softmax: &Softmax) -> Self {
+        Self {
+            triples: (plan.triples.as_ptr() as usize, plan.triples.len()),
+            examples: (plan.examples.as_ptr() as usize, plan.examples.len()),
+            softmax: *softmax,
+            seed: plan.seed,
+        }
+    }
+}
+
+struct Functions {
+    queries: CudaFunction,
+    slopes: CudaFunction,
+    backward: CudaFunction,
+    relation_queries: CudaFunction,
+    relation_backward: CudaFunction,
+    gather_entities: CudaFunction,
+    gather_relations: CudaFunction,
+    move_all: CudaFunction,
+}
+
+/// A batch in the arrays of its epoch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Range {
+    questions: [usize; 2],
+    entities: [usize; 2],
+    relations: [usize; 2],
+}
+
+/// The questions of an epoch as the card wants them.
+#[derive(Default)]
+struct EpochQuestions {
+    epoch: u64,
+    batches: Vec<Range>,
+    /// (given, answer, relation, side)
+    questions: Vec<Quad>,
+    answers: Vec<u32>,
+    /// Relations by their place among the candidates, one side's after the other's.
+    relations: Vec<u32>,
+    weights: Vec<f32>,
+    /// (row, from, to, bits of its weight in the penalty): slots of a row stand in [from, to).
+    touched_entities: Vec<Quad>,
+    entity_slots: Vec<u32>,
+    touched_relations: Vec<Quad>,
+    relation_slots: Vec<u32>,
+}
+
+/// One batch on its way into [`EpochQuestions`]; places of slots count from the batch's own first.
+struct Part {
+    entities: Vec<Quad>,
+    entity_slots: Vec<u32>,
+    relations: Vec<Quad>,
+    relation_slots: Vec<u32>,
+}
+
+impl Part {
+    fn new(questions: &[Question], asks_relations: bool, sides: u32) -> Self {
+        let mut touches = Touches::default();
+        touches.build(questions, asks_relations);
+        let mut entities = Vec::with_capacity(touches.entity_weights.len());
+        let mut at = 0;
+        for &(entity, weight) in &touches.entity_weights {
+            let from = at;
+            while touches.ends.get(at).is_some_and(|end| end.0 == entity) {
+                at += 1;
+            }
+            entities.push(Quad(entity, from as u32, at as u32, weight.to_bits()));
+        }
+        let half = |question: &Question| {
+            question.triple.relation.0 * sides + u32::from(sides == 2 && question.side == Side::Head)
+        };
+        let mut by_relation: Vec<(u32, u32)> = questions.iter().map(half).zip(0..).collect();
+        by_relation.sort_unstable();
+        let (mut relations, mut from) = (Vec::new(), 0);
+        for run in by_relation.chunk_by(|x, y| x.0 == y.0) {
+            let weight: f32 = run.iter().map(|&(_, at)| questions[at as usize].weight).sum();
+            relations.push(Quad(run[0].0, from, from + run.len() as u32, weight.to_bits()));
+            from += run.len() as u32;
+        }
+        Self {
+            entities,
+            entity_slots: touches.ends.iter().map(|end| end.1).collect(),
+            relations,
+            relation_slots: by_relation.iter().map(|pair| pair.1).collect(),
+        }
+    }
+}
+
+impl EpochQuestions {
+    fn new(plan: &Plan<'_>, softmax: &Softmax, epoch: u64, sides: u32) -> Self {
+        let behind = padded(plan.relations) as u32;
+        let all = Questions::new(plan, softmax, epoch);
+        let batches: Vec<&[Question]> = all.batches().collect();
+        let asks = softmax.relations > 0.0;
+        let parts: Vec<Part> = batches.par_iter().map(|batch| Part::new(batch, asks, sides)).collect();
+        let mut found = Self { epoch, ..Self::default() };
+        for (batch, part) in batches.into_iter().zip(parts) {
+            let first = found.questions.len();
+            for question in batch {
+                let side = u32::from(question.side == Side::Head);
+                let relation = question.triple.relation.0;
+                found.questions.push(Quad(question.given(), question.answer(), relation, side));
+                found.answers.push(question.answer());
+                found.relations.push(relation + if sides == 2 { side * behind } else { 0 });
+                found.weights.push(question.weight);
+            }
+            let shifted = |list: Vec<Quad>, by: usize| {
+                list.into_iter().map(move |x| Quad(x.0, x.1 + by as u32, x.2 + by as u32, x.3))
+            };
+            let (entities, relations) = (found.touched_entities.len(), found.touched_relations.len());
+            found.touched_entities.extend(shifted(part.entities, found.entity_slots.len()));
+            found.touched_relations.extend(shifted(part.relations, found.relation_slots.len()));
+            found.entity_slots.extend(part.entity_slots);
+            found.relation_slots.extend(part.relation_slots);
+            found.batches.push(Range {
+                questions: [first, found.questions.len()],
+                entities: [entities, found.touched_entities.len()],
+                relations: [relations, found.touched_relations.len()],
+            });
+        }
+        found
+    }
+}
+
+/// Candidates with a gap behind them, so that rows of scores begin where tensor cores can load them.
+fn padded(candidates: usize) -> usize {
+    candidates.next_multiple_of(32)
+}
+
+/// A batch's scores: where, how far apart its rows are, how many candidates there are, and which places are none.
+#[derive(Clone, Copy)]
+struct Scores {
+    address: u64,
+    stride: usize,
+    candidates: usize,
+    gap: [usize; 2],
+}
+
+/// All that softmax training needs beside the model's own tables.
+pub(crate) struct SoftmaxTraining {
+    fit: Fit,
+    constants: Constants,
+    softmax: Softmax,
+    functions: Functions,
+    questions: Buffer<Quad>,
+    answers: Buffer<u32>,
+    relations: Buffer<u32>,
+    weights: Buffer<f32>,
+    touched_entities: Buffer<Quad>,
+    entity_slots: Buffer<u32>,
+    touched_relations: Buffer<Quad>,
+    relation_slots: Buffer<u32>,
+    queries: Buffer<f32>,
+    d_queries: Buffer<f32>,
+    d_ends: Buffer<f32>,
+    d_relations: Buffer<f32>,
+    relation_queries: Buffer<f32>,
+    d_relation_queries: Buffer<f32>,
+    scores: Buffer<f32>,
+    relation_scores: Buffer<f32>,
+    entity_gradients: Buffer<f32>,
+    relation_gradients: Buffer<f32>,
+    losses: Buffer<f32>,
+    relation_losses: Buffer<f32>,
+    next: Option<EpochQuestions>,
+}
+
+impl SoftmaxTraining {
+    /// Memory for a plan.
+    pub fn new(
+        device: &Device,
+        tables: &Tables,
+        constants: Constants,
+        plan: &Plan<'_>,
+        softmax: &Softmax,
+    ) -> Result<Self> {
+        if tables.transform.is_some() || constants.optimizer.cap != Cap::None {
+            return Err(CudaError::Unsupported { what: "softmax training of this model or with a cap".into() });
+        }
+        let kernels = device.compile(&constants, Program::Softmax)?;
+        let functions = Functions {
+            queries: kernels.get("softmax_queries")?,
+            slopes: kernels.get("softmax_slopes")?,
+            backward: kernels.get("softmax_backward")?,
+            relation_queries: kernels.get("relation_queries")?,
+            relation_backward: kernels.get("relation_backward")?,
+            gather_entities: kernels.get("gather_entities")?,
+            gather_relations: kernels.get("gather_relations")?,
+            move_all: kernels.get("move_all")?,
+        };
+        let all = 2 * (plan.triples.len() + plan.examples.len());
+        let batch = softmax.batch.min(all).max(1);
+        let (stride, half) = (constants.entities.stride, constants.relations.width());
+        let asks = usize::from(softmax.relations > 0.0);
+        let ends = batch * (1 + asks);
+        let candidates = asks * padded(tables.relation_rows) * constants.sides;
+        device.require(&[
+            ("scores of a batch", 4 * batch * (padded(tables.entity_rows) + candidates)),
+            ("vectors of a batch", 4 * (batch * (2 * stride + (1 + 2 * asks) * half) + ends * stride)),
+            ("gradients", 4 * (tables.entity_rows * stride + tables.relation_rows * constants.relations.stride)),
+            ("questions", all * (16 + 12 + 32 + 16 + 4 * (2 + asks))),
+        ])?;
+        Ok(Self {
+            fit: Fit::of(plan, softmax),
+            softmax: *softmax,
+            functions,
+            questions: device.zeros(all)?,
+            answers: device.zeros(all)?,
+            relations: device.zeros(all)?,
+            weights: device.zeros(all)?,
+            touched_entities: device.zeros(2 * all)?,
+            entity_slots: device.zeros((1 + asks) * all)?,
+            touched_relations: device.zeros(all)?,
+            relation_slots: device.zeros(all)?,
+            queries: device.zeros(batch * stride)?,
+            d_queries: device.zeros(batch * stride)?,
+            d_ends: device.zeros(ends * stride)?,
+            d_relations: device.zeros(batch * half)?,
+            relation_queries: device.zeros(asks * batch * half)?,
+            d_relation_queries: device.zeros(asks * batch * half)?,
+            scores: device.zeros(batch * padded(tables.entity_rows))?,
+            relation_scores: device.zeros(batch * candidates)?,
+            entity_gradients: device.zeros(tables.entity_rows * stride)?,
+            relation_gradients: device.zeros(tables.relation_rows * constants.relations.stride)?,
+            losses: device.zeros(all)?,
+            relation_losses: device.zeros(all)?,
+            next: None,
+            constants,
+        })
+    }
+
+    /// Whether the memory is that of this plan.
+    pub fn fits(&self, plan: &Plan<'_>, softmax: &Softmax) -> bool {
+        self.fit == Fit::of(plan, softmax)
+    }
+
+    /// One epoch. `steps` counts gradient steps.
+    pub fn epoch(
+        &mut self,
+        device: &Device,
+        tables: &Tables,
+        plan: &Plan<'_>,
+        epoch: u64,
+        steps: &mut u64,
+    ) -> Result<Losses> {
+        let sides = self.constants.sides as u32;
+        let data = match self.next.take() {
+            Some(data) if data.epoch == epoch => data,
+            _ => EpochQuestions::new(plan, &self.softmax, epoch, sides),
+        };
+        device.put(&data.questions, &mut self.questions)?;
+        device.put(&data.answers, &mut self.answers)?;
+        device.put(&data.relations, &mut self.relations)?;
+        device.put(&data.weights, &mut self.weights)?;
+        device.put(&data.touched_entities, &mut self.touched_entities)?;
+        device.put(&data.entity_slots, &mut self.entity_slots)?;
+        device.put(&data.touched_relations, &mut self.touched_relations)?;
+        device.put(&data.relation_slots, &mut self.relation_slots)?;
+        for range in &data.batches {
+            *steps += 1;
+            self.step(device, tables, range, *steps)?;
+        }
+        self.next = Some(EpochQuestions::new(plan, &self.softmax, epoch + 1, sides));
+        let mut losses = vec![0.0f32; data.questions.len()];
+        device.get(&self.losses, &mut losses)?;
+        let sum: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
+        Ok(Losses { labeled: sum / data.batches.len().max(1) as f64, unlabeled: 0.0 })
+    }
+
+    fn layout(&self, items: usize) -> LaunchConfig {
+        let blocks = items.div_ceil(self.constants.teams()).clamp(1, 1 << 20);
+        LaunchConfig {
+            grid_dim: (blocks as u32, 1, 1),
+            block_dim: (self.constants.block() as u32, 1, 1),
+            shared_mem_bytes: 0,
+        }
+    }
+
+    fn step(&mut self, device: &Device, tables: &Tables, range: &Range, step: u64) -> Result<()> {
+        let (entities, relations) = tables.scored();
+        let rows = self.constants.entities;
+        let first = range.questions[0];
+        let count = range.questions[1] - first;
+        let number = count as u32;
+        let questions = self.questions.address + (first * size_of::<Quad>()) as u64;
+        let stream = &device.stream;
+        // SAFETY: (of all launches and products of this function) arguments follow the kernels' parameter lists; buffers were made
+        // for the largest batch, and questions name rows of the tables.
+        unsafe {
+            stream
+                .launch_builder(&self.functions.queries)
+                .arg(&questions)
+                .arg(&number)
+                .arg(&entities)
+                .arg(&relations)
+                .arg(&self.queries.address)
+                .launch(self.layout(count))
+        }
+        .doing("making queries")?;
+        let queries = Matrix::rows(self.queries.address, rows.stride);
+        let candidates = Matrix::rows(entities, rows.stride);
+        let scores = Scores {
+            address: self.scores.address,
+            stride: padded(tables.entity_rows),
+            candidates: tables.entity_rows,
+            gap: [0, 0],
+        };
+        let out = (scores.address, scores.stride);
+        let all = Size { rows: count, columns: tables.entity_rows, inner: rows.width() };
+        // SAFETY: see above.
+        unsafe { device.multiply(all, queries, candidates.transposed(), out, "scoring all entities") }?;
+        let at = |buffer: &Buffer<u32>| buffer.address + 4 * first as u64;
+        let (answers, losses) = (at(&self.answers), self.losses.address + 4 * first as u64);
+        self.slopes(device, first, count, scores, answers, losses, 1.0)?;
+        let slopes = Matrix::rows(scores.address, scores.stride);
+        let back = Size { rows: count, columns: rows.width(), inner: tables.entity_rows };
+        let to_entities = Size { rows: tables.entity_rows, columns: rows.width(), inner: count };
+        // SAFETY: see above.
+        unsafe {
+            device.multiply(
+                back,
+                slopes,
+                candidates,
+                (self.d_queries.address, rows.stride),
+                "going back to queries",
+            )?;
+            let gradients = (self.entity_gradients.address, rows.stride);
+            device.multiply(to_entities, slopes.transposed(), queries, gradients, "going back to entities")?;
+            stream
+                .launch_builder(&self.functions.backward)
+                .arg(&questions)
+                .arg(&number)
+                .arg(&entities)
+                .arg(&relations)
+                .arg(&self.d_queries.address)
+                .arg(&self.d_ends.address)
+                .arg(&self.d_relations.address)
+                .launch(self.layout(count))
+        }
+        .doing("going back to rows")?;
+        if self.softmax.relations > 0.0 {
+            self.ask_relations(device, tables, first, count)?;
+        } else {
+            device.clear(&mut self.relation_gradients)?;
+        }
+
+        let penalty = 3.0 * self.softmax.n3 / count as f32;
+        let gathers = [
+            (&self.functions.gather_entities, &self.touched_entities, &self.entity_slots, range.entities, entities),
+            (
+                &self.functions.gather_relations,
+                &self.touched_relations,
+                &self.relation_slots,
+                range.relations,
+                relations,
+            ),
+        ];
+        let found = [(&self.d_ends, &self.entity_gradients), (&self.d_relations, &self.relation_gradients)];
+        for ((function, touched, slots, part, parameters), (found, gradients)) in gathers.into_iter().zip(found) {
+            let touched = touched.address + (part[0] * size_of::<Quad>()) as u64;
+            let many = part[1] - part[0];
+            let number = many as u32;
+            // SAFETY: see above.
+            unsafe {
+                stream
+                    .launch_builder(function)
+                    .arg(&touched)
+                    .arg(&number)
+                    .arg(&slots.address)
+                    .arg(&parameters)
+                    .arg(&found.address)
+                    .arg(&penalty)
+                    .arg(&gradients.address)
+                    .launch(self.layout(many))
+            }
+            .doing("adding up gradients")?;
+        }
+        let optimizer = self.constants.optimizer;
+        let corrections = match optimizer.rule {
+            Rule::Adam { beta1, beta2, .. } => {
+                [beta1, beta2].map(|beta| (1.0 / (1.0 - f64::from(beta).powf(step as f64))) as f32)
+            }
+            _ => [1.0; 2],
+        };
+        let tables_of = [
+            (&tables.entities, &self.entity_gradients, tables.moments(0), optimizer.entity_rate),
+            (&tables.relations, &self.relation_gradients, tables.moments(1), optimizer.relation_rate),
+        ];
+        for (parameters, gradients, moments, rate) in tables_of {
+            let moving = Moving { parameters: parameters.address, first: moments[0], second: moments[1], rate };
+            let floats = gradients.slice.len() as u64;
+            let blocks = floats.div_ceil(4 * 256).clamp(1, 1 << 16) as u32;
+            let layout = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+            // SAFETY: tables and gradients have the same strides, multiples of 16 floats.
+            unsafe {
+                stream
+                    .launch_builder(&self.functions.move_all)
+                    .arg(&gradients.address)
+                    .arg(&moving)
+                    .arg(&floats)
+                    .arg(&corrections[0])
+                    .arg(&corrections[1])
+                    .launch(layout)
+            }
+            .doing("moving rows")?;
+        }
+        Ok(())
+    }
+
+    /// Turns a batch's scores into slopes; `weight` multiplies every question's.
+    #[allow(clippy::too_many_arguments, reason = "a launch, spelled out")]
+    fn slopes(
+        &self,
+        device: &Device,
+        first: usize,
+        count: usize,
+        scores: Scores,
+        answers: u64,
+        losses: u64,
+        weight: f32,
+    ) -> Result<()> {
+        let (stride, candidates) = (scores.stride as u32, scores.candidates as u32);
+        let gap = Pair(scores.gap[0] as u32, scores.gap[1] as u32);
+        let weights = self.weights.address + 4 * first as u64;
+        let factor = weight / count as f32;
+        let layout = LaunchConfig { grid_dim: (count as u32, 1, 1), block_dim: (512, 1, 1), shared_mem_bytes: 0 };
+        // SAFETY: a row of scores, an answer, a weight and a place for the loss per question.
+        unsafe {
+            device
+                .stream
+                .launch_builder(&self.functions.slopes)
+                .arg(&scores.address)
+                .arg(&stride)
+                .arg(&candidates)
+                .arg(&gap)
+                .arg(&answers)
+                .arg(&weights)
+                .arg(&factor)
+                .arg(&losses)
+                .launch(layout)
+        }
+        .doing("taking the softmax")?;
+        Ok(())
+    }
+
+    /// (h, ?, t) among all relations: gradients by relations are set, those by both ends added.
+    fn ask_relations(&mut self, device: &Device, tables: &Tables, first: usize, count: usize) -> Result<()> {
+        let (half, stride) = (self.constants.relations.width(), self.constants.relations.stride);
+        let (sides, rows) = (self.constants.sides, tables.relation_rows);
+        let (entities, relations) = tables.scored();
+        let questions = self.questions.address + (first * size_of::<Quad>()) as u64;
+        let number = count as u32;
+        let stream = &device.stream;
+        // SAFETY: (of all launches and products of this function) as in `step`.
+        unsafe {
+            stream
+                .launch_builder(&self.functions.relation_queries)
+                .arg(&questions)
+                .arg(&number)
+                .arg(&entities)
+                .arg(&self.relation_queries.address)
+                .launch(self.layout(count))
+        }
+        .doing("asking for relations")?;
+        let queries = Matrix::rows(self.relation_queries.address, half);
+        let (side_columns, columns) = (padded(rows), sides * padded(rows));
+        for side in 0..sides {
+            let candidates = Matrix::rows(relations + 4 * (side * half) as u64, stride);
+            let out = (self.relation_scores.address + 4 * (side * side_columns) as u64, columns);
+            let size = Size { rows: count, columns: rows, inner: half };
+            // SAFETY: see above.
+            unsafe { device.multiply(size, queries, candidates.transposed(), out, "scoring all relations") }?;
+        }
+        let scores = Scores {
+            address: self.relation_scores.address,
+            stride: columns,
+            candidates: (sides - 1) * side_columns + rows,
+            gap: if sides == 2 { [rows, side_columns] } else { [0, 0] },
+        };
+        let (answers, losses) =
+            (self.relations.address + 4 * first as u64, self.relation_losses.address + 4 * first as u64);
+        self.slopes(device, first, count, scores, answers, losses, self.softmax.relations)?;
+        // Both sides are one matrix of candidates only where rows follow each other without a gap; so one after the other,
+        // the second added to the first.
+        let slopes =
+            |side: usize| Matrix::rows(self.relation_scores.address + 4 * (side * side_columns) as u64, columns);
+        for side in 0..sides {
+            let candidates = Matrix::rows(relations + 4 * (side * half) as u64, stride);
+            let size = Size { rows: count, columns: half, inner: rows };
+            let out = (self.d_relation_queries.address, half);
+            let back = Size { rows, columns: half, inner: count };
+            let gradients = (self.relation_gradients.address + 4 * (side * half) as u64, stride);
+            // SAFETY: see above.
+            unsafe {
+                device.multiply_onto(side > 0, size, slopes(side), candidates, out, "going back to queries")?;
+                device.multiply(back, slopes(side).transposed(), queries, gradients, "going back to relations")?;
+            }
+        }
+        // SAFETY: see above.
+        unsafe {
+            stream
+                .launch_builder(&self.functions.relation_backward)
+                .arg(&questions)
+                .arg(&number)
+                .arg(&entities)
+                .arg(&self.d_relation_queries.address)
+                .arg(&self.d_ends.address)
+                .launch(self.layout(count))
+        }
+        .doing("going back to ends")?;
+        Ok(())
+    }
+}
+
+/// Wall seconds of the three products of a batch alone, on tensor cores: the floor of a step, for benchmarks.
+pub fn measure_products(device: &Device, batch: usize, entities: usize, width: usize, repeats: usize) -> Result<f64> {
+    let stride = padded(entities);
+    let table = device.zeros::<f32>(entities * width)?;
+    let (queries, back) = (device.zeros::<f32>(batch * width)?, device.zeros::<f32>(batch * width)?);
+    let (scores, gradients) = (device.zeros::<f32>(batch * stride)?, device.zeros::<f32>(entities * width)?);
+    let rows = |buffer: &Buffer<f32>| Matrix::rows(buffer.address, width);
+    let slopes = Matrix::rows(scores.address, stride);
+    let once = || {
+        let all = Size { rows: batch, columns: entities, inner: width };
+        let to_queries = Size { rows: batch, columns: width, inner: entities };
+        let to_entities = Size { rows: entities, columns: width, inner: batch };
+        // SAFETY: the buffers were made for these sizes and live until the card was waited for.
+        unsafe {
+            device.multiply(all, rows(&queries), rows(&table).transposed(), (scores.address, stride), "measuring")?;
+            device.multiply(to_queries, slopes, rows(&table), (back.address, width), "measuring")?;
+            device.multiply(to_entities, slopes.transposed(), rows(&queries), (gradients.address, width), "measuring")
+        }
+    };
+    device.set_rounding(true)?;
+    once()?;
+    device.wait()?;
+    let started = std::time::Instant::now();
+    for _ in 0..repeats {
+        once()?;
+    }
+    device.wait()?;
+    let seconds = started.elapsed().as_secs_f64() / repeats.max(1) as f64;
+    device.set_rounding(false)?;
+    Ok(seconds)
+}

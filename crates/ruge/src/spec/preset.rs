@@ -1,0 +1,153 @@
+//! Settings by name, and the trainer that came after the paper.
+
+use ruge_embed::{Cap, Init, Penalty, Projection, Rule, Softmax, Start};
+
+use super::{GuidanceSpec, MinePreset, ModelName, Spec};
+use crate::error::{Result, RugeError};
+
+/// A complete setting by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Preset {
+    /// RUGE as in the paper, with rules mined by the recipe of its published file.
+    RugePaper,
+    /// The same trainer without rules.
+    ComplexPaper,
+    /// ComplEx by softmax over all entities, with N3 and reciprocal relations.
+    ComplexN3,
+    /// The same with the conclusions of rules as weighted examples.
+    ComplexN3Rules,
+    /// DistMult by the same trainer.
+    DistmultN3,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Preset; 5] =
+        [Preset::RugePaper, Preset::ComplexPaper, Preset::ComplexN3, Preset::ComplexN3Rules, Preset::DistmultN3];
+
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::RugePaper => "ruge-paper",
+            Preset::ComplexPaper => "complex-paper",
+            Preset::ComplexN3 => "complex-n3",
+            Preset::ComplexN3Rules => "complex-n3-rules",
+            Preset::DistmultN3 => "distmult-n3",
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn words(self) -> &'static str {
+        match self {
+            Preset::RugePaper => "RUGE as in the paper, with rules mined by the recipe of its published file",
+            Preset::ComplexPaper => "The same trainer without rules",
+            Preset::ComplexN3 => "ComplEx by softmax over all entities, with N3 and reciprocal relations",
+            Preset::ComplexN3Rules => "The same with the conclusions of mined rules as weighted examples",
+            Preset::DistmultN3 => "DistMult by softmax over all entities, with N3 and reciprocal relations",
+        }
+    }
+
+    /// The setting.
+    pub fn spec(self) -> Result<Spec> {
+        let mut spec = match self {
+            Preset::RugePaper => Spec::paper(ModelName::ComplEx, "ruge")?,
+            Preset::ComplexPaper | Preset::ComplexN3 => Spec::paper(ModelName::ComplEx, "none")?,
+            Preset::ComplexN3Rules => Spec::paper(ModelName::ComplEx, "examples")?,
+            Preset::DistmultN3 => Spec::paper(ModelName::DistMult, "none")?,
+        };
+        match self {
+            Preset::RugePaper => spec.rules.mine = MinePreset::RugeFb15k,
+            Preset::ComplexPaper => {}
+            Preset::ComplexN3 | Preset::ComplexN3Rules | Preset::DistmultN3 => spec.set_softmax(),
+        }
+        Ok(spec)
+    }
+}
+
+impl Spec {
+    /// Softmax with N3 and reciprocal relations as its authors set it (Lacroix et al. 2018). Start values are small:
+    /// large ones make the softmax of the first steps almost hard.
+    pub fn set_softmax(&mut self) {
+        self.softmax = Some(Softmax::default());
+        self.model.reciprocal = true;
+        let start = Start::Normal { deviation: 1e-3, unit: false };
+        self.init = Init { entities: start, relations: start, shared: false };
+        self.objective.penalty = Penalty::None;
+        self.optimizer.rule = Rule::AdaGrad { epsilon: 1e-10, inside: false };
+        (self.optimizer.entity_rate, self.optimizer.relation_rate) = (0.1, 0.1);
+        self.optimizer.cap = Cap::None;
+        self.schedule.epochs = 100;
+        self.schedule.validate_every = 5;
+    }
+
+    pub(super) fn check_softmax(&self) -> Result<()> {
+        let refuse = |message: String| Err(RugeError::Spec(message));
+        let dot = matches!(self.model.name, ModelName::ComplEx | ModelName::DistMult);
+        if self.model.reciprocal && !dot {
+            return refuse(format!("model.reciprocal is for complex and distmult, not for {}", self.model.name.name()));
+        }
+        let Some(softmax) = self.softmax else {
+            return match self.guidance {
+                GuidanceSpec::Examples { .. } => {
+                    refuse("guidance by examples needs softmax training; add a section [softmax]".into())
+                }
+                _ if self.model.reciprocal => {
+                    refuse("model.reciprocal needs softmax training; add a section [softmax], or leave it away".into())
+                }
+                _ => Ok(()),
+            };
+        };
+        if !dot {
+            let name = self.model.name.name();
+            return refuse(format!("softmax over all entities is for complex and distmult, not for {name}"));
+        }
+        if !matches!(self.guidance, GuidanceSpec::None | GuidanceSpec::Examples { .. }) {
+            let name = self.guidance.name();
+            return refuse(format!("softmax training is guided by examples, not by {name}; use guidance examples"));
+        }
+        if let GuidanceSpec::Examples { weight } = self.guidance
+            && !(weight.is_finite() && weight >= 0.0)
+        {
+            return refuse(format!("guidance.weight must be finite and not negative, not {weight}"));
+        }
+        if softmax.batch == 0 {
+            return refuse("softmax.batch must be at least 1".into());
+        }
+        for (leaf, weight) in [("n3", softmax.n3), ("relations", softmax.relations)] {
+            if !(weight.is_finite() && weight >= 0.0) {
+                return refuse(format!("softmax.{leaf} must be finite and not negative, not {weight}"));
+            }
+        }
+        if matches!(self.optimizer.cap, Cap::Matrix { .. }) || self.projection != Projection::None {
+            return refuse("softmax training has no projection and no cap on matrices".into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_whole() {
+        for preset in Preset::ALL {
+            let spec = preset.spec().unwrap();
+            assert!(spec.check().is_ok(), "{}", preset.name());
+            assert_eq!(Spec::from_toml(&spec.to_toml(), "x").unwrap(), spec, "{}", preset.name());
+        }
+    }
+
+    #[test]
+    fn a_section_is_enough() {
+        let spec = Spec::from_toml("[softmax]\nn3 = 0.05\n", "x").unwrap();
+        assert_eq!(spec.softmax, Some(Softmax { n3: 0.05, ..Softmax::default() }));
+        assert!(spec.model.reciprocal && spec.check().is_ok());
+        let refused = |text: &str| Spec::from_toml(text, "x").unwrap().check().is_err();
+        assert!(refused("[softmax]\n[model]\nname = \"transe\"\n"));
+        assert!(refused("[softmax]\n[guidance]\nkind = \"ruge\"\n"));
+        assert!(refused("[softmax]\nn3 = nan\n") && refused("[softmax]\nbatch = 0\n"));
+        assert!(refused("[model]\nreciprocal = true\n"));
+        assert!(!refused("[guidance]\nkind = \"examples\"\nweight = 1.0\n"));
+    }
+}
