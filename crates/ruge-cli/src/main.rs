@@ -29,6 +29,7 @@ mod reproduce;
 mod rule_args;
 mod rules;
 mod run;
+mod search;
 mod text;
 mod train;
 mod usage;
@@ -80,6 +81,7 @@ enum Command {
     Export(export::ExportArgs),
     Explain(explain::ExplainArgs),
     Complete(complete::CompleteArgs),
+    Search(search::SearchArgs),
     Reproduce(reproduce::ReproduceArgs),
     /// Lists and downloads public benchmark sets, checksummed
     #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
@@ -102,6 +104,7 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Export(args) => export::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Complete(args) => complete::run(&args, console),
+        Command::Search(args) => search::run(&args, console),
         Command::Reproduce(args) => reproduce::run(&args, console),
         Command::Data(command) => data::run(command, console),
         Command::Completions(args) => completions::run(&args, Cli::command(), console),

@@ -92,7 +92,8 @@ pub fn lines(label: &str, x_label: &str, series: &[Series], axes: Axes) -> Optio
         let mut plots: Vec<Plot> = Vec::new();
         for series in series {
             let points = finite(series);
-            let mut line = LinePlot::new().with_data(points).with_color(series.ink.css()).with_stroke_width(2.0);
+            let width = if series.ink == Ink::Faint { 1.2 } else { 2.0 };
+            let mut line = LinePlot::new().with_data(points).with_color(series.ink.css()).with_stroke_width(width);
             if series.dashed {
                 line = line.with_dashed();
             }
@@ -202,6 +203,94 @@ pub fn pairs(label: &str, x_label: &str, pairs: &[Pair]) -> Option<Drawing> {
         }
         let plots: Vec<Plot> = vec![bars.with_tooltips().with_tooltip_labels(said).into()];
         let layout = layout(&plots, frame).with_x_label(x_label);
+        (plots, layout)
+    })
+}
+
+/// Horizontal bars from 0, the first on top, each with what is said on hovering. `None` where there are none.
+pub fn bars(label: &str, x_label: &str, bars: &[(String, f64, String)]) -> Option<Drawing> {
+    if bars.is_empty() {
+        return None;
+    }
+    let height = 64.0 + 26.0 * bars.len() as f64;
+    both(label, Frame { height, ..WIDE }, Frame { height, ..NARROW }, |frame| {
+        let mut plot = BarPlot::new().with_horizontal(true).with_width(0.7);
+        let mut said = Vec::new();
+        // Categories rise from the bottom.
+        for (name, value, words) in bars.iter().rev() {
+            let value = if value.is_finite() { *value } else { 0.0 };
+            plot =
+                plot.with_group(plain(&cut(name, if frame.narrow { 18 } else { 34 })), vec![(value, Ink::Plain.css())]);
+            said.push(words.clone());
+        }
+        let plots: Vec<Plot> = vec![plot.with_tooltips().with_tooltip_labels(said).into()];
+        let layout = layout(&plots, frame).with_x_label(x_label).with_x_axis_min(0.0);
+        (plots, layout)
+    })
+}
+
+/// A cloud of points of one colour, each with what is said on hovering.
+#[derive(Clone, Debug)]
+pub struct Cloud {
+    /// Their colour.
+    pub ink: Ink,
+    /// Across, up, and what is said.
+    pub points: Vec<(f64, f64, String)>,
+}
+
+/// What lies along the axis of a scatter plot.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Across {
+    /// Numbers.
+    Numbers,
+    /// Numbers in powers of ten.
+    Powers,
+    /// Names, at 0, 1, 2 and so on.
+    Names(Vec<String>),
+}
+
+/// Clouds of points, later ones over earlier ones. `None` where no point can be drawn.
+pub fn scatter(label: &str, x_label: &str, clouds: &[Cloud], across: &Across) -> Option<Drawing> {
+    let drawable = |x: f64, y: f64| y.is_finite() && x.is_finite() && (*across != Across::Powers || x > 0.0);
+    let all = || clouds.iter().flat_map(|cloud| &cloud.points).filter(|(x, y, _)| drawable(*x, *y));
+    all().next()?;
+    both(label, Frame { height: 250.0, ..WIDE }, Frame { height: 230.0, ..NARROW }, |frame| {
+        let mut plots: Vec<Plot> = Vec::new();
+        for cloud in clouds {
+            let points = cloud.points.iter().filter(|(x, y, _)| drawable(*x, *y));
+            let (places, said): (Vec<(f64, f64)>, Vec<String>) =
+                points.map(|(x, y, said)| ((*x, *y), said.clone())).unzip();
+            if !places.is_empty() {
+                let plot = ScatterPlot::new().with_data(places).with_color(cloud.ink.css()).with_size(4.0);
+                let opacity = if cloud.ink == Ink::Faint { 0.5 } else { 0.9 };
+                plots.push(plot.with_marker_opacity(opacity).with_tooltips().with_tooltip_labels(said).into());
+            }
+        }
+        let mut layout = layout(&plots, frame).with_x_label(x_label);
+        match across {
+            Across::Numbers => {}
+            Across::Powers => {
+                // Room for the dots at both ends.
+                let (least, most) = all().fold((f64::INFINITY, 0.0f64), |(a, b), (x, _, _)| (a.min(*x), b.max(*x)));
+                let room = (most / least).powf(0.03).max(1.05);
+                layout = layout.with_x_axis_min(least / room).with_x_axis_max(most * room);
+                let short = |value: f64| format!("{}", (value * 1e9).round() / 1e9);
+                layout = layout.with_log_x().with_x_tick_format(TickFormat::Custom(std::sync::Arc::new(short)));
+            }
+            Across::Names(names) => {
+                let names: Vec<String> =
+                    names.iter().map(|name| plain(&cut(name, if frame.narrow { 12 } else { 24 }))).collect();
+                let last = names.len() as f64 - 0.5;
+                let name = move |at: f64| match at {
+                    at if (at - at.round()).abs() < 1e-6 && at >= 0.0 => {
+                        names.get(at as usize).cloned().unwrap_or_default()
+                    }
+                    _ => String::new(),
+                };
+                layout = layout.with_x_axis_min(-0.5).with_x_axis_max(last).with_x_tick_step(1.0);
+                layout = layout.with_x_tick_format(TickFormat::Custom(std::sync::Arc::new(name)));
+            }
+        }
         (plots, layout)
     })
 }

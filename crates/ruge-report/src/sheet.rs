@@ -102,7 +102,7 @@ impl Sheet {
 }
 
 /// The class of a line's key.
-fn key(series: &Series) -> String {
+pub(crate) fn key(series: &Series) -> String {
     let ink = match series.ink {
         Ink::Guided => "guided",
         Ink::Unguided => "unguided",

@@ -4,7 +4,7 @@
 //! a run, [`assemble`] turns it into running objects, [`run`] trains and keeps the run on disk, and [`model_file`] is the
 //! one self-contained file that comes out. [`loaded`] opens it for questions, with truth values from [`calibrate`].
 //! [`rules_only`] ranks by the rules alone: the row beside every guided one. [`recipe`] sizes settings to the data, and [`pipeline`] does
-//! the whole job, stage by stage.
+//! the whole job, stage by stage. [`search`] finds settings.
 
 pub mod assemble;
 pub mod calibrate;
@@ -27,6 +27,7 @@ pub mod recipe;
 pub mod reproduce;
 pub mod rules_only;
 pub mod run;
+pub mod search;
 pub mod spec;
 pub mod validated;
 

@@ -427,7 +427,7 @@ impl Base {
 }
 
 /// Tables are merged leaf by leaf; a table that names another kind of thing replaces the old one whole.
-fn lay_over(base: &mut toml::Table, over: toml::Table) {
+pub(crate) fn lay_over(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         let kinds = ["kind", "distribution", "per"];
         match (base.get_mut(&key), value) {
@@ -467,7 +467,7 @@ fn to_toml_value(json: &serde_json::Value) -> toml::Value {
 }
 
 /// For "unknown field `x`, expected one of `a`, `b`": which of them was probably meant.
-fn hint(message: &str) -> String {
+pub(crate) fn hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let Some(typed) = quoted.next().filter(|_| message.starts_with("unknown")) else { return String::new() };
     let near = |name: &str| strsim::jaro_winkler(typed, name);

@@ -405,13 +405,14 @@ fn round(x: f64) -> f64 {
 }
 
 /// What `metrics.jsonl` says, of all processes that had a part in a run.
-struct Curve {
+pub(crate) struct Curve {
     seconds: Vec<f64>,
-    valid: Vec<(u64, Figures)>,
+    /// Validations by epoch.
+    pub(crate) valid: Vec<(u64, Figures)>,
 }
 
 impl Curve {
-    fn read(path: &Path, epochs: u64) -> Result<Self> {
+    pub(crate) fn read(path: &Path, epochs: u64) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(RugeError::io(path, "read"))?;
         let mut curve = Self { seconds: Vec::new(), valid: Vec::new() };
         for line in text.lines() {

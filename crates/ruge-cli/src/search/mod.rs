@@ -1,0 +1,402 @@
+//! `ruge search`: many settings tried, the promising ones for longer, the best kept.
+
+mod page;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use ruge::run::Mode;
+use ruge::search::importance::importance;
+use ruge::search::{Ended, News, Search, Space, State, Trial, Wishes, ranked};
+use ruge::{DeviceName, assemble};
+use ruge_report::search::render_search;
+use serde_json::{Map, Value, json};
+
+use crate::console::Console;
+use crate::data_args::DataArgs;
+use crate::device::DeviceArg;
+use crate::text::{Column, Table};
+use crate::usage::UsageError;
+use crate::{output, progress};
+
+/// Searches for the settings that are best on validation
+///
+/// SPACE.toml is a spec in which some leaves are open: a list is a choice, `{ low = …, high = … }` a range (`scale = "log"`,
+/// `step = N`). Its table [search] says how to look: method (grid, random, sobol, tpe), trials, seed, and
+/// halving = { first = EPOCHS, factor = 3 } for short runs first. Trials are kept in search.db; a search that was stopped
+/// or killed goes on with --resume, inside the trial it was at. A trial that fails is kept with its reason.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge search demo --spec experiments/search/demo.toml --out runs/search
+  ruge search demo --out runs/search --resume --trials 60
+  ruge search data/fb15k --spec experiments/search/fb15k-complex.toml --device cuda --minutes 25
+  ruge train demo --spec runs/search/best.toml --out runs/best
+
+A space:
+  [model]
+  name = \"complex\"
+  dimension = [50, 100, 200]
+  [optimizer]
+  entity-rate = { low = 0.01, high = 1.0, scale = \"log\" }
+  [search]
+  method = \"tpe\"
+  trials = 40
+  halving = { first = 20, factor = 3 }
+  tie = { \"optimizer.relation-rate\" = \"optimizer.entity-rate\" }
+
+See docs/search.md.")]
+pub struct SearchArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// The space: a spec with open leaves [default with --resume: the one the search was begun with]
+    #[arg(long, value_name = "SPACE", required_unless_present = "resume")]
+    spec: Option<PathBuf>,
+    /// Trials in all, instead of the space's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    trials: Option<u32>,
+    /// Begins no trial or rung after so many minutes
+    #[arg(long, value_name = "M")]
+    minutes: Option<f64>,
+    /// Where to compute [default: as the spec says]
+    #[arg(long, value_enum, value_name = "DEVICE")]
+    device: Option<DeviceArg>,
+    /// The folder of the search [default: runs/search-DATA]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replaces a search that is there
+    #[arg(long, conflicts_with = "resume")]
+    force: bool,
+    /// Goes on with the search of the folder
+    #[arg(long)]
+    resume: bool,
+    /// Gives up the trial that was under way, and goes on: for one that takes the program down with it
+    #[arg(long, requires = "resume")]
+    skip: bool,
+    /// Least seconds between two checkpoints of a trial
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    checkpoint_every: u64,
+}
+
+/// Rows of the table at the end.
+const BEST: usize = 10;
+
+/// Runs `ruge search DATA`.
+pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
+    let mode = match (args.force, args.resume) {
+        (true, _) => Mode::Force,
+        (_, true) => Mode::Resume,
+        _ => Mode::Fresh,
+    };
+    let space = args.space()?;
+    let device = args.device.map(DeviceName::from);
+    // A missing card is told before anything begins.
+    device.map(assemble::device_words).transpose()?;
+    let stem = args.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/search-{stem}")));
+    let loaded = args.data.load(console)?;
+    loaded.announce(console);
+    let data = &loaded.data;
+    let mut search = Search::open(&out, space, data, mode)?;
+    if let Some(seed) = args.data.seed.filter(|seed| *seed != search.space().settings.seed) {
+        bail!(
+            "{}: its search was begun with --seed {}, not {seed}; leave --seed away, or begin anew with --force",
+            out.display(),
+            search.space().settings.seed
+        );
+    }
+    if let Some(trials) = args.trials {
+        search.want(trials as usize);
+    }
+    if args.skip {
+        match search.give_up()? {
+            Some(number) => console.note(&format!("trial {number} is given up")),
+            None => console.note("no trial was under way; nothing is given up"),
+        }
+    }
+
+    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let _ = ctrlc::set_handler(move || {
+        if stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    let wishes = Wishes {
+        device,
+        until: args.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(60.0 * minutes.clamp(0.0, 1e6))),
+        stop,
+        checkpoint_every: Duration::from_secs(args.checkpoint_every),
+    };
+    let report = Report { out: &out, data: &args.data.data, device, spec: args.spec.as_deref() };
+    let mut teller = Teller::new(search.space().clone(), console);
+    let mut written = Instant::now();
+    let ended = search.run(data, &wishes, &mut |news| {
+        // A long search can be looked at while it runs. What cannot be written now is told at the end.
+        if let News::Ended(_, trials) = &news
+            && written.elapsed() > Duration::from_secs(10)
+        {
+            let _ = report.write(&teller.space, trials, false);
+            written = Instant::now();
+        }
+        teller.hear(&news);
+    })?;
+    teller.bar.finish_and_clear();
+    report.write(search.space(), search.trials(), ended == Ended::Done)?;
+
+    if search.best().is_some() || console.json {
+        tell(&search, &report, ended, console)?;
+    }
+    if stop.load(Ordering::Relaxed) {
+        bail!("interrupted; go on with --resume");
+    }
+    if ended == Ended::Unfinished {
+        console.note("not everything is tried; go on with --resume");
+    } else if search.best().is_none() {
+        let first = search.trials().iter().find_map(|trial| trial.error.as_deref()).unwrap_or("nothing was tried");
+        bail!("every trial failed; the first said: {first}");
+    }
+    Ok(())
+}
+
+impl SearchArgs {
+    fn space(&self) -> Result<Option<Space>> {
+        let Some(path) = &self.spec else { return Ok(None) };
+        let mut space = Space::read(path).map_err(|error| match error {
+            ruge::RugeError::Spec(words) => anyhow::Error::new(UsageError(words)),
+            other => other.into(),
+        })?;
+        if let Some(seed) = self.data.seed {
+            space.reseed(seed);
+        }
+        Ok(Some(space))
+    }
+}
+
+/// Leaves by the shortest end of their paths that tells them apart.
+fn short_names(space: &Space) -> Vec<String> {
+    let paths: Vec<&str> = space.parameters.iter().map(|parameter| parameter.leaf.as_str()).collect();
+    let ends = |path: &str, end: &str| path == end || path.ends_with(&format!(".{end}"));
+    let short = |path: &&str| {
+        let starts = path.match_indices('.').map(|(at, _)| at + 1).collect::<Vec<_>>().into_iter().rev();
+        let mut candidates = starts.map(|at| &path[at..]);
+        let alone = |end: &&str| paths.iter().filter(|other| ends(other, end)).count() == 1;
+        candidates.find(alone).unwrap_or(path).to_string()
+    };
+    paths.iter().map(short).collect()
+}
+
+/// A value as people write it: no quotes around a word.
+fn shown(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+fn words(space: &Space, trial: &Trial) -> String {
+    let leaves = short_names(space).into_iter().zip(&trial.point);
+    leaves.map(|(leaf, value)| format!("{leaf} {}", shown(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Tells on stderr how the search gets on.
+struct Teller {
+    space: Space,
+    console: Console,
+    bar: indicatif::ProgressBar,
+    best: Option<(usize, f64)>,
+    trial: String,
+}
+
+impl Teller {
+    fn new(space: Space, console: Console) -> Self {
+        Self { space, console, bar: indicatif::ProgressBar::hidden(), best: None, trial: String::new() }
+    }
+
+    fn hear(&mut self, news: &News<'_>) {
+        let of = self.space.trials();
+        match news {
+            News::Rules => {
+                self.bar = progress::spinner(self.console, "rules");
+            }
+            News::Begins(trial, epochs) => {
+                self.bar = progress::work(self.console, "", *epochs);
+                self.trial = format!("trial {} of {of}", trial.number);
+                self.bar.set_message(self.message());
+            }
+            News::Tick(tick, epochs) => {
+                if self.bar.length() != Some(*epochs) {
+                    self.bar = progress::work(self.console, &self.message(), *epochs);
+                }
+                self.bar.set_position(tick.epoch);
+            }
+            News::Ended(trial, trials) => {
+                self.bar.finish_and_clear();
+                let best = ranked(trials).first().map(|best| (best.number, best.valid_mrr().unwrap_or(0.0)));
+                let is_best = best != self.best && best.is_some_and(|(number, _)| number == trial.number);
+                self.best = best;
+                self.console.note(&self.line(trial, of, is_best));
+            }
+        }
+    }
+
+    fn message(&self) -> String {
+        let best = self.best.map_or_else(String::new, |(number, mrr)| format!(", best {mrr:.4} (trial {number})"));
+        format!("{}{best}", self.trial)
+    }
+
+    fn line(&self, trial: &Trial, of: usize, is_best: bool) -> String {
+        let digits = of.min(99_999).to_string().len();
+        let head = format!("trial {:>digits$} of {of}", trial.number);
+        let leaves = words(&self.space, trial);
+        match (&trial.error, trial.rungs.last()) {
+            (Some(error), _) => format!("{head}  failed: {error}; {leaves}"),
+            (None, Some(rung)) => {
+                let best = if is_best { ", best so far" } else { "" };
+                format!("{head}  MRR {:.4} after {} epochs, {leaves}{best}", rung.valid_mrr, rung.epochs)
+            }
+            (None, None) => format!("{head}  {leaves}"),
+        }
+    }
+}
+
+/// What is left beside the trials: the best spec and the page.
+struct Report<'r> {
+    out: &'r Path,
+    data: &'r Path,
+    device: Option<DeviceName>,
+    spec: Option<&'r Path>,
+}
+
+impl Report<'_> {
+    fn best_file(&self) -> PathBuf {
+        self.out.join("best.toml")
+    }
+
+    fn page_file(&self) -> PathBuf {
+        self.out.join("report.html")
+    }
+
+    fn best_spec(&self, space: &Space, trials: &[Trial]) -> Result<Option<ruge::Spec>> {
+        let Some(best) = ranked(trials).first().copied() else { return Ok(None) };
+        let mut spec = space.spec(&best.point)?;
+        spec.device = self.device.unwrap_or(spec.device);
+        Ok(Some(spec))
+    }
+
+    /// Writes `best.toml` and `report.html`.
+    fn write(&self, space: &Space, trials: &[Trial], is_done: bool) -> Result<()> {
+        let mut text = String::new();
+        if let (Some(spec), Some(best)) = (self.best_spec(space, trials)?, ranked(trials).first()) {
+            text = format!(
+                "# Found by ruge search: trial {} of {}, validation MRR {:.4}\n# ruge train {} --spec {}\n{}",
+                best.number,
+                trials.len(),
+                best.valid_mrr().unwrap_or(0.0),
+                self.data.display(),
+                self.best_file().display(),
+                spec.to_toml()
+            );
+            write_file(&self.best_file(), &text)?;
+        }
+        let page = page::page(self, space, trials, is_done, text);
+        write_file(&self.page_file(), &render_search(&page))
+    }
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    output::to_file(path, |file| {
+        file.write_all(text.as_bytes()).with_context(|| format!("{}: cannot write", path.display()))
+    })
+}
+
+/// The result on stdout.
+fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) -> Result<()> {
+    let (space, trials) = (search.space(), search.trials());
+    if console.json {
+        let leaves = |trial: &Trial| -> Value {
+            let named = space.named(&trial.point).into_iter();
+            Value::Object(named.map(|(leaf, value)| (leaf, json!(value))).collect::<Map<_, _>>())
+        };
+        let object = |trial: &Trial| {
+            let last = trial.rungs.last();
+            json!({
+                "trial": trial.number,
+                "state": trial.state.name(),
+                "leaves": leaves(trial),
+                "valid_mrr": trial.valid_mrr(),
+                "best_epoch": last.map(|rung| rung.best_epoch),
+                "epochs": last.map(|rung| rung.epochs),
+                "rungs": trial.rungs.iter().map(|rung| json!([rung.epochs, rung.valid_mrr])).collect::<Vec<_>>(),
+                "seconds": trial.seconds,
+                "error": trial.error,
+            })
+        };
+        let names = space.parameters.iter().map(|parameter| parameter.leaf.clone());
+        let shares = names.zip(importance(space, trials)).map(|(leaf, share)| (leaf, json!(share)));
+        return console.json_result(&json!({
+            "done": ended == Ended::Done,
+            "best": search.best().map(object),
+            "best_spec": report.best_spec(space, trials)?.map(|spec| json!(spec)),
+            "best_spec_file": search.best().map(|_| report.best_file()),
+            "run": search.best().map(|best| search.run_folder(best)),
+            "trials": trials.iter().map(object).collect::<Vec<_>>(),
+            "failed": trials.iter().filter(|trial| trial.state == State::Failed).count(),
+            "importance": shares.collect::<Map<_, _>>(),
+            "report": report.page_file(),
+        }));
+    }
+    let Some(best) = search.best() else { return Ok(()) };
+    let mut columns = vec![Column::Right; 4];
+    let mut head: Vec<String> = ["trial", "MRR", "epoch", "of"].map(str::to_string).to_vec();
+    head.extend(short_names(space));
+    columns.extend(space.parameters.iter().map(|p| if p.domain.is_ordered() { Column::Right } else { Column::Name }));
+    let mut table = Table::new(&columns);
+    table.row(head);
+    for trial in ranked(trials).into_iter().take(BEST) {
+        let (mrr, last) = (trial.valid_mrr().unwrap_or(0.0), trial.rungs.last());
+        let epochs = last.map_or((0, 0), |rung| (rung.best_epoch, rung.epochs));
+        let mut row = vec![trial.number.to_string(), format!("{mrr:.4}"), epochs.0.to_string(), epochs.1.to_string()];
+        row.extend(trial.point.iter().map(shown));
+        table.row(row);
+    }
+    let mut text = format!("{}\n{}", console.heading("The best trials"), table.render(console.width()));
+    let named = space.named(&best.point).into_iter();
+    let leaves: Vec<String> = named.map(|(leaf, value)| format!("  {leaf} = {value}\n")).collect();
+    text.push_str(&format!(
+        "\n{}\n{}",
+        console.heading(&format!("Trial {} is the best", best.number)),
+        leaves.concat()
+    ));
+    let shares = short_names(space).into_iter().zip(importance(space, trials));
+    let mut shares: Vec<(String, f64)> = shares.filter_map(|(leaf, share)| Some((leaf, share?))).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    if !shares.is_empty() {
+        let shares: Vec<String> = shares.into_iter().map(|(leaf, share)| format!("{leaf} {share:.2}")).collect();
+        text.push_str(&format!("\nshare of the variance of ranks that a leaf explains alone: {}\n", shares.join(", ")));
+    }
+    let failed = trials.iter().filter(|trial| trial.state == State::Failed).count();
+    if failed > 0 {
+        text.push_str(&format!("{failed} of {} trials failed; the page says why\n", trials.len()));
+    }
+    text.push_str(&format!(
+        "written to {} and {}\nnext: ruge train {} --spec {}\n",
+        report.best_file().display(),
+        report.page_file().display(),
+        report.data.display(),
+        report.best_file().display()
+    ));
+    console.result(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_tell_leaves_apart() {
+        let text = "seed = [1, 2]\nmodel.dimension = [1, 2]\ninit.entities = { distribution = \"normal\", deviation = [1.0, 2.0] }\n\
+                    init.relations = { distribution = \"normal\", deviation = [1.0, 2.0] }";
+        let space = Space::parse(text, "x", None).unwrap();
+        assert_eq!(short_names(&space), ["entities.deviation", "relations.deviation", "dimension", "seed"]);
+    }
+}
