@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use ruge::reproduce::record::spec_json;
 use ruge::run::Mode;
 use ruge::search::importance::importance;
 use ruge::search::{Ended, News, Search, Space, State, Trial, Wishes, ranked};
@@ -205,11 +206,13 @@ struct Teller {
     bar: indicatif::ProgressBar,
     best: Option<(usize, f64)>,
     trial: String,
+    /// The last validation of the trial.
+    now: Option<f64>,
 }
 
 impl Teller {
     fn new(space: Space, console: Console) -> Self {
-        Self { space, console, bar: indicatif::ProgressBar::hidden(), best: None, trial: String::new() }
+        Self { space, console, bar: indicatif::ProgressBar::hidden(), best: None, trial: String::new(), now: None }
     }
 
     fn hear(&mut self, news: &News<'_>) {
@@ -220,7 +223,7 @@ impl Teller {
             }
             News::Begins(trial, epochs) => {
                 self.bar = progress::work(self.console, "", *epochs);
-                self.trial = format!("trial {} of {of}", trial.number);
+                (self.trial, self.now) = (format!("trial {} of {of}", trial.number), trial.valid_mrr());
                 self.bar.set_message(self.message());
             }
             News::Tick(tick, epochs) => {
@@ -228,6 +231,10 @@ impl Teller {
                     self.bar = progress::work(self.console, &self.message(), *epochs);
                 }
                 self.bar.set_position(tick.epoch);
+                if let Some(metrics) = tick.metrics {
+                    self.now = Some(metrics.mrr);
+                    self.bar.set_message(self.message());
+                }
             }
             News::Ended(trial, trials) => {
                 self.bar.finish_and_clear();
@@ -240,8 +247,9 @@ impl Teller {
     }
 
     fn message(&self) -> String {
+        let now = self.now.map_or_else(String::new, |mrr| format!(", MRR {mrr:.4}"));
         let best = self.best.map_or_else(String::new, |(number, mrr)| format!(", best {mrr:.4} (trial {number})"));
-        format!("{}{best}", self.trial)
+        format!("{}{now}{best}", self.trial)
     }
 
     fn line(&self, trial: &Trial, of: usize, is_best: bool) -> String {
@@ -252,7 +260,7 @@ impl Teller {
             (Some(error), _) => format!("{head}  failed: {error}; {leaves}"),
             (None, Some(rung)) => {
                 let best = if is_best { ", best so far" } else { "" };
-                format!("{head}  MRR {:.4} after {} epochs, {leaves}{best}", rung.valid_mrr, rung.epochs)
+                format!("{head}  validation MRR {:.4} after {} epochs, {leaves}{best}", rung.valid_mrr, rung.epochs)
             }
             (None, None) => format!("{head}  {leaves}"),
         }
@@ -336,7 +344,7 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
         return console.json_result(&json!({
             "done": ended == Ended::Done,
             "best": search.best().map(object),
-            "best_spec": report.best_spec(space, trials)?.map(|spec| json!(spec)),
+            "best_spec": report.best_spec(space, trials)?.map(|spec| spec_json(&spec)),
             "best_spec_file": search.best().map(|_| report.best_file()),
             "run": search.best().map(|best| search.run_folder(best)),
             "trials": trials.iter().map(object).collect::<Vec<_>>(),

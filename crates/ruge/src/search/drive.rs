@@ -188,20 +188,22 @@ impl Search {
             if wishes.is_over() {
                 return Ok(Ended::Unfinished);
             }
-            let place = match job {
-                Job::Climb(place) => place,
+            let (place, mode) = match job {
+                Job::Climb(place) => (place, Mode::Resume),
                 Job::Begin(point) => {
                     self.trials.push(Trial::new(self.trials.len() + 1, point));
-                    self.trials.len() - 1
+                    // Whatever lies in its folder is not its own.
+                    (self.trials.len() - 1, Mode::Force)
                 }
             };
             // What is begun is known before it begins.
             self.trials[place].state = State::Running;
             self.store.save(&self.space, &self.trials[place])?;
-            if !self.climb(place, data, wishes, &mut guides, hear)? {
+            let is_through = self.climb(place, mode, data, wishes, &mut guides, hear)?;
+            self.store.save(&self.space, &self.trials[place])?;
+            if !is_through {
                 return Ok(Ended::Unfinished);
             }
-            self.store.save(&self.space, &self.trials[place])?;
             self.drop_models(false)?;
             hear(News::Ended(&self.trials[place], &self.trials));
         }
@@ -213,6 +215,7 @@ impl Search {
     fn climb(
         &mut self,
         place: usize,
+        mode: Mode,
         data: &Dataset,
         wishes: &Wishes<'_>,
         guides: &mut Guides,
@@ -225,7 +228,7 @@ impl Search {
             let mut spec = whole.clone();
             spec.schedule.epochs = halving::epochs(self.space.settings.halving, &whole, trial.rungs.len());
             hear(News::Begins(trial, spec.schedule.epochs));
-            let outcome = train(&spec, data, &folder, wishes, guides, hear)?;
+            let outcome = train(&spec, data, (&folder, mode), wishes, guides, hear)?;
             Ok(outcome.map(|outcome| (outcome, spec.schedule.epochs == whole.schedule.epochs)))
         });
         let trial = &mut self.trials[place];
@@ -291,7 +294,7 @@ fn is_broken(words: &str) -> bool {
 fn train(
     spec: &Spec,
     data: &Dataset,
-    folder: &Path,
+    (folder, mode): (&Path, Mode),
     wishes: &Wishes<'_>,
     guides: &mut Guides,
     hear: &mut dyn FnMut(News<'_>),
@@ -304,7 +307,7 @@ fn train(
         stop: wishes.stop,
         checkpoint_every: wishes.checkpoint_every,
     };
-    let work = || run::train_grounded(spec, data, grounded, folder, Mode::Resume, &mut listener);
+    let work = || run::train_grounded(spec, data, grounded, folder, mode, &mut listener);
     // A night of trials must not end with a bug that one of them finds. Nothing of it is used afterwards.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let words = cause.downcast_ref::<String>().map(String::as_str).or(cause.downcast_ref::<&str>().copied());

@@ -174,7 +174,10 @@ impl Store {
 
 fn told(path: &Path) -> impl FnOnce(rusqlite::Error) -> RugeError {
     let path = path.to_path_buf();
-    move |error| RugeError::Run { path, reason: format!("cannot read or write the trials: {error}") }
+    move |error| RugeError::Run {
+        path,
+        reason: format!("cannot read or write the trials: {error}; --force begins anew"),
+    }
 }
 
 #[cfg(test)]
