@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::device::DeviceArg;
-use crate::text::{Column, Table};
+use crate::text::{Column, Table, labelled};
 use crate::usage::UsageError;
 use crate::{output, progress};
 
@@ -133,6 +133,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     };
     let report = Report { out: &out, data: &args.data.data, device, spec: args.spec.as_deref() };
     let mut teller = Teller::new(search.space().clone(), console);
+    teller.best = search.best().and_then(|best| Some((best.number, best.valid_mrr()?)));
     let mut written = Instant::now();
     let ended = search.run(data, &wishes, &mut |news| {
         // A long search can be looked at while it runs. What cannot be written now is told at the end.
@@ -256,14 +257,15 @@ impl Teller {
         let digits = of.min(99_999).to_string().len();
         let head = format!("trial {:>digits$} of {of}", trial.number);
         let leaves = words(&self.space, trial);
-        match (&trial.error, trial.rungs.last()) {
-            (Some(error), _) => format!("{head}  failed: {error}; {leaves}"),
+        let told = match (&trial.error, trial.rungs.last()) {
+            (Some(error), _) => format!("failed: {error}; {leaves}"),
             (None, Some(rung)) => {
                 let best = if is_best { ", best so far" } else { "" };
-                format!("{head}  validation MRR {:.4} after {} epochs, {leaves}{best}", rung.valid_mrr, rung.epochs)
+                format!("validation MRR {:.4} after {} epochs{best}; {leaves}", rung.valid_mrr, rung.epochs)
             }
-            (None, None) => format!("{head}  {leaves}"),
-        }
+            (None, None) => leaves,
+        };
+        labelled(&head, head.len() + 2, &told, self.console.note_width()).trim_end().to_string()
     }
 }
 
@@ -383,6 +385,7 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
         text.push_str(&format!("\nshare of the variance of ranks that a leaf explains alone: {}\n", shares.join(", ")));
     }
     let failed = trials.iter().filter(|trial| trial.state == State::Failed).count();
+    text.push('\n');
     if failed > 0 {
         text.push_str(&format!("{failed} of {} trials failed; the page says why\n", trials.len()));
     }
