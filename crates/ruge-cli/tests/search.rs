@@ -148,7 +148,7 @@ fn guided_trials_share_their_rules_and_time_can_be_up() {
     .replace("\"tpe\"", "\"sobol\"")
     .replace("trials = 10", "trials = 4");
     let world = World::new(&space);
-    let none = world.search("a", &["--minutes", "0"]);
+    let none = world.search("a", &["--minutes", "nan"]);
     assert_eq!((&none["done"], none["trials"].as_array().unwrap().len()), (&json!(false), 0));
     let result = world.search("a", &["--resume"]);
     assert_eq!((&result["done"], result["trials"].as_array().unwrap().len()), (&json!(true), 4));

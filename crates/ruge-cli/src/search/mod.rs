@@ -127,7 +127,11 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     });
     let wishes = Wishes {
         device,
-        until: args.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(60.0 * minutes.clamp(0.0, 1e6))),
+        until: args.minutes.map(|minutes| {
+            // Not a number counts as none: nothing begins.
+            let minutes = if minutes.is_nan() { 0.0 } else { minutes.clamp(0.0, 1e6) };
+            Instant::now() + Duration::from_secs_f64(60.0 * minutes)
+        }),
         stop,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };

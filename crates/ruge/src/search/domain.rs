@@ -51,6 +51,9 @@ impl Domain {
         if let Some(again) = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
             return Err(format!("{} is in the list twice", again.1));
         }
+        if !values.iter().all(is_finite) {
+            return Err("a list holds finite numbers only".into());
+        }
         let inner =
             |value: &Value| value.as_table().is_some_and(|table| table.values().any(|v| Self::read(v).is_some()));
         if values.iter().any(|value| value.is_array() || inner(value)) {
@@ -99,8 +102,10 @@ impl Domain {
     pub fn count(&self) -> Option<u64> {
         match *self {
             Self::Choice { ref values, .. } => Some(values.len() as u64),
-            Self::Range { low, high, step: Some(step), .. } => Some(((high - low) / step + 1e-9) as u64 + 1),
-            Self::Range { low, high, whole: true, .. } => Some((high - low) as u64 + 1),
+            Self::Range { low, high, step: Some(step), .. } => {
+                Some((((high - low) / step + 1e-9) as u64).saturating_add(1))
+            }
+            Self::Range { low, high, whole: true, .. } => Some(((high - low) as u64).saturating_add(1)),
             Self::Range { .. } => None,
         }
     }
@@ -197,6 +202,16 @@ pub fn number(value: &Value) -> Option<f64> {
     }
 }
 
+/// Whether no number in it is infinite or none at all.
+fn is_finite(value: &Value) -> bool {
+    match value {
+        Value::Float(value) => value.is_finite(),
+        Value::Array(values) => values.iter().all(is_finite),
+        Value::Table(table) => table.values().all(is_finite),
+        _ => true,
+    }
+}
+
 /// To so many significant digits.
 fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
@@ -227,6 +242,9 @@ mod tests {
         assert_eq!(counts, [0, 1000, 1000, 1000, 1000, 1000, 1000]);
         let powers = domain("{ low = 1, high = 1000, scale = \"log\" }").unwrap();
         assert_eq!((powers.value(0.0), powers.value(1.0)), (1.into(), 1000.into()));
+        let vast = domain("{ low = -9223372036854775808, high = 9223372036854775807 }").unwrap();
+        assert_eq!((vast.count(), vast.value(0.0)), (Some(u64::MAX), i64::MIN.into()));
+        assert!(domain("{ low = 0.0, high = 1e300, step = 1e-300 }").unwrap().value(1.0).is_float());
         assert!(domain("[1, 10, 100]").unwrap().is_log() && domain("[1, 2, 3]").unwrap().is_ordered());
         assert!(!domain("[3, 2]").unwrap().is_ordered() && !domain("[\"a\", \"b\"]").unwrap().is_ordered());
     }
@@ -236,6 +254,8 @@ mod tests {
         for (text, say) in [
             ("[]", "empty list"),
             ("[1, 2, 1]", "twice"),
+            ("[0.1, nan]", "finite"),
+            ("[{ kind = \"l2\", weight = inf }]", "finite"),
             ("[[1], [2]]", "inside it"),
             ("[{ kind = \"l2\", weight = [1, 2] }]", "inside it"),
             ("{ low = 1 }", "high is missing"),

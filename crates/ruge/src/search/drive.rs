@@ -124,7 +124,7 @@ impl Search {
                 }
                 if store.fact("data")?.is_some_and(|of| of != hash) {
                     return Err(wrong(
-                        "its trials were made from other data; give the same DATA, or begin anew with --force",
+                        "its trials were made from other data; give the same DATA (and --seed, if it is split), or begin anew with --force",
                     ));
                 }
                 let trials = space.and_then(|space| space.settings.trials).or(kept.settings.trials);
