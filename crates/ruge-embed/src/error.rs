@@ -43,6 +43,12 @@ pub enum EmbedError {
         /// What happened and what to do.
         reason: String,
     },
+    /// A model that was put together from trained ones and is not trained itself.
+    #[error("{model} is fitted, not trained: there are no epochs to run")]
+    NotTrainable {
+        /// What it is.
+        model: &'static str,
+    },
     /// A stored state does not belong to this model.
     #[error("the stored state has {what} of {found}, the model expects {expected}")]
     Shape {

@@ -53,6 +53,13 @@ pub trait Model: Send + Sync {
     fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()>;
     /// η of every entity in the hidden place, as ranking sums it.
     fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()>;
+    /// η of every entity in the hidden place of each query: a row of `scores` per query, as [`Model::score_all`] gives it.
+    /// Processors and cards answer many queries faster than one at a time.
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
+        let entities = scores.len() / queries.len().max(1);
+        let rows = scores.chunks_mut(entities.max(1));
+        queries.iter().zip(rows).try_for_each(|(&query, row)| self.score_all(query, row))
+    }
     /// Where each query's answer stands among all entities.
     fn rank(
         &self,
@@ -473,6 +480,12 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
     fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
         let Embeddings { entities, relations } = self.scored_rows();
         rank::score_all(&self.scoring, entities, relations, query, self.isa, scores);
+        Ok(())
+    }
+
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
+        let Embeddings { entities, relations } = self.scored_rows();
+        rank::score_many(&self.scoring, entities, relations, queries, self.isa, scores);
         Ok(())
     }
 

@@ -204,6 +204,79 @@ pub fn score_all<F: ScoringFunction>(
     isa.run(ScoreAll { comparator: F::COMPARATOR, entities, query: &vector, scores });
 }
 
+/// The same for many queries, a row of `scores` each. A panel of entities is packed once and meets all queries of a task
+/// while it is in the caches.
+pub fn score_many<F: ScoringFunction>(
+    scoring: &F,
+    entities: &Table,
+    relations: &Table,
+    queries: &[RankQuery],
+    isa: Isa,
+    scores: &mut [f32],
+) {
+    let rows = entities.rows();
+    assert_eq!(scores.len(), rows * queries.len(), "a score per query and entity");
+    if rows == 0 {
+        return;
+    }
+    let each = queries.len().div_ceil(rayon::current_num_threads()).clamp(1, BLOCK);
+    queries.par_chunks(each).zip(scores.par_chunks_mut(each * rows)).for_each(|(queries, scores)| {
+        let width = scoring.entity_width();
+        let mut vectors = vec![0.0; queries.len() * width];
+        for (vector, &query) in vectors.chunks_exact_mut(width.max(1)).zip(queries) {
+            write_query(scoring, entities, relations, query, vector);
+        }
+        isa.run(ScoreMany { comparator: F::COMPARATOR, entities, vectors: &vectors, scores });
+    });
+}
+
+struct ScoreMany<'a> {
+    comparator: Comparator,
+    entities: &'a Table,
+    vectors: &'a [f32],
+    scores: &'a mut [f32],
+}
+
+impl Kernel for ScoreMany<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (rows, width) = (self.entities.rows(), self.entities.width());
+        let mut panel = vec![0.0; PANEL * width];
+        for from in (0..rows).step_by(PANEL) {
+            let to = rows.min(from + PANEL);
+            pack_panel(self.entities, from, to, &mut panel);
+            for (vector, scores) in self.vectors.chunks_exact(width.max(1)).zip(self.scores.chunks_exact_mut(rows)) {
+                let mut found = [0.0; PANEL];
+                tile::scores(self.comparator, &panel, vector, &mut found);
+                scores[from..to].copy_from_slice(&found[..to - from]);
+            }
+        }
+    }
+}
+
+/// Where a query's answer stands, given the scores of all entities. NaN counts as −∞.
+pub fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank {
+    let number = |score: f32| if score.is_nan() { f32::NEG_INFINITY } else { score };
+    let answer = query.answer();
+    let target = number(scores[answer.index()]);
+    let (mut better, mut equal) = (0, 0);
+    for &score in scores {
+        better += u32::from(number(score) > target);
+        equal += u32::from(number(score) == target);
+    }
+    let raw = Place { better, equal: equal - 1, others: scores.len() as u32 - 1 };
+    let mut filtered = raw;
+    let known = known.map_or(&[][..], |filter| query.known(filter));
+    for &entity in known.iter().filter(|&&entity| entity != answer) {
+        let score = number(scores[entity.index()]);
+        filtered.others -= 1;
+        filtered.better -= u32::from(score > target);
+        filtered.equal -= u32::from(score == target);
+    }
+    Rank { filtered, raw }
+}
+
 struct ScoreAll<'a> {
     comparator: Comparator,
     entities: &'a Table,

@@ -54,6 +54,15 @@ fn check<F: ScoringFunction>(scoring: &F, levels: u64, poison: bool) {
     let facts = triples(260, entities as u64, relations as u64);
     let filter = Filter::new(entities, relations, &[&facts]);
     let queries = RankQuery::both_sides(&facts);
+    // Many queries at once score as each does alone, and a row of scores places its answer as counting does.
+    let mut many = vec![0.0; 5 * entities];
+    score_many(scoring, &e, &r, &queries[..5], Isa::detect(), &mut many);
+    for (query, row) in queries.iter().zip(many.chunks(entities)) {
+        let mut one = vec![0.0; entities];
+        score_all(scoring, &e, &r, *query, Isa::detect(), &mut one);
+        assert!(one.iter().zip(row).all(|(a, b)| a.to_bits() == b.to_bits()), "{}", F::NAME);
+        assert_eq!(place(query, Some(&filter), row), brute(scoring, &e, &r, *query, &filter), "{}", F::NAME);
+    }
     let expected: Vec<Rank> = queries.iter().map(|&query| brute(scoring, &e, &r, query, &filter)).collect();
     for isa in Isa::available() {
         for memory in [0, 1 << 13, 1 << 30] {
