@@ -97,6 +97,8 @@ enum Preset {
     RugeFb15k,
     /// What the rule file published for YAGO37 is believed to be
     RugeYago,
+    /// Everything worth ranking by: low thresholds, rules that name an entity, long paths
+    Ranking,
 }
 
 impl MineArgs {
@@ -106,6 +108,7 @@ impl MineArgs {
             Some(Preset::Amie) => MineConfig::amie(),
             Some(Preset::RugeFb15k) => MineConfig::ruge_fb15k(),
             Some(Preset::RugeYago) => MineConfig::ruge_yago(),
+            Some(Preset::Ranking) => MineConfig::ranking(data.train().len()),
         };
         let set = |place: &mut f64, value: Option<f64>| *place = value.unwrap_or(*place);
         set(&mut config.min_pca, self.min_pca);
@@ -118,8 +121,8 @@ impl MineArgs {
             config.min_constant_support = support;
         }
         config.skyline &= !self.no_skyline;
-        config.injective = self.injective;
-        config.constants = self.constants;
+        config.injective |= self.injective;
+        config.constants |= self.constants;
         config.heads = filter(data, &self.heads, &self.exclude_heads)?;
         config.bodies = filter(data, &self.bodies, &self.exclude_bodies)?;
         config.check().map_err(|error| UsageError(error.to_string()))?;

@@ -32,6 +32,18 @@ pub enum Shapes {
     DirectedChains,
 }
 
+/// Thresholds of bodies of three atoms, where they differ: there are so many that low thresholds cost hours.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Long {
+    /// Least support.
+    pub min_support: u64,
+    /// Least head coverage.
+    pub min_head_coverage: f64,
+    /// Least PCA and standard confidence.
+    pub min_confidence: f64,
+}
+
 /// Thresholds and options. The default is AMIE's, with the paper's confidence.
 #[derive(Clone, Debug)]
 pub struct MineConfig {
@@ -61,6 +73,8 @@ pub struct MineConfig {
     pub constants: bool,
     /// Least support of those.
     pub min_constant_support: u64,
+    /// Thresholds of their own for bodies of three atoms.
+    pub long: Option<Long>,
 }
 
 impl Default for MineConfig {
@@ -79,6 +93,7 @@ impl Default for MineConfig {
             bodies: RelationFilter::default(),
             constants: false,
             min_constant_support: 5,
+            long: None,
         }
     }
 }
@@ -97,6 +112,44 @@ impl MineConfig {
     /// The recipe that gives exactly the 454 rules published for FB15K.
     pub fn ruge_fb15k() -> Self {
         Self { min_head_coverage: 0.5, min_std: 0.8, skyline: false, shapes: Shapes::DirectedChains, ..Self::default() }
+    }
+
+    /// Rules to rank by, for a graph of so many triples. Rare and weak rules count there, since they are all that tells most
+    /// candidates apart; different variables take different values, or long paths would conclude what they begin with.
+    pub fn ranking(triples: usize) -> Self {
+        let long = if triples <= 150_000 {
+            Long { min_support: 3, min_head_coverage: 0.0001, min_confidence: 0.001 }
+        } else {
+            Long { min_support: 50, min_head_coverage: 0.05, min_confidence: 0.1 }
+        };
+        Self {
+            max_body: 3,
+            min_head_coverage: 0.0001,
+            min_pca: 0.001,
+            min_std: 0.001,
+            min_support: 3,
+            min_head_size: 1,
+            skyline: false,
+            injective: true,
+            constants: true,
+            min_constant_support: 5,
+            long: Some(long),
+            ..Self::default()
+        }
+    }
+
+    /// What holds for bodies of three atoms.
+    pub(crate) fn for_long(&self) -> Self {
+        match self.long {
+            None => self.clone(),
+            Some(Long { min_support, min_head_coverage, min_confidence }) => Self {
+                min_support: min_support.max(self.min_support),
+                min_head_coverage: min_head_coverage.max(self.min_head_coverage),
+                min_pca: min_confidence.max(self.min_pca),
+                min_std: min_confidence.max(self.min_std),
+                ..self.clone()
+            },
+        }
     }
 
     /// What the rule file published for YAGO37 is believed to be.

@@ -29,7 +29,7 @@ use crate::atom::{Atom, Term, Variable};
 use crate::measure::{Counts, Side};
 use crate::rule::{Confidence, Rule, SoftRule};
 
-pub use config::{ConfigError, MineConfig, RelationFilter, Shapes};
+pub use config::{ConfigError, Long, MineConfig, RelationFilter, Shapes};
 
 /// A premise in the miner's own words; the conclusion is h(x, y), or has one place taken by an entity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -266,11 +266,12 @@ pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
     let probes = AtomicU64::new(0);
     let pool = Pool::new(graph.entity_count());
     let links = config.constants.then(|| constants::LinkRuns::new(graph));
+    let for_long = config.for_long();
     let search = |head: &Head<'_>| -> Option<Vec<(Body, Counts)>> {
         if watch.stopped() {
             return None;
         }
-        let found = mine_head(head, &pool, links.as_ref(), &probes)?;
+        let found = mine_head(head, &for_long, &pool, links.as_ref(), &probes)?;
         let now = done.fetch_add(head.size, Ordering::Relaxed) + head.size;
         if let Some(progress) = watch.progress {
             progress(now, total);
@@ -318,6 +319,7 @@ fn descending(a: &Counts, b: &Counts) -> std::cmp::Ordering {
 /// All rules of one head; `None` if the search was stopped on the way.
 fn mine_head(
     head: &Head<'_>,
+    for_long: &MineConfig,
     pool: &Pool,
     links: Option<&constants::LinkRuns>,
     probes: &AtomicU64,
@@ -325,7 +327,8 @@ fn mine_head(
     let supported = support::count(head, pool, probes)?;
     let mut rules = prune::select(head, &supported, pool)?;
     if head.config.max_body >= 3 {
-        rules.extend(long::mine(head, pool)?);
+        let head = Head::new(head.graph, for_long, head.relation, head.hints, head.watch);
+        rules.extend(long::mine(&head, pool)?);
     }
     if let Some(links) = links {
         rules.extend(constants::mine(head, links)?);
