@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::guidance::ptranse::PathReport;
 use ruge::rules_only::{Aggregation, RulesOnly};
-use ruge::{GuidanceSpec, ModelFile};
+use ruge::{GuidanceSpec, ModelFile, ModelName};
 use ruge_embed::rank::{RankQuery, Side};
 use ruge_embed::{Evaluation, Metrics, RankOptions, Ties};
 use ruge_kg::Dataset;
@@ -142,10 +142,11 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
 
 /// What the rules of a guided model reach without it: the highest confidence decides, ties count as for the model.
 fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Ties, hits: &[u32]) -> Option<Metrics> {
-    let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
-    if rules.is_empty() {
+    // Where rules rank, the row is the model's own, or says less than it.
+    if file.rules.is_empty() || file.ranking.is_some() {
         return None;
     }
+    let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
     let alone = RulesOnly::new(data.graph(), &rules);
     let ranks = alone.rank(queries, Some(data.filter()), Aggregation::Max, &|_, _| ());
     Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits))
@@ -222,12 +223,17 @@ fn report(
         }
         _ => format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(file.rules.len())),
     };
-    let mut text = format!(
-        "{} of dimension {}{guided}: {} {split} queries in {seconds:.2} s\n\n",
-        spec.model.name.name(),
-        spec.model.dimension,
-        grouped(evaluation.pooled.queries)
-    );
+    let beside = match &file.ranking {
+        Some(ranking) if spec.model.name != ModelName::Rules && ranking.uses_rules() => {
+            format!(" with {} rules beside it", grouped(file.rules.len()))
+        }
+        _ => String::new(),
+    };
+    let model = match spec.model.name {
+        ModelName::Rules => format!("{} rules", grouped(file.rules.len())),
+        name => format!("{} of dimension {}{guided}{beside}", name.name(), spec.model.dimension),
+    };
+    let mut text = format!("{model}: {} {split} queries in {seconds:.2} s\n\n", grouped(evaluation.pooled.queries));
     if let Some(report) = paths(file) {
         text.insert_str(text.len() - 1, &format!("{}\n", path_words(&report).join("\n")));
     }

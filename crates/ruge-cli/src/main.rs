@@ -6,6 +6,7 @@
 
 mod check;
 mod classify;
+mod combine;
 mod complete;
 mod completions;
 mod consistency;
@@ -76,6 +77,7 @@ enum Command {
     Rules(rules::RulesCommand),
     Ground(ground::GroundArgs),
     Train(train::TrainArgs),
+    Combine(combine::CombineArgs),
     Eval(eval::EvalArgs),
     Predict(predict::PredictArgs),
     Export(export::ExportArgs),
@@ -99,6 +101,7 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
         Command::Rules(command) => rules::run(&command, console),
         Command::Ground(args) => ground::run(&args, console),
         Command::Train(args) => train::run(&args, console),
+        Command::Combine(args) => combine::run(&args, console),
         Command::Eval(args) => eval::run(&args, console),
         Command::Predict(args) => predict::run(&args, console),
         Command::Export(args) => export::run(&args, console),

@@ -138,6 +138,8 @@ enum ModelArg {
     Hole,
     Transe,
     Rotate,
+    /// Rules alone: mined or read, fitted on validation, nothing trained
+    Rules,
 }
 
 impl From<ModelArg> for ModelName {
@@ -148,6 +150,7 @@ impl From<ModelArg> for ModelName {
             ModelArg::Hole => ModelName::HolE,
             ModelArg::Transe => ModelName::TransE,
             ModelArg::Rotate => ModelName::RotatE,
+            ModelArg::Rules => ModelName::Rules,
         }
     }
 }
@@ -325,8 +328,9 @@ impl TrainArgs {
             let flags = "--path-length, --rerank and --confidence-cut-off";
             bail!(UsageError(format!("{flags} belong to --guidance ptranse")));
         }
-        if self.rules.is_some() && !spec.guidance.takes_rules() {
-            let message = "--rules would be ignored without guidance by rules; add --guidance ruge or kale";
+        if self.rules.is_some() && !spec.takes_rules() {
+            let message =
+                "--rules would be ignored without guidance by rules; add --guidance ruge or kale, or use --model rules";
             bail!(UsageError(message.into()));
         }
         Ok(())
@@ -376,7 +380,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     let watch = Watch { stop: Some(stop), ..Watch::default() };
     let rules = match &spec.rules.file {
         // Read here and not by `assemble`, so that lines that are no rules are told.
-        Some(file) if spec.guidance.takes_rules() => {
+        Some(file) if spec.takes_rules() => {
             let mut names = data.names().clone();
             let rules = RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules;
             let lost = rules.iter().filter(|record| !is_sayable(&record.rule, data.names())).count();
@@ -452,6 +456,14 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         console.json_result(&object)?;
     } else {
         let mrr = outcome.valid_mrr.map_or_else(String::new, |mrr| format!(", validation MRR {mrr:.4}"));
+        if spec.model.name == ModelName::Rules {
+            return console.result(&format!(
+                "{} rules{mrr}\nwritten to {}; next: ruge eval {}\n",
+                grouped(outcome.rules),
+                out.display(),
+                out.display()
+            ));
+        }
         console.result(&format!(
             "{} epochs at {:.2} s; kept epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
             grouped(outcome.epochs),

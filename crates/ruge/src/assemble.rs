@@ -68,6 +68,9 @@ pub fn model_with(spec: &Spec, data: &Dataset, paths: Option<Paths>) -> Result<B
         (ModelName::TransE, Norm::L1) => start.with(TransEL1::new(dimension)),
         (ModelName::TransE, Norm::L2) => start.with(TransEL2::new(dimension)),
         (ModelName::RotatE, _) => start.with(RotatE::new(dimension)),
+        (ModelName::Rules, _) => Err(RugeError::Spec(
+            "rules alone are fitted, not trained: there is no table of numbers to begin with".into(),
+        )),
     }
 }
 
@@ -170,6 +173,17 @@ fn conjunction(premises: usize, negated: usize) -> Vec<Step> {
 /// The rules a spec leaves in, and their groundings in train. A rule that names relations or entities the data do not have
 /// concludes nothing and is left out.
 pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<RuleRecord>, Groundings) {
+    let mut rules = left_in(spec, data, rules);
+    let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
+    let groundings = ground(data.graph(), &horn);
+    if spec.rules.weigh == Weigh::Validated {
+        validated::weigh(&mut rules, &groundings, data);
+    }
+    (rules, groundings)
+}
+
+/// The rules a spec leaves in, with the confidence it says.
+pub fn left_in(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> Vec<RuleRecord> {
     let stays = |record: &RuleRecord| {
         record.confidence.get() >= spec.rules.min_confidence && is_sayable(&record.rule, data.names())
     };
@@ -177,12 +191,7 @@ pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<Rul
     if let Some(confidence) = spec.rules.confidence.and_then(Confidence::new) {
         rules.iter_mut().for_each(|record| record.confidence = confidence);
     }
-    let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
-    let groundings = ground(data.graph(), &horn);
-    if spec.rules.weigh == Weigh::Validated {
-        validated::weigh(&mut rules, &groundings, data);
-    }
-    (rules, groundings)
+    rules
 }
 
 /// What an epoch consists of.
@@ -215,7 +224,7 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
 
 /// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.
 pub fn rules(spec: &Spec, data: &Dataset, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
-    if spec.guidance.takes_rules() { rules_of(&spec.rules, data, watch) } else { Ok(Vec::new()) }
+    if spec.takes_rules() { rules_of(&spec.rules, data, watch) } else { Ok(Vec::new()) }
 }
 
 /// The rules of a spec whether or not its guidance takes any: read from the file, or mined from train.
@@ -234,7 +243,7 @@ pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result
 
 /// The rules that mining finds; nothing if it was stopped before it was done.
 pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Option<Vec<RuleRecord>> {
-    let mined = mine(data.graph(), &wanted.config(), watch);
+    let mined = mine(data.graph(), &wanted.config_for(data.train().len()), watch);
     if !mined.unfinished.is_empty() {
         return None;
     }

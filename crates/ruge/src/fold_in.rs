@@ -23,7 +23,7 @@ use crate::error::{Result, RugeError};
 use crate::loaded::Loaded;
 use crate::model_file::ModelFile;
 use crate::nearest::suggestion;
-use crate::spec::DeviceName;
+use crate::spec::{DeviceName, ModelName};
 
 /// Gradient steps of a new row.
 pub const STEPS: u64 = 200;
@@ -71,7 +71,7 @@ impl Loaded {
     /// The same model with new entities folded in.
     pub fn with_facts(self, facts: NewFacts) -> Result<Self> {
         let NewFacts { names, triples, entities: new } = facts;
-        let ModelFile { spec, embeddings, data, rules, notes, .. } = self.file;
+        let ModelFile { spec, embeddings, data, rules, notes, ranking, .. } = self.file;
         let rows = if new.is_empty() {
             Vec::new()
         } else {
@@ -81,7 +81,12 @@ impl Loaded {
                 .filter(|triple| triple.head.index().max(triple.tail.index()) >= data.entity_count())
                 .collect();
             let small = Small::new(&data, &embeddings, &about, &new, spec.seed);
-            if spec.ptranse()?.is_some() { small.starts } else { small.fit(&spec, &about)? }
+            match spec.model.name {
+                // Rules alone know no vectors: the new facts are all they need.
+                ModelName::Rules => vec![Vec::new(); new.len()],
+                _ if spec.ptranse()?.is_some() => small.starts,
+                _ => small.fit(&spec, &about)?,
+            }
         };
         let mut entities = Table::zeros(names.entities.len(), embeddings.entities.width());
         for row in 0..embeddings.entities.rows() {
@@ -95,7 +100,8 @@ impl Loaded {
         let train = [data.train(), &triples].concat();
         let data = Dataset::new(names, train, data.valid().to_vec(), data.test().to_vec());
         let embeddings = Embeddings { entities, relations: embeddings.relations };
-        Self::new(ModelFile { spec, embeddings, data, rules, notes, calibration: Some(self.calibration) })
+        let calibration = Some(self.calibration);
+        Self::new(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking })
     }
 }
 

@@ -9,6 +9,7 @@
 pub mod assemble;
 pub mod calibrate;
 pub mod classify;
+pub mod combine;
 pub mod complete;
 pub mod consistency;
 pub mod error;

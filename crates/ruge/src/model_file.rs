@@ -2,7 +2,7 @@
 //!
 //! Tensors: `entities` and `relations` (F32, a row each), `entity_names` and `relation_names` (U8, UTF-8 end to end) with
 //! their ends (`…_ends`, U64), and `train`, `valid`, `test` (U32, head, relation, tail). The metadata entry `ruge` is a JSON object:
-//! format version, spec (TOML), rules (our TSV), hash of the data, the calibration if there is one, and a checksum over all
+//! format version, spec (TOML), rules (our TSV; where there are very many, the tensor `rules` instead), hash of the data, the calibration if there is one, and a checksum over all
 //! tensors, by which a damaged file is recognised. Any reader of the format can open it; Python's gives the tensors by these names.
 
 use std::borrow::Cow;
@@ -18,11 +18,15 @@ use sha2::{Digest, Sha256};
 
 use crate::assemble;
 use crate::calibrate::Calibration;
+use crate::combine::{Combined, Ranking, RuleScores, Setting};
 use crate::error::{Result, RugeError};
-use crate::spec::{DeviceName, Spec};
+use crate::spec::{DeviceName, ModelName, Spec};
 
-/// The version this program writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+mod rules;
+
+/// The newest version this program reads. A file without a ranking by rules is written as version 1, so that programs before it
+/// read it too.
+pub const VERSION: u32 = 2;
 
 /// A trained model with everything it needs.
 #[derive(Debug)]
@@ -39,6 +43,8 @@ pub struct ModelFile {
     pub notes: std::collections::BTreeMap<String, String>,
     /// Scores to truth values; files of older versions have none.
     pub calibration: Option<Calibration>,
+    /// How the rules take part in ranking; most models rank without them.
+    pub ranking: Option<Ranking>,
 }
 
 /// The metadata entry that holds everything of ours, as JSON.
@@ -52,6 +58,20 @@ impl ModelFile {
 
     /// The model, ready to score on a device.
     pub fn model_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
+        let rules = |smoothing: f64| RuleScores::new(self.data.shared_graph(), &self.rules, smoothing);
+        if self.spec.model.name == ModelName::Rules {
+            let ranking = self.ranking.clone().unwrap_or_else(|| Ranking::of(Setting::ALONE));
+            return Ok(Box::new(Combined::rules_alone(rules(ranking.smoothing), &ranking)));
+        }
+        let model = self.base_on(device)?;
+        Ok(match &self.ranking {
+            Some(ranking) if ranking.uses_rules() => Box::new(Combined::new(model, rules(ranking.smoothing), ranking)),
+            _ => model,
+        })
+    }
+
+    /// The trained model by itself, whatever rules stand beside it.
+    pub fn base_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
         let mut model = assemble::model(&Spec { device, ..self.spec.clone() }, &self.data)?;
         let state = model.state()?;
         let moments = state.moments.clone();
@@ -67,18 +87,30 @@ impl ModelFile {
     /// Writes the file: complete or not at all.
     pub fn write(path: &Path, contents: &Contents<'_>) -> Result<()> {
         let names = contents.data.names();
-        let mut rules = Vec::new();
-        write_rules(&mut rules, RuleFormat::Native, contents.rules, names, &RuleWriteOptions::default())?;
-        let tensors = tensors(contents);
-        let ours = serde_json::json!({
-            "version": VERSION,
+        let mut tensors = tensors(contents);
+        let mut text = Vec::new();
+        let many = contents.rules.len() > rules::MOST_AS_TEXT;
+        match if many { rules::encode(contents.rules) } else { None } {
+            Some(bytes) => {
+                tensors.push(("rules".into(), Tensor { dtype: Dtype::U32, shape: vec![bytes.len() / 4], bytes }))
+            }
+            None => {
+                write_rules(&mut text, RuleFormat::Native, contents.rules, names, &RuleWriteOptions::default())?;
+            }
+        }
+        let newer = contents.ranking.is_some() || many;
+        let mut ours = serde_json::json!({
+            "version": if newer { VERSION } else { 1 },
             "spec": contents.spec.to_toml(),
-            "rules": String::from_utf8_lossy(&rules),
+            "rules": String::from_utf8_lossy(&text),
             "data": data_hash(contents.data),
             "checksum": checksum(tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.data()))),
             "notes": contents.notes,
             "calibration": contents.calibration,
         });
+        if let Some(ranking) = contents.ranking {
+            ours["ranking"] = serde_json::json!(ranking);
+        }
         // One entry: the format keeps metadata in a hash map, and the same model must give the same bytes.
         let metadata = HashMap::from([(OURS.to_string(), ours.to_string())]);
         let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(|error| RugeError::ModelFile {
@@ -113,6 +145,8 @@ pub struct Contents<'a> {
     pub notes: &'a std::collections::BTreeMap<String, String>,
     /// Scores to truth values, where there was something to fit them on.
     pub calibration: Option<&'a Calibration>,
+    /// How the rules take part in ranking.
+    pub ranking: Option<&'a Ranking>,
 }
 
 /// SHA-256 over names and triples of all splits: the same data, the same hash, wherever they were read from.
@@ -265,7 +299,17 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
         return Err("it has another number of rows than of names".into());
     }
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
-    let mut rules = parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules;
+    let mut rules = match tensors.tensor("rules") {
+        Ok(tensor) => rules::decode(tensor.data()).ok_or("its rules are damaged; copy it again")?,
+        Err(_) => parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
+    };
+    let ranking = match &ours["ranking"] {
+        serde_json::Value::Null => None,
+        ranking => Some(
+            serde_json::from_value(ranking.clone())
+                .map_err(|error| format!("its ranking by rules is damaged: {error}"))?,
+        ),
+    };
     let notes = serde_json::from_value(ours["notes"].clone()).unwrap_or_default();
     // Missing or of a later kind: whoever needs it fits it anew.
     let calibration = serde_json::from_value(ours["calibration"].clone()).ok();
@@ -279,7 +323,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     }
     // Files of older programs may hold rules about names that no triple has.
     rules.retain(|record| ruge_rules::words::is_sayable(&record.rule, &names));
-    Ok(ModelFile { spec, embeddings, data: Dataset::new(names, train, valid, test), rules, notes, calibration })
+    let data = Dataset::new(names, train, valid, test);
+    Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking })
 }
 
 fn unflat<'t>(text: &'t [u8], ends: &'t [u8]) -> std::result::Result<impl Iterator<Item = &'t str>, String> {

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use ruge_embed::model::State;
 use ruge_embed::trainer::Event;
 use ruge_embed::{
-    Losses, Metrics, Model, Progress, RankOptions, StopReason, Validation, checkpoint, train as train_epochs,
+    Losses, Metrics, Model, Progress, RankOptions, RankQuery, StopReason, Ties, Validation, checkpoint,
+    train as train_epochs,
 };
 use ruge_kg::Dataset;
 use ruge_rules::{Groundings, RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
@@ -23,10 +24,11 @@ use serde_json::json;
 
 use crate::assemble;
 use crate::calibrate::Calibration;
+use crate::combine::{self, Combined};
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::PathReport;
 use crate::model_file::{Contents, ModelFile, data_hash};
-use crate::spec::Spec;
+use crate::spec::{ModelName, Spec};
 
 /// What to do about a folder that holds a run already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,12 +98,12 @@ pub struct Listener<'l> {
 }
 
 /// Files of a run.
-struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
@@ -110,7 +112,7 @@ impl Folder {
     }
 
     /// Makes the folder ready; refuses to touch a run unless told to.
-    fn open(path: &Path, mode: Mode) -> Result<Self> {
+    pub(crate) fn open(path: &Path, mode: Mode) -> Result<Self> {
         let folder = Self { path: path.to_path_buf() };
         if path.exists() && !path.is_dir() {
             return Err(folder.wrong("it is a file; give a folder with --out"));
@@ -137,7 +139,7 @@ impl Folder {
         RugeError::Run { path: self.path.clone(), reason: reason.to_string() }
     }
 
-    fn write(&self, name: &str, text: &[u8]) -> Result<()> {
+    pub(crate) fn write(&self, name: &str, text: &[u8]) -> Result<()> {
         let path = self.file(name);
         ruge_kg::io::write::replace_file(&path, |mut file| {
             file.write_all(text).map_err(RugeError::io(&path, "write"))?;
@@ -163,12 +165,70 @@ pub fn train(
     listener: &mut Listener<'_>,
 ) -> Result<Outcome> {
     spec.check()?;
+    if spec.model.name == ModelName::Rules {
+        return fit_rules(spec, data, rules, path, mode);
+    }
     // A folder that is in the way is told before the long work of grounding.
     Folder::open(path, mode)?;
     let started = Instant::now();
     let (rules, groundings) = assemble::grounded(spec, data, rules);
     let seconds = started.elapsed().as_secs_f64();
     train_grounded(spec, data, &Grounded { rules, groundings, seconds }, path, mode, listener)
+}
+
+/// Most rules that a run folder holds as text beside the model file, which holds them all.
+pub(crate) const MOST_RULES_AS_TEXT: usize = 100_000;
+
+/// Rules as a model: nothing is trained, how they are summed is fitted on validation.
+fn fit_rules(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>, path: &Path, mode: Mode) -> Result<Outcome> {
+    let folder = Folder::open(path, mode)?;
+    let rules = assemble::left_in(spec, data, rules);
+    let hash = data_hash(data);
+    let head = format!("# ruge {}, data sha256 {hash}\n", env!("CARGO_PKG_VERSION"));
+    folder.write("spec.toml", format!("{head}{}", spec.to_toml()).as_bytes())?;
+    if rules.len() <= MOST_RULES_AS_TEXT {
+        let mut text = Vec::new();
+        write_rules(&mut text, RuleFormat::Native, &rules, data.names(), &RuleWriteOptions::default())?;
+        folder.write("rules.tsv", &text)?;
+    }
+    let started = Instant::now();
+    let (ranking, scores) = combine::fit(None, &rules, data)?;
+    let model = Combined::rules_alone(scores, &ranking);
+    let seconds = started.elapsed().as_secs_f64();
+    let (mut valid_mrr, mut line) = (None, json!({ "epoch": 0, "seconds": seconds }));
+    if !data.valid().is_empty() {
+        let queries = RankQuery::both_sides(data.valid());
+        let ranks = model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
+        let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &ruge_embed::metrics::HITS);
+        line["valid_mrr"] = metrics.mrr.into();
+        line["valid_median"] = metrics.median.into();
+        line["valid_hits"] = json!(metrics.hits);
+        line["best"] = true.into();
+        valid_mrr = Some(metrics.mrr);
+    }
+    folder.write("metrics.jsonl", format!("{line}\n").as_bytes())?;
+    let mut words = BTreeMap::from([("epochs".to_string(), "0".to_string())]);
+    words.extend(valid_mrr.map(|mrr| ("valid_mrr".to_string(), mrr.to_string())));
+    let calibration = Calibration::fit(&model, data, spec.seed)?;
+    let file = folder.file("model.safetensors");
+    let embeddings = &model.state()?.embeddings;
+    let calibration = calibration.as_ref();
+    let contents =
+        Contents { spec, embeddings, data, rules: &rules, notes: &words, calibration, ranking: Some(&ranking) };
+    ModelFile::write(&file, &contents)?;
+    Ok(Outcome {
+        epochs: 0,
+        best_epoch: 0,
+        valid_mrr,
+        seconds_per_epoch: 0.0,
+        rules: rules.len(),
+        groundings: 0,
+        ground_seconds: 0.0,
+        path_seconds: 0.0,
+        paths: None,
+        stop: StopReason::Epochs,
+        model: file,
+    })
 }
 
 /// Rules that stay under a spec, with their groundings: made once where many runs share them.
@@ -280,7 +340,7 @@ pub fn train_grounded(
     let calibration = Calibration::fit(&*model, data, spec.seed)?;
     let calibration = calibration.as_ref();
     let embeddings = &model.state()?.embeddings;
-    ModelFile::write(&file, &Contents { spec, embeddings, data, rules, notes: &words, calibration })?;
+    ModelFile::write(&file, &Contents { spec, embeddings, data, rules, notes: &words, calibration, ranking: None })?;
     Ok(Outcome {
         epochs: progress.epoch,
         best_epoch,

@@ -77,12 +77,20 @@ pub enum ModelName {
     TransE,
     /// −‖h ∘ r − t‖, |r| = 1
     RotatE,
+    /// No vectors at all: what the rules say.
+    Rules,
 }
 
 impl ModelName {
     /// All of them.
-    pub const ALL: [ModelName; 5] =
-        [ModelName::ComplEx, ModelName::DistMult, ModelName::HolE, ModelName::TransE, ModelName::RotatE];
+    pub const ALL: [ModelName; 6] = [
+        ModelName::ComplEx,
+        ModelName::DistMult,
+        ModelName::HolE,
+        ModelName::TransE,
+        ModelName::RotatE,
+        ModelName::Rules,
+    ];
 
     /// As written in specs.
     pub fn name(self) -> &'static str {
@@ -92,6 +100,7 @@ impl ModelName {
             ModelName::HolE => "hole",
             ModelName::TransE => "transe",
             ModelName::RotatE => "rotate",
+            ModelName::Rules => "rules",
         }
     }
 }
@@ -258,6 +267,9 @@ impl Spec {
         };
         match model {
             ModelName::ComplEx | ModelName::DistMult => {}
+            ModelName::Rules if spec.guidance == GuidanceSpec::None => spec.rules.mine = MinePreset::Ranking,
+            // Some guidances bring a model of their own; for others `check` refuses.
+            ModelName::Rules => {}
             ModelName::HolE => {
                 // The score sums d² products, so start values shrink with d (spec §7).
                 let start = Start::Normal { deviation: 0.41, unit: false };
@@ -341,6 +353,13 @@ impl Spec {
         }
         self.rules.check()?;
         self.check_softmax()?;
+        if self.model.name == ModelName::Rules
+            && (self.guidance != GuidanceSpec::None || self.device != DeviceName::Cpu)
+        {
+            return refuse(
+                "rules alone have nothing to guide and run on the processor; leave guidance and device away".into(),
+            );
+        }
         match self.guidance {
             GuidanceSpec::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {
                 refuse(format!("guidance.slackness must be finite and not negative, not {slackness}"))
@@ -350,6 +369,11 @@ impl Spec {
             }
             _ => self.ptranse().map(|_| ()),
         }
+    }
+
+    /// Whether rules have a part in it: in guidance, or as the model.
+    pub fn takes_rules(&self) -> bool {
+        self.guidance.takes_rules() || self.model.name == ModelName::Rules
     }
 
     /// As TOML, every leaf spelled out.
@@ -491,7 +515,9 @@ mod tests {
                 assert_eq!(Spec::default().overlaid(&text, "x").unwrap(), spec, "{text}");
                 assert_eq!(Spec::from_toml(&text, "x").unwrap(), spec, "{text}");
                 let asks = matches!(model, ModelName::ComplEx | ModelName::DistMult);
-                assert_eq!(spec.check().is_ok(), asks || guidance != "examples", "{text}");
+                let alone = spec.model.name == ModelName::Rules;
+                let runs = (asks || guidance != "examples") && (!alone || guidance == "none");
+                assert_eq!(spec.check().is_ok(), runs, "{text}");
             }
         }
         assert!(Spec::default().to_toml().contains("weight = 0.01\n"), "{}", Spec::default().to_toml());

@@ -71,6 +71,7 @@ fn world(t_norm: TNorm, slackness: f32) -> Loaded {
         rules: rules.rules,
         notes: BTreeMap::new(),
         calibration: None,
+        ranking: None,
     };
     Loaded::new(file).expect("a model")
 }

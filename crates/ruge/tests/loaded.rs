@@ -20,7 +20,8 @@ fn spec() -> Spec {
 fn write(path: &Path, data: &Dataset, calibration: Option<&Calibration>) {
     let model = assemble::model(&spec(), data).unwrap();
     let embeddings = &model.state().unwrap().embeddings;
-    let contents = Contents { spec: &spec(), embeddings, data, rules: &[], notes: &BTreeMap::new(), calibration };
+    let contents =
+        Contents { spec: &spec(), embeddings, data, rules: &[], notes: &BTreeMap::new(), calibration, ranking: None };
     ModelFile::write(path, &contents).unwrap();
 }
 

@@ -26,6 +26,7 @@ pub fn title(model: ModelName) -> &'static str {
         ModelName::HolE => "HolE",
         ModelName::TransE => "TransE",
         ModelName::RotatE => "RotatE",
+        ModelName::Rules => "rules alone",
     }
 }
 

@@ -14,6 +14,9 @@ use crate::loaded::Loaded;
 /// Queries asked in one call: the model packs its entities once for each.
 const BATCH: usize = 16_384;
 
+/// Least confidence of rules whose conclusions are candidates where the model ranks by rules already.
+const LEAST_BESIDE_RANKING: f64 = 0.5;
+
 /// Which other relations a fit looks at, where one relation is asked for.
 const RELATIONS: Stream = Stream(0x701);
 
@@ -181,11 +184,15 @@ impl<'m> Generator<'m> {
 
     /// What the rules of a relation conclude.
     fn conclude(&self, relation: RelationId, met: &mut Vec<Candidate>, new: impl Fn(Triple) -> Candidate) {
-        let rules = self.explainer.concluding(relation);
+        let rule = |index: usize| &self.explainer.rules()[index];
+        let mut rules = self.explainer.concluding(relation).to_vec();
+        if self.loaded.file.ranking.is_some() {
+            // Weak rules have had their say in the model's own answers; what all of them conclude would be nearly everything.
+            rules.retain(|&index| rule(index).confidence.get() >= LEAST_BESIDE_RANKING);
+        }
         if rules.is_empty() {
             return;
         }
-        let rule = |index: usize| &self.explainer.rules()[index];
         let horn: Vec<Rule> = rules.iter().map(|&index| rule(index).rule.clone()).collect();
         let groundings = ground(self.loaded.file.data.graph(), &horn);
         let mut speaking: Vec<usize> = Vec::new();

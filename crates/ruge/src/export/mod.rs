@@ -161,6 +161,7 @@ fn about(file: &ModelFile, format: ExportFormat) -> serde_json::Value {
         ModelName::ComplEx => "d real parts, then d imaginary parts",
         ModelName::RotatE => "entities: d real parts, then d imaginary parts; relations: d phases in radians",
         ModelName::DistMult | ModelName::HolE | ModelName::TransE => "d numbers",
+        ModelName::Rules => "none: rules have no vectors",
     };
     json!({
         "format": format.name(),

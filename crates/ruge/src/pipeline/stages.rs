@@ -171,6 +171,7 @@ fn without_evidence(job: &Job<'_>, records: &[RuleRecord]) -> Result<String> {
         rules: records,
         notes: &twin.notes,
         calibration: twin.calibration.as_ref(),
+        ranking: None,
     };
     ModelFile::write(&job.out.join("model.safetensors"), &contents)?;
     Ok("no rule concludes anything new: the guided model is the unguided one".into())

@@ -86,6 +86,8 @@ pub enum RankBy {
     Model,
     /// Candidates that a rule reaches come first, by confidence; the model ranks among equals and the rest.
     RulesFirst,
+    /// The trained model with rules beside it, mined for ranking and fitted on validation.
+    Combined,
 }
 
 /// Figures a paper states; those it does not state are missing.

@@ -122,6 +122,21 @@ pub struct Example {
     pub confidence: Option<f64>,
 }
 
+/// Rules that stand beside a trained model at ranking time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Beside {
+    /// How many.
+    pub rules: usize,
+    /// Numbers that validation decided.
+    pub fitted: usize,
+    /// What was tried, each half of validation judged by what was fitted on the other.
+    pub tried: Vec<crate::combine::Tried>,
+    /// The model without them, on the test triples.
+    pub alone: Figures,
+    /// Seconds of mining and fitting.
+    pub seconds: f64,
+}
+
 /// A cell's result for one seed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -169,6 +184,9 @@ pub struct Record {
     /// What the rules are and conclude.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RuleCounts>,
+    /// Where rules stand beside the model: what was tried on validation, and how many numbers were fitted there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// The rules without any embedding, on the same queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules_only: Option<Figures>,

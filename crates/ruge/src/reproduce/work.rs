@@ -13,13 +13,14 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::cells::{Cell, Point, RankBy, Work, hex, portable};
-use super::record::{Example, Figures, Record, RuleCounts, Seconds, Tried, ranks_sha256, spec_json, utc};
+use super::record::{Beside, Example, Figures, Record, RuleCounts, Seconds, Tried, ranks_sha256, spec_json, utc};
 use crate::assemble;
+use crate::combine;
 use crate::error::{Result, RugeError};
 use crate::model_file::{ModelFile, data_hash};
 use crate::rules_only::{Aggregation, RulesOnly};
 use crate::run::{self, Listener, Mode, Tick};
-use crate::spec::{DeviceName, Spec};
+use crate::spec::{DeviceName, MinePreset, RulesSpec, Spec};
 
 /// Above so many rules the rules-only row is left out of training cells: walking them all costs more than training.
 pub const MOST_RULES_ALONE: usize = 5_000;
@@ -320,7 +321,7 @@ fn train(
 ) -> Result<bool> {
     let started = Instant::now();
     let watch = Watch { stop: Some(place.stop), ..Watch::default() };
-    let rules = match spec.guidance.takes_rules() || cell.rank_by == RankBy::RulesFirst {
+    let rules = match spec.takes_rules() || cell.rank_by == RankBy::RulesFirst {
         true => assemble::rules_of(&spec.rules, data, &watch),
         false => Ok(Vec::new()),
     };
@@ -331,13 +332,13 @@ fn train(
     if !rules.is_empty() && spec.rules.file.is_none() {
         record.seconds.mining = Some(started.elapsed().as_secs_f64());
     }
-    let guided = spec.guidance.takes_rules();
+    let (guided, given) = (spec.guidance.takes_rules(), spec.takes_rules());
     let hear = std::cell::RefCell::new(hear);
     let mut found = RuleCounts::default();
     let trained = run::train(
         spec,
         data,
-        if guided { rules.clone() } else { Vec::new() },
+        if given { rules.clone() } else { Vec::new() },
         folder,
         mode,
         &mut Listener {
@@ -374,14 +375,43 @@ fn train(
     if cell.work == Work::Time || data.test().is_empty() {
         return Ok(true);
     }
-    let file = ModelFile::read(&trained.model)?;
+    let mut file = ModelFile::read(&trained.model)?;
+    if cell.rank_by == RankBy::Combined {
+        match beside(&file, data, folder, spec, &watch, record)? {
+            Some(with_rules) => file = with_rules,
+            None => return Ok(false),
+        }
+    }
     let model = file.model_on(spec.device)?;
-    let by_rules = if guided { soft(&file.rules) } else { soft(&rules) };
+    let by_rules = if guided && file.ranking.is_none() { soft(&file.rules) } else { soft(&rules) };
     if by_rules.len() <= MOST_RULES_ALONE {
         record.rules_only = rules_only(&by_rules, data);
     }
     evaluate(cell, &*model, &by_rules, data, record)?;
     Ok(true)
+}
+
+/// The model with rules beside it, mined for ranking whatever guided it; `None` when stopped.
+fn beside(
+    file: &ModelFile,
+    data: &Dataset,
+    folder: &Path,
+    spec: &Spec,
+    watch: &Watch<'_>,
+    record: &mut Record,
+) -> Result<Option<ModelFile>> {
+    let started = Instant::now();
+    let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
+    let Some(rules) = assemble::mined(&wanted, data, watch) else { return Ok(None) };
+    let combined = combine::combine(file, &rules, &folder.join("with-rules"), Mode::Force, spec.device)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let queries = RankQuery::both_sides(data.test());
+    let alone = file.model_on(spec.device)?;
+    let ranks = alone.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
+    let alone = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &ruge_embed::metrics::HITS);
+    let combine::Ranking { fitted, tried, .. } = combined.ranking;
+    record.beside = Some(Beside { rules: combined.rules, fitted, tried, alone: Figures::of(&alone), seconds });
+    Ok(Some(ModelFile::read(&combined.model)?))
 }
 
 fn evaluate(cell: &Cell, model: &dyn Model, rules: &[SoftRule], data: &Dataset, record: &mut Record) -> Result<()> {

@@ -63,6 +63,15 @@ impl RulesSpec {
         config
     }
 
+    /// The same for a graph of so many triples: the preset for ranking looks for long paths as far as time allows.
+    pub fn config_for(&self, triples: usize) -> MineConfig {
+        let mut config = self.config();
+        if self.mine == MinePreset::Ranking && self.max_body.is_none() {
+            config.long = MineConfig::ranking(triples).long;
+        }
+        config
+    }
+
     /// Whether anything is said about mining.
     fn says_how_to_mine(&self) -> bool {
         let Self { min_pca, min_std, min_hc, max_body, min_support, min_head_size, max_conclusions, .. } = self;
@@ -133,6 +142,8 @@ pub enum MinePreset {
     RugeFb15k,
     /// AMIE's own thresholds.
     Amie,
+    /// Everything worth ranking by: low thresholds, rules that name an entity, long paths.
+    Ranking,
 }
 
 impl MinePreset {
@@ -142,6 +153,7 @@ impl MinePreset {
             MinePreset::Default => MineConfig::default(),
             MinePreset::RugeFb15k => MineConfig::ruge_fb15k(),
             MinePreset::Amie => MineConfig::amie(),
+            MinePreset::Ranking => MineConfig::ranking(0),
         }
     }
 }

@@ -1,0 +1,113 @@
+//! `ruge combine`: a trained model with rules beside it at ranking time.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use ruge::combine::combine;
+use ruge::run::Mode;
+use ruge::spec::{MinePreset, RulesSpec};
+use ruge::{ModelFile, assemble};
+use ruge_rules::words::is_sayable;
+use ruge_rules::{RuleRecord, Watch};
+use serde_json::json;
+
+use crate::console::Console;
+use crate::device::DeviceArgs;
+use crate::progress;
+use crate::rule_args::RuleArgs;
+use crate::text::{Column, Table, grouped};
+use crate::usage::UsageError;
+
+/// Puts rules beside a trained model: both rank together
+///
+/// A candidate scores what the model says plus a weight times what the rules say. Weights, and how rules are summed, are fitted on
+/// the model's validation triples, by relation and direction as far as the data carry; where rules do not help they weigh
+/// nothing. The result is a model like any other: eval, predict, explain and complete take it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ruge combine runs/complex --out runs/complex-rules
+  ruge combine runs/complex --rules rules.tsv --out runs/complex-rules
+  ruge eval runs/complex-rules")]
+pub struct CombineArgs {
+    /// A run folder or a model.safetensors
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Rules to put beside it [default: mined from train, as `ruge mine --preset ranking` does]
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// The folder to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Replaces a run that is there
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    reading: RuleArgs,
+}
+
+/// Runs `ruge combine MODEL`.
+pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
+    let file = ModelFile::read(&ModelFile::find(&args.model))?;
+    let data = &file.data;
+    let rules: Vec<RuleRecord> = match &args.rules {
+        Some(path) => {
+            let mut names = data.names().clone();
+            let mut rules = args.reading.read(path, &mut names, data.relation_count(), console)?.rules;
+            let all = rules.len();
+            rules.retain(|record| is_sayable(&record.rule, data.names()));
+            if rules.len() < all {
+                let lost = all - rules.len();
+                console.note(&format!("note: {lost} rules name relations or entities the data do not have; left out"));
+            }
+            rules
+        }
+        None => {
+            let _spinner = progress::spinner(console, "mining rules");
+            let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
+            assemble::rules_of(&wanted, data, &Watch::default())?
+        }
+    };
+    if rules.is_empty() {
+        bail!("there are no rules to put beside the model; give a file with --rules");
+    }
+    let outcome = {
+        let _spinner = progress::spinner(console, "fitting on validation");
+        let mode = if args.force { Mode::Force } else { Mode::Fresh };
+        combine(&file, &rules, &args.out, mode, args.device.name()).map_err(|error| match error {
+            ruge::RugeError::Spec(message) => UsageError(message).into(),
+            other => anyhow::Error::from(other),
+        })?
+    };
+    let ranking = &outcome.ranking;
+    if console.json {
+        return console.json_result(&json!({
+            "rules": outcome.rules, "uses_rules": ranking.uses_rules(), "fitted_numbers": ranking.fitted,
+            "tried": ranking.tried, "global": ranking.global, "own_settings": ranking.settings.len(),
+            "model": outcome.model,
+        }));
+    }
+    let mut table = Table::new(&[Column::Left, Column::Right, Column::Left]);
+    table.row(["what rules count", "validation MRR", ""]);
+    for tried in &ranking.tried {
+        let taken = if tried.taken { "taken" } else { "" };
+        table.row([tried.what.clone(), format!("{:.4}", tried.mrr), taken.into()]);
+    }
+    let said = if ranking.uses_rules() {
+        format!(
+            "{} rules stand beside the model; {} numbers were fitted",
+            grouped(outcome.rules),
+            grouped(ranking.fitted)
+        )
+    } else {
+        "the rules do not help this model: it ranks as before".to_string()
+    };
+    console.result(&format!(
+        "{}\n{said}\nEach half of validation is judged by what was fitted on the other.\nwritten to {}; next: ruge eval {}\n",
+        table.render(console.width()),
+        args.out.display(),
+        args.out.display()
+    ))
+}

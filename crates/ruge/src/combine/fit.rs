@@ -1,0 +1,383 @@
+//! Fitting what rules count, on validation triples alone.
+//!
+//! Every validation query is ranked under every setting of a grid: how rules are summed, in which form they enter, how much
+//! they weigh (weights are multiples of the spread of the model's scores). Each relation and direction then takes the setting
+//! that is best on its own queries and on κ imagined ones that behave like the average of all: with few queries the average
+//! decides, with many their own.
+//!
+//! *Helping or stepping aside.* How much to trust the fit is measured, too: validation is halved, settings are fitted on one half and
+//! judged on the other, for no rules at all, one setting for all, and several κ. The way that does best is then fitted on both
+//! halves. Rules must gain more than one standard error over the model alone, or they weigh nothing.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use ruge_embed::rank::{RankQuery, Side};
+use ruge_embed::{Model, Result};
+use ruge_kg::{Dataset, Filter, RelationId, Triple};
+use ruge_rules::RuleRecord;
+use serde::{Deserialize, Serialize};
+
+use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum};
+
+/// Validation triples asked at most.
+pub const MOST: usize = 20_000;
+
+/// Queries scored at a time.
+const BLOCK: usize = 256;
+
+/// γ to choose from beside a model, and without one.
+const DISCOUNTS: [f64; 6] = [0.0, 0.1, 0.3, 0.5, 0.7, 0.85];
+const DISCOUNTS_ALONE: [f64; 8] = [0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.75, 0.9];
+/// β to choose from, in units of the spread of the model's scores.
+const WEIGHTS: [f64; 12] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 5.0, 10.0];
+/// κ to choose from: how many average queries a relation and direction is held to.
+const SHRINKAGE: [f64; 5] = [5.0, 10.0, 20.0, 60.0, 200.0];
+
+/// A way of fitting, and how it did on the half of validation it was not fitted on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Tried {
+    /// In words.
+    pub what: String,
+    /// Validation MRR, each half by what was fitted on the other.
+    pub mrr: f64,
+    /// Whether it was taken.
+    pub taken: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Way {
+    NoRules,
+    OneForAll,
+    ByGroup(f64),
+}
+
+impl Way {
+    fn words(self) -> String {
+        match self {
+            Way::NoRules => "no rules".into(),
+            Way::OneForAll => "one setting for all".into(),
+            Way::ByGroup(kappa) => format!("by relation and direction, held to {kappa} average queries"),
+        }
+    }
+}
+
+/// What may be added to the sizes of bodies.
+const SMOOTHINGS: [f64; 6] = [2.0, 5.0, 10.0, 20.0, 40.0, 80.0];
+/// Validation triples that choose among them.
+const FEW: usize = 1_000;
+
+/// Fits a combination of `base` and rules, or of rules alone; the rules come back filed by what was found. Without validation
+/// triples rules alone keep their default, and beside a model they weigh nothing.
+pub fn fit(base: Option<&dyn Model>, rules: &[RuleRecord], data: &Dataset) -> Result<(Ranking, RuleScores)> {
+    let file = |smoothing: f64| RuleScores::new(data.shared_graph(), rules, smoothing);
+    if data.valid().is_empty() {
+        let weight = if base.is_some() { 0.0 } else { 1.0 };
+        return Ok((Ranking::of(Setting { weight, ..Setting::ALONE }), file(SMOOTHING)));
+    }
+    // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
+    let few = RankQuery::both_sides(&some(data.valid(), FEW));
+    let mut best = (f64::NEG_INFINITY, SMOOTHING);
+    if rules.iter().any(|record| record.counts.is_some()) {
+        for smoothing in SMOOTHINGS {
+            let rules = file(smoothing);
+            let grid = Grid::new(None, &rules, &few)?;
+            let gains = grid.gains(None, &rules, &few, data.filter())?;
+            let mean = |setting: usize| gains.iter().map(|gains| f64::from(gains[setting])).sum::<f64>();
+            let found = (0..grid.settings.len()).map(mean).fold(f64::NEG_INFINITY, f64::max);
+            if found > best.0 {
+                best = (found, smoothing);
+            }
+        }
+    }
+    let scores = file(best.1);
+    let ranking = fit_scores(base, &scores, data)?;
+    Ok((Ranking { smoothing: best.1, fitted: ranking.fitted + 1, ..ranking }, scores))
+}
+
+/// The rest of a fit, for rules that are filed.
+fn fit_scores(base: Option<&dyn Model>, rules: &RuleScores, data: &Dataset) -> Result<Ranking> {
+    let triples = some(data.valid(), MOST);
+    let queries = RankQuery::both_sides(&triples);
+    let grid = Grid::new(base, rules, &queries)?;
+    let gains = grid.gains(base, rules, &queries, data.filter())?;
+    let fitting = Fitting { queries: &queries, gains: &gains };
+
+    let mut ways = vec![Way::OneForAll];
+    ways.extend(SHRINKAGE.map(Way::ByGroup));
+    if base.is_some() {
+        ways.insert(0, Way::NoRules);
+    }
+    // By way, what every query gains where the other half decides.
+    let judged: Vec<Vec<f32>> = ways.iter().map(|&way| fitting.crossed(way)).collect();
+    let mean = |gains: &[f32]| gains.iter().map(|&x| f64::from(x)).sum::<f64>() / gains.len() as f64;
+    let mut best = 0;
+    for at in 1..ways.len() {
+        if mean(&judged[at]) > mean(&judged[best]) {
+            best = at;
+        }
+    }
+    if base.is_some() && !clearly_above(&judged[best], &judged[0]) {
+        best = 0;
+    }
+    let tried = ways.iter().zip(&judged).enumerate();
+    let tried =
+        tried.map(|(at, (way, gains))| Tried { what: way.words(), mrr: mean(gains), taken: at == best }).collect();
+
+    let chosen = fitting.settings(ways[best], |_| true);
+    let global = grid.settings[chosen.global];
+    let groups = chosen.groups.iter().filter(|(_, at)| **at != chosen.global);
+    let settings: Vec<GroupSetting> = groups
+        .map(|(&(relation, side), &at)| GroupSetting { relation: relation.0, side, setting: grid.settings[at] })
+        .collect();
+    // Discount, constants, form and weight, or the first alone without a model; and which way was taken.
+    let numbers = if base.is_some() { 4 } else { 1 };
+    let fitted = 1 + match ways[best] {
+        Way::NoRules => 0,
+        Way::OneForAll => numbers,
+        Way::ByGroup(_) => numbers * (1 + chosen.groups.len()),
+    };
+    Ok(Ranking { smoothing: SMOOTHING, global, settings, tried, fitted })
+}
+
+/// At most so many triples, evenly spread.
+fn some(triples: &[Triple], most: usize) -> Vec<Triple> {
+    let wanted = triples.len().min(most);
+    (0..wanted).map(|at| triples[at * triples.len() / wanted]).collect()
+}
+
+/// Whether the mean difference is more than its standard error.
+fn clearly_above(gains: &[f32], before: &[f32]) -> bool {
+    let n = gains.len() as f64;
+    let differences = || gains.iter().zip(before).map(|(a, b)| f64::from(*a) - f64::from(*b));
+    let mean = differences().sum::<f64>() / n;
+    let variance = differences().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
+    mean > 0.0 && mean > (variance / n).sqrt()
+}
+
+/// The settings that are tried.
+struct Grid {
+    settings: Vec<Setting>,
+    sums: Vec<Sum>,
+    forms: Vec<Form>,
+    weights: Vec<f64>,
+    alone: bool,
+}
+
+impl Grid {
+    fn new(base: Option<&dyn Model>, rules: &RuleScores, queries: &[RankQuery]) -> Result<Self> {
+        // Alone, rules that name an entity are all that tells most candidates apart; a model may know what they know.
+        let sums = |discounts: &[f64], constants: &[bool]| -> Vec<Sum> {
+            let each = |&discount: &f64| constants.iter().map(move |&constants| Sum { discount, constants });
+            discounts.iter().flat_map(each).collect()
+        };
+        let mut grid = match base {
+            None => Self {
+                settings: Vec::new(),
+                sums: sums(&DISCOUNTS_ALONE, &[true]),
+                forms: vec![Form::Evidence],
+                weights: vec![1.0],
+                alone: true,
+            },
+            Some(model) => {
+                let spread = spread(model, rules, queries)?;
+                let (sums, forms) = (sums(&DISCOUNTS, &[true, false]), vec![Form::Evidence, Form::Probability]);
+                let weights = WEIGHTS.map(|weight| weight * spread).to_vec();
+                Self { settings: Vec::new(), sums, forms, weights, alone: false }
+            }
+        };
+        // No rules come first: of settings that do equally well the first is taken.
+        if !grid.alone {
+            grid.settings.push(Setting { weight: 0.0, ..Setting::ALONE });
+        }
+        for &Sum { discount, constants } in &grid.sums {
+            for &form in &grid.forms {
+                let with = |&weight: &f64| Setting { discount, constants, form, weight };
+                grid.settings.extend(grid.weights.iter().map(with));
+            }
+        }
+        Ok(grid)
+    }
+
+    /// For every query, its reciprocal filtered rank under every setting.
+    fn gains(
+        &self,
+        base: Option<&dyn Model>,
+        rules: &RuleScores,
+        queries: &[RankQuery],
+        known: &Filter,
+    ) -> Result<Vec<Vec<f32>>> {
+        let entities = rules.graph().entity_count();
+        let mut scores = vec![0.0; BLOCK.min(queries.len()) * entities];
+        let mut all = Vec::with_capacity(queries.len());
+        for block in queries.chunks(BLOCK) {
+            let scores = &mut scores[..block.len() * entities];
+            if let Some(model) = base {
+                model.score_many(block, scores)?;
+            }
+            let of = |work: &mut Work, (query, row): (&RankQuery, &[f32])| {
+                rules.ask(query, &mut work.heard);
+                work.gains(self, query, row, query.known(known))
+            };
+            let rows = scores.par_chunks(entities.max(1));
+            all.par_extend(block.par_iter().zip(rows).map_init(|| Work::new(&self.sums), of));
+        }
+        Ok(all)
+    }
+}
+
+/// The mean over some queries of the standard deviation of all entities' scores.
+fn spread(model: &dyn Model, rules: &RuleScores, queries: &[RankQuery]) -> Result<f64> {
+    let entities = rules.graph().entity_count();
+    let step = queries.len().div_ceil(BLOCK).max(1);
+    let sample: Vec<RankQuery> = queries.iter().copied().step_by(step).collect();
+    let mut scores = vec![0.0; sample.len() * entities];
+    model.score_many(&sample, &mut scores)?;
+    let deviation = |row: &[f32]| {
+        let numbers = || row.iter().map(|&x| f64::from(x)).filter(|x| x.is_finite());
+        let n = numbers().count().max(1) as f64;
+        let mean = numbers().sum::<f64>() / n;
+        (numbers().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n).sqrt()
+    };
+    let spread = scores.chunks(entities.max(1)).map(deviation).sum::<f64>() / sample.len().max(1) as f64;
+    Ok(if spread > 0.0 && spread.is_finite() { spread } else { 1.0 })
+}
+
+/// The scratch of one thread.
+struct Work {
+    heard: Heard,
+    /// Sorted scores of candidates that no rule reaches.
+    rest: Vec<f32>,
+    /// Scores of those that rules reach, and what rules say of them under one sum and form.
+    reached: Vec<f32>,
+    places: Vec<u32>,
+    said: Vec<f32>,
+}
+
+impl Work {
+    fn new(sums: &[Sum]) -> Self {
+        Self { heard: Heard::new(sums), rest: vec![], reached: vec![], places: vec![], said: vec![] }
+    }
+
+    fn gains(&mut self, grid: &Grid, query: &RankQuery, scores: &[f32], known: &[ruge_kg::EntityId]) -> Vec<f32> {
+        let Self { heard, rest, reached, places, said } = self;
+        let answer = query.answer();
+        let number = |x: f32| if x.is_nan() { f32::NEG_INFINITY } else { x };
+        let (own, own_place) = (number(scores[answer.index()]), heard.place(answer));
+        rest.clear();
+        reached.clear();
+        places.clear();
+        let mut left_out = known.iter().copied().peekable();
+        for (index, &score) in scores.iter().enumerate() {
+            let entity = ruge_kg::EntityId(index as u32);
+            if left_out.next_if_eq(&entity).is_some() || entity == answer {
+                continue;
+            }
+            match heard.place(entity) {
+                None => rest.push(number(score)),
+                Some(place) => {
+                    reached.push(number(score));
+                    places.push(place as u32);
+                }
+            }
+        }
+        if !grid.alone {
+            rest.sort_unstable_by(f32::total_cmp);
+        }
+        let reciprocal = |target: f32, weight: f32, said: &[f32]| {
+            let from = rest.partition_point(|&score| score < target);
+            let equal = rest[from..].partition_point(|&score| score == target);
+            let (mut better, mut ties) = ((rest.len() - from - equal) as u32, equal as u32);
+            for (&score, &said) in reached.iter().zip(said) {
+                let score = score + weight * said;
+                better += u32::from(score > target);
+                ties += u32::from(score == target);
+            }
+            1.0 / (1.0 + better as f32 + 0.5 * ties as f32)
+        };
+        let mut gains = Vec::with_capacity(grid.settings.len());
+        if !grid.alone {
+            said.clear();
+            said.resize(reached.len(), 0.0);
+            gains.push(reciprocal(own, 0.0, said));
+        }
+        for way in 0..grid.sums.len() {
+            for form in &grid.forms {
+                let of = |place: usize| form.score(heard.sum(place, way)) as f32;
+                said.clear();
+                said.extend(places.iter().map(|&place| of(place as usize)));
+                let own_said = own_place.map_or(0.0, of);
+                for &weight in &grid.weights {
+                    let weight = weight as f32;
+                    gains.push(reciprocal(own + weight * own_said, weight, said));
+                }
+            }
+        }
+        gains
+    }
+}
+
+/// Queries with their gains under every setting.
+struct Fitting<'a> {
+    queries: &'a [RankQuery],
+    gains: &'a [Vec<f32>],
+}
+
+/// Settings by their place in the grid.
+struct Chosen {
+    global: usize,
+    groups: BTreeMap<(RelationId, Side), usize>,
+}
+
+impl Fitting<'_> {
+    /// Fits on the queries that `takes` (by their place) lets in.
+    fn settings(&self, way: Way, takes: impl Fn(usize) -> bool) -> Chosen {
+        let settings = self.gains.first().map_or(0, Vec::len);
+        let mut total = vec![0.0f64; settings];
+        let mut groups: BTreeMap<(RelationId, Side), Vec<f64>> = BTreeMap::new();
+        let mut count = 0.0;
+        for (_, (query, gains)) in self.queries.iter().zip(self.gains).enumerate().filter(|(at, _)| takes(*at)) {
+            let group = groups.entry((query.triple.relation, query.side)).or_insert_with(|| vec![0.0; settings]);
+            for ((total, group), &gain) in total.iter_mut().zip(group).zip(gains) {
+                *total += f64::from(gain);
+                *group += f64::from(gain);
+            }
+            count += 1.0;
+        }
+        let global = if way == Way::NoRules { 0 } else { first_best(&total) };
+        let own = |group: Vec<f64>, kappa: f64| {
+            let held: Vec<f64> =
+                group.iter().zip(&total).map(|(own, all)| own + kappa * all / f64::max(count, 1.0)).collect();
+            first_best(&held)
+        };
+        let groups = match way {
+            Way::ByGroup(kappa) => groups.into_iter().map(|(key, group)| (key, own(group, kappa))).collect(),
+            _ => BTreeMap::new(),
+        };
+        Chosen { global, groups }
+    }
+
+    /// The gain of every query under what the other half of the triples decides.
+    fn crossed(&self, way: Way) -> Vec<f32> {
+        // Both queries of a triple are in one half.
+        let half = |at: usize| at / 2 % 2;
+        let fitted = [0, 1].map(|of| self.settings(way, |at| half(at) != of));
+        let of = |(at, query): (usize, &RankQuery)| {
+            let chosen = &fitted[half(at)];
+            let setting = chosen.groups.get(&(query.triple.relation, query.side)).unwrap_or(&chosen.global);
+            self.gains[at][*setting]
+        };
+        self.queries.iter().enumerate().map(of).collect()
+    }
+}
+
+fn first_best(values: &[f64]) -> usize {
+    let mut best = 0;
+    for (at, value) in values.iter().enumerate() {
+        if *value > values[best] {
+            best = at;
+        }
+    }
+    best
+}

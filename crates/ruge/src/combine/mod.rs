@@ -1,0 +1,116 @@
+//! Rules and a model together at ranking time, and rules as a model of their own.
+//!
+//! A candidate's score is the model's plus β times what the rules say: rules know paths and counts that vectors blur, and
+//! vectors know everything no rule speaks of. How rules are summed, in which form they enter and how much they weigh is a
+//! [`Setting`], fitted on validation for every relation and direction and shrunk to one for all ([`fit`]). Where rules do not help,
+//! β is 0 and the ranks are the model's own.
+//!
+//! Without a model β is 1 and the rules rank alone: `--model rules`.
+
+mod fit;
+mod model;
+mod scores;
+mod write;
+
+use std::collections::BTreeMap;
+
+use ruge_embed::rank::Side;
+use ruge_kg::RelationId;
+use serde::{Deserialize, Serialize};
+
+pub use fit::{Tried, fit};
+pub use model::Combined;
+pub use scores::{Heard, RuleScores, SMOOTHING, Sum, ranking_confidence};
+pub use write::{Outcome, combine};
+
+/// How a sum of log-doubts becomes a rule score.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// As it is, −ln(1 − p): grows without end as evidence adds up.
+    #[default]
+    Evidence,
+    /// p itself.
+    Probability,
+}
+
+impl Form {
+    /// The rule score of a sum.
+    pub fn score(self, sum: f64) -> f64 {
+        match self {
+            Form::Evidence => sum,
+            Form::Probability => -(-sum).exp_m1(),
+        }
+    }
+}
+
+/// What rules count in the queries of one relation and direction, or in all.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Setting {
+    /// γ: what each further rule counts, relative to the one before.
+    pub discount: f64,
+    /// Whether rules that name an entity have a say.
+    pub constants: bool,
+    /// Probability or evidence.
+    pub form: Form,
+    /// β.
+    pub weight: f64,
+}
+
+impl Setting {
+    /// Rules alone, nothing fitted: the best rule decides, the others break ties.
+    pub const ALONE: Setting = Setting { discount: 0.5, constants: true, form: Form::Evidence, weight: 1.0 };
+
+    /// How the rules are summed.
+    pub fn sum(&self) -> Sum {
+        Sum { discount: self.discount, constants: self.constants }
+    }
+}
+
+/// A fitted combination: all that ranking needs beside the rules and the model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Ranking {
+    /// What is added to the size of a rule's body for its confidence.
+    pub smoothing: f64,
+    /// For relations and directions not named below.
+    pub global: Setting,
+    /// By relation and direction, where it differs.
+    pub settings: Vec<GroupSetting>,
+    /// What was tried, and what it gave on the half of validation it was not fitted on.
+    #[serde(default)]
+    pub tried: Vec<Tried>,
+    /// Numbers that validation decided: one per choice that was made.
+    pub fitted: usize,
+}
+
+/// The setting of one relation and direction.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GroupSetting {
+    /// The relation, by id.
+    pub relation: u32,
+    /// The hidden end.
+    pub side: Side,
+    /// What rules count there.
+    #[serde(flatten)]
+    pub setting: Setting,
+}
+
+impl Ranking {
+    /// The same setting for all.
+    pub fn of(global: Setting) -> Self {
+        Self { smoothing: SMOOTHING, global, settings: Vec::new(), tried: Vec::new(), fitted: 0 }
+    }
+
+    /// Settings by relation and direction.
+    fn table(&self) -> BTreeMap<(RelationId, Side), Setting> {
+        self.settings.iter().map(|group| ((RelationId(group.relation), group.side), group.setting)).collect()
+    }
+
+    /// Whether rules count anywhere.
+    pub fn uses_rules(&self) -> bool {
+        self.global.weight > 0.0 || self.settings.iter().any(|group| group.setting.weight > 0.0)
+    }
+}

@@ -1,0 +1,65 @@
+//! A trained model with rules beside it, as a run folder of its own.
+
+use std::path::{Path, PathBuf};
+
+use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
+
+use super::{Combined, Ranking, fit};
+use crate::calibrate::Calibration;
+use crate::error::{Result, RugeError};
+use crate::model_file::{Contents, ModelFile, data_hash};
+use crate::run::{Folder, MOST_RULES_AS_TEXT, Mode};
+use crate::spec::{DeviceName, ModelName};
+
+/// What came of a combination.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was fitted.
+    pub ranking: Ranking,
+    /// The rules that stand beside the model.
+    pub rules: usize,
+    /// The model file.
+    pub model: PathBuf,
+}
+
+/// Fits rules beside a trained model on its validation triples and writes both as a run folder. Its own rules, if it was guided,
+/// make place for these.
+pub fn combine(file: &ModelFile, rules: &[RuleRecord], path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
+    if file.spec.model.name == ModelName::Rules {
+        let message = "this model is rules alone; combine rules with an embedding, as in `ruge combine runs/complex`";
+        return Err(RugeError::Spec(message.into()));
+    }
+    if file.data.valid().is_empty() {
+        let message = "the model holds no validation triples, so there is nothing to fit the weight of rules on";
+        return Err(RugeError::Spec(message.into()));
+    }
+    let folder = Folder::open(path, mode)?;
+    let base = file.base_on(device)?;
+    let (ranking, scores) = fit(Some(&*base), rules, &file.data)?;
+    let model = Combined::new(base, scores, &ranking);
+    let calibration = Calibration::fit(&model, &file.data, file.spec.seed)?;
+    let head = format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), data_hash(&file.data));
+    let what = "# rules beside the model at ranking time: ruge combine\n";
+    folder.write("spec.toml", format!("{head}{what}{}", file.spec.to_toml()).as_bytes())?;
+    if rules.len() <= MOST_RULES_AS_TEXT {
+        let mut text = Vec::new();
+        write_rules(&mut text, RuleFormat::Native, rules, file.data.names(), &RuleWriteOptions::default())?;
+        folder.write("rules.tsv", &text)?;
+    }
+    let mut notes = file.notes.clone();
+    if let Some(taken) = ranking.tried.iter().find(|tried| tried.taken) {
+        notes.insert("valid_mrr_with_rules".into(), taken.mrr.to_string());
+    }
+    let contents = Contents {
+        spec: &file.spec,
+        embeddings: &file.embeddings,
+        data: &file.data,
+        rules,
+        notes: &notes,
+        calibration: calibration.as_ref(),
+        ranking: Some(&ranking),
+    };
+    let model = folder.file("model.safetensors");
+    ModelFile::write(&model, &contents)?;
+    Ok(Outcome { ranking, rules: rules.len(), model })
+}

@@ -1,0 +1,180 @@
+//! Rules beside a model: held to definitions that score every candidate, and to stepping aside where rules say nothing.
+
+use ruge::combine::{Combined, Form, Heard, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence};
+use ruge::rules_only::{Aggregation, RulesOnly};
+use ruge::spec::{MinePreset, RulesSpec};
+use ruge::{ModelName, Spec, assemble};
+use ruge_embed::rank::{RankQuery, Side, place};
+use ruge_embed::{Metrics, Model, RankOptions, Ties, TopOptions, top};
+use ruge_kg::random::{self, Stream};
+use ruge_kg::{Dataset, EntityId, ReadOptions};
+use ruge_rules::{Confidence, RuleRecord, SoftRule, Watch};
+
+fn demo() -> Dataset {
+    Dataset::load(std::path::Path::new("demo"), &ReadOptions::default()).expect("it is embedded").0
+}
+
+fn rules(data: &Dataset) -> Vec<RuleRecord> {
+    let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
+    assemble::rules_of(&wanted, data, &Watch::default()).expect("rules")
+}
+
+fn untrained(data: &Dataset) -> Box<dyn Model> {
+    let mut spec = Spec::paper(ModelName::ComplEx, "none").expect("a spec");
+    spec.model.dimension = 4;
+    assemble::model(&spec, data).expect("a model")
+}
+
+fn mrr(model: &dyn Model, data: &Dataset, queries: &[RankQuery]) -> f64 {
+    let ranks = model.rank(queries, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
+    Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &[10]).mrr
+}
+
+#[test]
+fn all_ways_to_ask_agree() {
+    let data = demo();
+    let rules = rules(&data);
+    let model = untrained(&data);
+    let setting = Setting { discount: 0.5, constants: true, form: Form::Probability, weight: 3.0 };
+    let combined =
+        Combined::new(untrained(&data), RuleScores::new(data.shared_graph(), &rules, SMOOTHING), &Ranking::of(setting));
+    let queries: Vec<RankQuery> = RankQuery::both_sides(data.test()).into_iter().take(300).collect();
+    let entities = data.entity_count();
+    let scores = RuleScores::new(data.shared_graph(), &rules, SMOOTHING);
+    let mut heard = Heard::new(&[setting.sum()]);
+    let ranks = combined.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
+    let best = combined.top(&queries, &TopOptions::new(5), &|_, _| ()).expect("answers");
+    let mut many = vec![0.0; queries.len() * entities];
+    combined.score_many(&queries, &mut many).expect("scores");
+    let mut said = 0;
+    for (at, query) in queries.iter().enumerate() {
+        // The definition: the model's score plus β times the probability.
+        let mut expected = vec![0.0; entities];
+        model.score_all(*query, &mut expected).expect("scores");
+        scores.ask(query, &mut heard);
+        for (place, entity) in heard.candidates.iter().enumerate() {
+            let score = &mut expected[entity.index()];
+            *score = (f64::from(*score) + 3.0 * (1.0 - (-heard.sum(place, 0)).exp())) as f32;
+        }
+        said += heard.candidates.len();
+        let mut all = vec![0.0; entities];
+        combined.score_all(*query, &mut all).expect("scores");
+        assert!(all.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5));
+        assert_eq!(all, many[at * entities..][..entities]);
+        assert_eq!(ranks[at], place(query, Some(data.filter()), &all));
+        assert_eq!(best[at], top::select(&all, query, &TopOptions::new(5)));
+        if query.side == Side::Tail {
+            let mut one = [0.0];
+            combined.score(&[query.triple], &mut one).expect("a score");
+            assert!((one[0] - all[query.triple.tail.index()]).abs() < 1e-4);
+        }
+    }
+    assert!(said > 10 * queries.len(), "rules reach {said} candidates: the test looks at something");
+}
+
+#[test]
+fn without_a_model_the_rules_rank_as_the_ranker_of_rules_does() {
+    let data = demo();
+    let records = rules(&data);
+    let soft: Vec<SoftRule> = records
+        .iter()
+        .map(|record| SoftRule {
+            rule: record.rule.clone(),
+            confidence: Confidence::new(ranking_confidence(record, SMOOTHING)).expect("in range"),
+        })
+        .collect();
+    let queries: Vec<RankQuery> = RankQuery::both_sides(data.test()).into_iter().take(300).collect();
+    for discount in [0.0, 0.5] {
+        let ranking = Ranking::of(Setting { discount, ..Setting::ALONE });
+        let model = Combined::rules_alone(RuleScores::new(data.shared_graph(), &records, SMOOTHING), &ranking);
+        let alone = RulesOnly::new(data.graph(), &soft);
+        let ranks = alone.rank(&queries, Some(data.filter()), Aggregation::Discounted(discount), &|_, _| ());
+        let found = mrr(&model, &data, &queries);
+        let expected = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &[10]).mrr;
+        // Sums are rounded to what scores hold.
+        assert!((found - expected).abs() < 2e-3, "{found} and {expected}");
+        assert_eq!(model.name(), "rules");
+    }
+}
+
+#[test]
+fn fitting_helps_where_rules_speak() {
+    let data = demo();
+    let rules = rules(&data);
+    let model = untrained(&data);
+    let (ranking, scores) = fit(Some(&*model), &rules, &data).expect("a fit");
+    assert!(ranking.uses_rules() && ranking.fitted > 1, "{ranking:?}");
+    assert_eq!(ranking.tried.iter().filter(|tried| tried.taken).count(), 1);
+    let test = RankQuery::both_sides(data.test());
+    let before = mrr(&*model, &data, &test);
+    let after = mrr(&Combined::new(model, scores, &ranking), &data, &test);
+    assert!(after > before + 0.1, "{before} before, {after} after");
+    // A fit is a plain value: written and read it is the same, and on one thread it is the same.
+    let text = serde_json::to_string(&ranking).expect("JSON");
+    assert_eq!(serde_json::from_str::<Ranking>(&text).expect("a ranking"), ranking);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
+    let model = untrained(&data);
+    assert_eq!(pool.install(|| fit(Some(&*model), &rules, &data)).expect("a fit").0, ranking);
+}
+
+#[test]
+fn rules_that_say_nothing_step_aside() {
+    let data = demo();
+    // The same rules with their conclusions dealt out at random: they fire as often and mean nothing.
+    let mut rules = rules(&data);
+    let heads: Vec<_> = rules.iter().map(|record| record.rule.conclusion.relation).collect();
+    for (at, record) in rules.iter_mut().enumerate() {
+        let other = random::below(random::draw(1, Stream(0x7e57), 0, at as u64), heads.len() as u64);
+        record.rule.conclusion.relation = heads[other as usize];
+        record.counts = None;
+    }
+    rules.retain(|record| !record.rule.has_constants());
+    // A model that knows every answer leaves rules nothing to add.
+    let known = Knowing(untrained(&data), demo());
+    let (ranking, _) = fit(Some(&known), &rules, &data).expect("a fit");
+    assert!(!ranking.uses_rules(), "{:?}", ranking.tried);
+    assert!(ranking.tried[0].taken && ranking.settings.is_empty() && ranking.fitted == 2);
+    // Neither do rules where there is nothing to fit on.
+    let bare = Dataset::new(data.names().clone(), data.train().to_vec(), vec![], vec![]);
+    let (ranking, _) = fit(Some(&*untrained(&data)), &rules, &bare).expect("a fit");
+    assert!(!ranking.uses_rules() && ranking.fitted == 0);
+    assert!(fit(None, &rules, &bare).expect("a fit").0.uses_rules(), "alone they are all there is");
+}
+
+/// Scores facts of any split 1 and everything else as an untrained model does, far below.
+struct Knowing(Box<dyn Model>, Dataset);
+
+impl Model for Knowing {
+    fn name(&self) -> &'static str {
+        "knowing"
+    }
+    fn score(&self, triples: &[ruge_kg::Triple], scores: &mut [f32]) -> ruge_embed::Result<()> {
+        self.0.score(triples, scores)
+    }
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> ruge_embed::Result<()> {
+        self.0.score_all(query, scores)?;
+        scores.iter_mut().for_each(|score| *score = 0.1 * score.tanh());
+        for &entity in query.known(self.1.filter()) {
+            scores[EntityId::index(entity)] = 1.0;
+        }
+        Ok(())
+    }
+    fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&ruge_kg::Filter>,
+        options: &RankOptions,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> ruge_embed::Result<Vec<ruge_embed::Rank>> {
+        self.0.rank(queries, known, options, progress)
+    }
+    fn epoch(&mut self, plan: &ruge_embed::Plan<'_>, epoch: u64) -> ruge_embed::Result<ruge_embed::Losses> {
+        self.0.epoch(plan, epoch)
+    }
+    fn state(&self) -> ruge_embed::Result<&ruge_embed::State> {
+        self.0.state()
+    }
+    fn restore(&mut self, state: ruge_embed::State) -> ruge_embed::Result<()> {
+        self.0.restore(state)
+    }
+}
