@@ -68,6 +68,8 @@ fn rules_beside_a_model_are_a_model() {
     assert!(why["truth"].as_f64().is_some(), "{why}");
     assert_eq!(json(&["complete", &path("both"), "--top", "3", "--json"])["facts"].as_array().map(Vec::len), Some(3));
 
+    let export = ruge(&["export", &path("both"), "--to", "npy"]);
+    assert!(!export.status.success() && stderr(&export).contains("ranks by rules"), "{}", stderr(&export));
     let there = ruge(&["combine", &path("plain"), "--out", &path("both")]);
     assert_eq!(there.status.code(), Some(1));
     assert!(stderr(&there).contains("--force"), "{}", stderr(&there));

@@ -8,7 +8,7 @@
 use ruge_kg::{Edge, EntityId, Graph};
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Result, RugeError};
 use crate::loaded::Loaded;
 
 /// The cosine at which two entities are very near.
@@ -36,6 +36,10 @@ pub struct Near {
 /// The `k` entities nearest to `entity`, nearest first; equals by id.
 pub fn like(loaded: &Loaded, entity: EntityId, k: usize) -> Result<Vec<Near>> {
     let table = &loaded.model.state()?.embeddings.entities;
+    if table.width() == 0 {
+        let message = "rules alone have no vectors, so nothing can be near; ask a trained model";
+        return Err(RugeError::Spec(message.into()));
+    }
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
     let own = table.row(entity.index());
     let norm = dot(own, own).sqrt();

@@ -33,7 +33,7 @@ pub enum Shapes {
 }
 
 /// Thresholds of bodies of three atoms, where they differ: there are so many that low thresholds cost hours.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Long {
     /// Least support.
@@ -132,7 +132,8 @@ impl MineConfig {
             skyline: false,
             injective: true,
             constants: true,
-            min_constant_support: 5,
+            // Five keeps more that is worth having, and millions of rules on large graphs.
+            min_constant_support: if triples <= 400_000 { 5 } else { 10 },
             long: Some(long),
             ..Self::default()
         }

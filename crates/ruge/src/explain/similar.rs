@@ -31,6 +31,10 @@ pub struct SimilarFact {
 pub fn facts(loaded: &Loaded, triple: Triple, most: usize) -> Result<Vec<SimilarFact>> {
     let data = &loaded.file.data;
     let rows = &loaded.model.state()?.embeddings.entities;
+    if rows.width() == 0 {
+        // Rules alone have no vectors, so nothing is like anything.
+        return Ok(Vec::new());
+    }
     let mut known: [FxHashMap<EntityId, f64>; 2] = Default::default();
     let mut like = |side: usize, asked: EntityId, other: EntityId| {
         if asked == other {

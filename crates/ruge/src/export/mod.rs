@@ -87,6 +87,11 @@ impl ExportFormat {
 /// Without `force` nothing is written where one of the files is already there. `about.json` comes last, so a folder that has
 /// it is complete.
 pub fn export(file: &ModelFile, format: ExportFormat, out: &Path, force: bool) -> Result<Vec<PathBuf>> {
+    if file.ranking.is_some() {
+        let message = "this model ranks by rules, which no format of vectors can say; export the model it was made from, and \
+                       its rules with `ruge rules convert`";
+        return Err(RugeError::Spec(message.into()));
+    }
     let names = format.files(!file.rules.is_empty());
     let wrong = |path: PathBuf, reason: String| RugeError::Run { path, reason };
     if out.exists() && !out.is_dir() {

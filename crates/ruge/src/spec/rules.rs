@@ -63,11 +63,13 @@ impl RulesSpec {
         config
     }
 
-    /// The same for a graph of so many triples: the preset for ranking looks for long paths as far as time allows.
+    /// The same for a graph of so many triples: the preset for ranking looks for long paths and rare rules as far as time and
+    /// memory allow.
     pub fn config_for(&self, triples: usize) -> MineConfig {
         let mut config = self.config();
-        if self.mine == MinePreset::Ranking && self.max_body.is_none() {
-            config.long = MineConfig::ranking(triples).long;
+        if self.mine == MinePreset::Ranking {
+            let MineConfig { long, min_constant_support, .. } = MineConfig::ranking(triples);
+            (config.long, config.min_constant_support) = (long, min_constant_support);
         }
         config
     }
@@ -168,6 +170,10 @@ mod tests {
         let config = rules.config();
         assert_eq!((config.min_pca, config.min_support, config.max_body), (0.1, 7, 2));
         assert!(rules.check().is_ok());
+        let ranking = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
+        let (small, large) = (ranking.config_for(100_000), ranking.config_for(500_000));
+        assert!(small.long < large.long && small.min_constant_support < large.min_constant_support);
+        assert!(small.constants && rules.config_for(500_000).long.is_none());
         let file = RulesSpec { file: Some("x".into()), ..rules.clone() };
         assert!(file.check().is_err(), "a file is not mined");
         assert!(rules.from_file("x".into()).check().is_ok());
