@@ -63,6 +63,9 @@ pub struct TrainArgs {
     /// Weight of the N3 penalty of softmax training
     #[arg(long, value_name = "X")]
     n3: Option<f32>,
+    /// Entities that a softmax batch is answered among; 0 for all
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
     /// What a rule's conclusion weighs beside an observed triple, in guidance by examples
     #[arg(long, value_name = "X")]
     weight: Option<f32>,
@@ -303,6 +306,7 @@ impl TrainArgs {
         match &mut spec.softmax {
             Some(softmax) => {
                 set(&mut softmax.batch, self.batch);
+                set(&mut softmax.sample, self.sample);
                 softmax.n3 = self.n3.unwrap_or(softmax.n3);
                 if self.negatives.is_some() || self.l2.is_some() || self.batches.is_some() || self.inner_steps.is_some()
                 {
@@ -310,8 +314,10 @@ impl TrainArgs {
                     bail!(UsageError(format!("{flags} are of the paper's trainer; this spec trains by softmax")));
                 }
             }
-            None if self.batch.is_some() || self.n3.is_some() => {
-                bail!(UsageError("--batch and --n3 belong to softmax training; use --preset complex-n3".into()))
+            None if self.batch.is_some() || self.n3.is_some() || self.sample.is_some() => {
+                bail!(UsageError(
+                    "--batch, --sample and --n3 belong to softmax training; use --preset complex-n3".into()
+                ))
             }
             None => {}
         }

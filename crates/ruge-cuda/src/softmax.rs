@@ -87,7 +87,7 @@ struct Part {
 impl Part {
     fn new(questions: &[Question], asks_relations: bool, sides: u32) -> Self {
         let mut touches = Touches::default();
-        touches.build(questions, asks_relations);
+        touches.build(questions, asks_relations, false);
         let mut entities = Vec::with_capacity(touches.entity_weights.len());
         let mut at = 0;
         for &(entity, weight) in &touches.entity_weights {
@@ -205,6 +205,9 @@ impl SoftmaxTraining {
         plan: &Plan<'_>,
         softmax: &Softmax,
     ) -> Result<Self> {
+        if softmax.sample > 0 {
+            return Err(CudaError::Unsupported { what: "a sample of candidates; a card takes them all".into() });
+        }
         if tables.transform.is_some() || constants.optimizer.cap != Cap::None {
             return Err(CudaError::Unsupported { what: "softmax training of this model or with a cap".into() });
         }

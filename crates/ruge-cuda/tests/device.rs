@@ -335,7 +335,7 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
 fn softmax_agrees_with_the_processor() {
     let _card = CARD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some(device) = device() else { return };
-    let plain = Softmax { batch: 512, n3: 0.01, relations: 0.0 };
+    let plain = Softmax { batch: 512, n3: 0.01, relations: 0.0, sample: 0 };
     let asking = Softmax { relations: 0.5, ..plain };
     // AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
     let adagrad = Rule::AdaGrad { epsilon: 1e-2, inside: false };

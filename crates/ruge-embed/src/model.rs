@@ -381,9 +381,9 @@ impl<F: ScoringFunction> CpuModel<F> {
             let State { embeddings, moments, steps } = &mut self.state;
             let mut moments = moments.iter_mut();
             let parameters = step::Parameters { embeddings, first: moments.next(), second: moments.next() };
-            let optimizer = (&self.optimizer, *steps);
+            let moment = step::Moment { optimizer: &self.optimizer, seed: plan.seed, steps: *steps };
             let work = &mut self.work.softmax;
-            labeled += step::step(&self.scoring, softmax, batch, parameters, optimizer, work, self.isa) / count;
+            labeled += step::step(&self.scoring, softmax, batch, parameters, moment, work, self.isa) / count;
         }
         Losses { labeled, unlabeled: 0.0 }
     }

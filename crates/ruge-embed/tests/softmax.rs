@@ -41,8 +41,8 @@ fn loss(
     asking: f64,
     complex: bool,
     reciprocal: bool,
-    entities: &Rows,
-    relations: &Rows,
+    sample: Option<&[u32]>,
+    [entities, relations]: [&Rows; 2],
 ) -> f64 {
     let score = |h: &[f64], r: &[f64], t: &[f64]| -> f64 {
         if !complex {
@@ -71,7 +71,18 @@ fn loss(
             if tail_asked || reciprocal { score(given, relation, e) } else { score(e, relation, given) }
         };
         let scores: Vec<f64> = entities.iter().map(of).collect();
-        let normal = scores.iter().map(|s| s.exp()).sum::<f64>().ln();
+        let normal = match sample {
+            None => scores.iter().map(|s| s.exp()).sum::<f64>().ln(),
+            Some(sample) => {
+                let drawn: Vec<f64> = sample
+                    .iter()
+                    .filter(|&&entity| entity != question.answer())
+                    .map(|&entity| scores[entity as usize].exp())
+                    .collect();
+                let share = (scores.len() - 1) as f64 / drawn.len() as f64;
+                (scores[question.answer() as usize].exp() + share * drawn.iter().sum::<f64>()).ln()
+            }
+        };
         let answer = &entities[question.answer() as usize];
         if asking > 0.0 {
             let (head, tail) = (&entities[question.triple.head.index()], &entities[question.triple.tail.index()]);
@@ -96,14 +107,14 @@ fn loss(
     sum / questions.len() as f64
 }
 
-fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool, asking: f32) {
+fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool, asking: f32, sample: usize) {
     let facts = facts(60);
     let graph = Graph::new(ENTITIES, RELATIONS, &facts);
     let mut evidence = Evidence::default();
     for (i, pair) in facts.windows(2).enumerate().take(20) {
         evidence.push(pair, Triple::new(i as u32 % 5, i as u32 % 3, i as u32 % 7), 0.7);
     }
-    let softmax = Softmax { batch: 37, n3: 0.03, relations: asking };
+    let softmax = Softmax { batch: 37, n3: 0.03, relations: asking, sample };
     let examples = noisy_or(&evidence, 0.4);
     let plan = Plan { softmax: Some(softmax), examples: &examples, ..Plan::new(&graph, &facts, 9) };
     let start = Start::Normal { deviation: 0.5, unit: false };
@@ -117,12 +128,15 @@ fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool
     let questions = Questions::new(&plan, &softmax, 1);
     assert_eq!(questions.len(), 2 * (facts.len() + examples.len()));
     let mut expected = 0.0;
-    for batch in questions.batches() {
+    for (batch, step) in questions.batches().zip(1..) {
+        let sample = softmax.candidates(ENTITIES, plan.seed, step);
+        let sample = sample.as_deref();
         let asking = f64::from(asking);
-        let value =
-            |entities: &Rows, relations: &Rows| loss(batch, 0.03, asking, complex, reciprocal, entities, relations);
-        expected +=
-            loss(batch, 0.0, 0.0, complex, reciprocal, &entities, &relations) / questions.batches().len() as f64;
+        let value = |entities: &Rows, relations: &Rows| {
+            loss(batch, 0.03, asking, complex, reciprocal, sample, [entities, relations])
+        };
+        expected += loss(batch, 0.0, 0.0, complex, reciprocal, sample, [&entities, &relations])
+            / questions.batches().len() as f64;
         let mut moved = [entities.clone(), relations.clone()];
         for (which, rate) in [(0, 0.3), (1, 0.2)] {
             let rows = if which == 0 { entities.len() } else { relations.len() };
@@ -158,21 +172,28 @@ fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool
 #[test]
 fn a_softmax_epoch_follows_its_gradient() {
     for asking in [0.0, 0.7] {
-        check(ComplEx::new(3), true, false, asking);
-        check(DistMult::new(5), false, false, asking);
-        check(Reciprocal(ComplEx::new(4)), true, true, asking);
-        check(Reciprocal(DistMult::new(4)), false, true, asking);
+        for sample in [0, 7] {
+            check(ComplEx::new(3), true, false, asking, sample);
+            check(DistMult::new(5), false, false, asking, sample);
+            check(Reciprocal(ComplEx::new(4)), true, true, asking, sample);
+            check(Reciprocal(DistMult::new(4)), false, true, asking, sample);
+        }
     }
 }
 
 #[test]
 fn threads_change_nothing_and_reciprocal_models_learn_both_sides() {
+    learns(0, 12);
+    learns(600, 20);
+}
+
+fn learns(sample: usize, epochs: u64) {
     // Enough entities for several chunks, enough questions for several blocks.
     let n = 1500u32;
     let facts: Vec<Triple> =
         (0..n).flat_map(|i| [Triple::new(i, 0, (i + 1) % n), Triple::new(i, 1, (i * 7) % n)]).collect();
     let graph = Graph::new(n as usize, 2, &facts);
-    let softmax = Softmax { batch: 700, n3: 0.001, relations: 0.5 };
+    let softmax = Softmax { batch: 700, n3: 0.001, relations: 0.5, sample };
     let plan = Plan { softmax: Some(softmax), ..Plan::new(&graph, &facts, 3) };
     let scoring = Reciprocal(ComplEx::new(24));
     let start = Start::Normal { deviation: 0.1, unit: false };
@@ -192,7 +213,7 @@ fn threads_change_nothing_and_reciprocal_models_learn_both_sides() {
         })
     };
     assert_eq!(train(1, 2).state(), train(3, 2).state());
-    let model = train(2, 12);
+    let model = train(2, epochs);
     let queries = RankQuery::both_sides(&facts[..400]);
     let ranks = model.rank(&queries, None, &RankOptions::default(), &|_, _| ()).unwrap();
     for side in [Side::Head, Side::Tail] {

@@ -41,24 +41,37 @@ impl<'a> Candidates<'a> {
 /// A batch of questions.
 pub(super) struct Asked<'a> {
     pub queries: &'a Table,
-    /// Places of the answers, CHUNK to a chunk.
+    /// Places of the answers, CHUNK to a chunk; beyond all chunks where an answer is no candidate.
     pub answers: &'a [u32],
     /// What each question's loss is multiplied by.
     pub weights: &'a [f32],
+    /// Where candidates are a sample, the answers' own scores: each answer then stands beside the sample, not in it.
+    pub own: Option<Own<'a>>,
 }
 
-/// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, CHUNK rows to a chunk.
+/// Answers beside a sample.
+pub(super) struct Own<'a> {
+    pub scores: &'a [f32],
+    /// Entities that the sample stands for, the answer not counted.
+    pub others: usize,
+}
+
+/// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, CHUNK rows to a chunk, and
+/// by the answers' own scores where those stand beside a sample.
 pub(super) fn ask(
     asked: &Asked<'_>,
     candidates: &Candidates<'_>,
     scores: &mut Vec<f32>,
     d_queries: &mut Table,
     d_candidates: &mut Table,
+    d_own: &mut Vec<f32>,
     isa: Isa,
 ) -> f64 {
     let (width, stride) = (candidates.width, asked.queries.stride());
     let (chunks, count) = (candidates.chunks.len(), asked.answers.len());
     let mut loss = 0.0f64;
+    let drawn: usize = candidates.chunks.iter().map(|chunk| chunk.1).sum();
+    d_own.clear();
     scores.resize(chunks * CHUNK * BLOCK.min(count), 0.0);
     for from in (0..count).step_by(BLOCK) {
         let m = BLOCK.min(count - from);
@@ -70,16 +83,35 @@ pub(super) fn ask(
             multiply(queries, candidates.chunk(chunk).transposed(), scores, CHUNK, false);
         });
         let sizes = &candidates.chunks;
-        let normals: Vec<(f32, f32, f64)> = (0..m)
+        if asked.own.is_some() {
+            for (at, &answer) in answers.iter().enumerate().filter(|(_, answer)| (**answer as usize) < chunks * CHUNK) {
+                scores[(answer as usize / CHUNK * m + at) * CHUNK + answer as usize % CHUNK] = f32::NEG_INFINITY;
+            }
+        }
+        let mut normals: Vec<(f32, f32, f64)> = (0..m)
             .into_par_iter()
             .map(|at| isa.run(Normal { scores, m, at, sizes, answer: answers[at] as usize }))
             .collect();
+        if let Some(own) = &asked.own {
+            for (at, normal) in normals.iter_mut().enumerate() {
+                let own_score = own.scores[from + at];
+                let hit = usize::from((answers[at] as usize) < chunks * CHUNK);
+                // Everyone drawn speaks for so many.
+                let share = (own.others as f64 / (drawn - hit).max(1) as f64).ln();
+                let (largest, own_score) = (f64::from(normal.0) + share, f64::from(own_score));
+                let top = largest.max(own_score);
+                let own_part = (own_score - top).exp();
+                let sum = f64::from(normal.1) * (largest - top).exp() + own_part;
+                *normal = ((top - share) as f32, sum as f32, sum.ln() + top - own_score);
+                d_own.push(weights[at] * (own_part / sum - 1.0) as f32);
+            }
+        }
         loss += weights.iter().zip(&normals).map(|(weight, normal)| f64::from(*weight) * normal.2).sum::<f64>();
         scores.par_chunks_mut(CHUNK * m).enumerate().for_each(|(chunk, scores)| {
             for (at, (scores, normal)) in scores.chunks_exact_mut(CHUNK).zip(&normals).enumerate() {
                 let scores = &mut scores[..sizes[chunk].1];
                 isa.run(Slopes { scores, largest: normal.0, factor: weights[at] / normal.1 });
-                if answers[at] as usize / CHUNK == chunk {
+                if asked.own.is_none() && answers[at] as usize / CHUNK == chunk {
                     scores[answers[at] as usize % CHUNK] -= weights[at];
                 }
             }
@@ -161,7 +193,8 @@ impl Kernel for Normal<'_> {
             }
         }
         let sum = row::fold(sums);
-        let own = self.scores[(self.answer / CHUNK * self.m + self.at) * CHUNK + self.answer % CHUNK];
+        let place = (self.answer / CHUNK * self.m + self.at) * CHUNK + self.answer % CHUNK;
+        let own = self.scores.get(place).copied().unwrap_or(0.0);
         (largest, sum, f64::from(sum).ln() + f64::from(largest) - f64::from(own))
     }
 }

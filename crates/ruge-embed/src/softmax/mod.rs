@@ -11,6 +11,7 @@
 mod ask;
 pub(crate) mod step;
 
+use ruge_kg::random::Stream;
 use ruge_kg::{Triple, random};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -29,11 +30,33 @@ pub struct Softmax {
     pub n3: f32,
     /// Weight of a third question, (h, ?, t), answered among all relations; 0 leaves it out.
     pub relations: f32,
+    /// Entities that a batch's questions are answered among, drawn anew for every batch; 0 for all. The others are made
+    /// up for by the weight of those drawn, so the loss estimates the same softmax.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sample: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl Default for Softmax {
     fn default() -> Self {
-        Self { batch: 1000, n3: 0.0025, relations: 0.0 }
+        Self { batch: 1000, n3: 0.0025, relations: 0.0, sample: 0 }
+    }
+}
+
+/// Which entities a batch's questions are answered among.
+pub const CANDIDATES: Stream = Stream(0x116);
+
+impl Softmax {
+    /// The entities of a batch's sample, sorted; nothing where all of them are candidates. `step` counts from 1.
+    pub fn candidates(&self, entities: usize, seed: u64, step: u64) -> Option<Vec<u32>> {
+        (1..entities).contains(&self.sample).then(|| {
+            let mut drawn = random::sample(entities, self.sample, seed, CANDIDATES, step);
+            drawn.sort_unstable();
+            drawn
+        })
     }
 }
 
@@ -139,11 +162,13 @@ pub struct Touches {
     pub relations: Vec<(u32, u32)>,
     /// (entity, weight of its penalty), sorted by entity.
     pub entity_weights: Vec<(u32, f32)>,
+    /// (entity, question it answers), sorted; filled where candidates are sampled.
+    pub answers: Vec<(u32, u32)>,
 }
 
 impl Touches {
     /// Sorts out a batch.
-    pub fn build(&mut self, questions: &[Question], asks_relations: bool) {
+    pub fn build(&mut self, questions: &[Question], asks_relations: bool, sampled: bool) {
         self.ends.clear();
         self.ends.extend(questions.iter().zip(0..).map(|(question, at)| (question.given(), at)));
         if asks_relations {
@@ -151,6 +176,11 @@ impl Touches {
             self.ends.extend(questions.iter().zip(behind..).map(|(question, at)| (question.answer(), at)));
         }
         self.ends.sort_unstable();
+        self.answers.clear();
+        if sampled {
+            self.answers.extend(questions.iter().zip(0..).map(|(question, at)| (question.answer(), at)));
+            self.answers.sort_unstable();
+        }
         self.relations.clear();
         self.relations.extend(questions.iter().zip(0..).map(|(question, at)| (question.triple.relation.0, at)));
         self.relations.sort_unstable();

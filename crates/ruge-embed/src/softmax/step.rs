@@ -5,11 +5,11 @@
 
 use rayon::prelude::*;
 
-use super::ask::{Asked, CHUNK, Candidates, STRIP, ask};
+use super::ask::{Asked, CHUNK, Candidates, Own, STRIP, ask};
 use super::{Question, Softmax, Touches};
 use crate::cpu::{Isa, Kernel, row};
 use crate::embeddings::Embeddings;
-use crate::optimizer::{Move, Optimizer};
+use crate::optimizer::{Move, Optimizer, Rule};
 use crate::rank::Side;
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
@@ -26,8 +26,13 @@ pub(crate) struct Work {
     relation_queries: Option<Table>,
     d_relation_queries: Option<Table>,
     d_asked_relations: Option<Table>,
+    /// The rows of a sample of candidates.
+    sampled: Option<Table>,
+    own_scores: Vec<f32>,
+    d_own: Vec<f32>,
     scores: Vec<f32>,
     touches: Touches,
+    touched: Vec<TouchedRow>,
 }
 
 /// What a step changes.
@@ -35,6 +40,14 @@ pub(crate) struct Parameters<'a> {
     pub embeddings: &'a mut Embeddings,
     pub first: Option<&'a mut Embeddings>,
     pub second: Option<&'a mut Embeddings>,
+}
+
+/// How rows move, and which step of which run it is, counted from 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment<'a> {
+    pub optimizer: &'a Optimizer,
+    pub seed: u64,
+    pub steps: u64,
 }
 
 fn table(place: &mut Option<Table>, rows: usize, width: usize) -> &mut Table {
@@ -58,11 +71,12 @@ pub(crate) fn step<F: ScoringFunction>(
     softmax: &Softmax,
     questions: &[Question],
     parameters: Parameters<'_>,
-    optimizer: (&Optimizer, u64),
+    moment: Moment<'_>,
     work: &mut Work,
     isa: Isa,
 ) -> f64 {
     let Parameters { embeddings, first, second } = parameters;
+    let Moment { optimizer, seed, steps } = moment;
     let (width, relation_width) = (scoring.entity_width(), scoring.relation_width());
     let (count, entities, relations) = (questions.len(), embeddings.entities.rows(), embeddings.relations.rows());
     let sides = scoring.relation_sides();
@@ -71,9 +85,11 @@ pub(crate) fn step<F: ScoringFunction>(
     let d_queries = table(&mut work.d_queries, count, width);
     let d_ends = table(&mut work.d_ends, count * (1 + usize::from(asks_relations)), width);
     let d_relations = table(&mut work.d_relations, count, relation_width);
-    let d_entities = table(&mut work.d_entities, entities.next_multiple_of(CHUNK), width);
+    let sample = softmax.candidates(entities, seed, steps);
+    let among = sample.as_ref().map_or(entities, Vec::len);
+    let d_entities = table(&mut work.d_entities, among.next_multiple_of(CHUNK), width);
     let stride = queries.stride();
-    work.touches.build(questions, asks_relations);
+    work.touches.build(questions, asks_relations, sample.is_some());
 
     let rows: &Embeddings = embeddings;
     queries
@@ -81,16 +97,42 @@ pub(crate) fn step<F: ScoringFunction>(
         .par_chunks_mut(STRIP * stride)
         .zip(questions.par_chunks(STRIP))
         .for_each(|(queries, questions)| isa.run(Queries { scoring, rows, questions, queries, stride, width }));
+    let mut candidate_rows = &rows.entities;
+    let mut answers: Vec<u32> = questions.iter().map(Question::answer).collect();
+    let mut own = None;
+    if let Some(sample) = &sample {
+        let gathered = table(&mut work.sampled, among, width);
+        gathered.as_mut_slice().par_chunks_mut(stride).zip(sample).for_each(|(row, &entity)| {
+            row[..width].copy_from_slice(rows.entities.row(entity as usize));
+        });
+        candidate_rows = gathered;
+        work.own_scores.resize(count, 0.0);
+        let queries: &Table = queries;
+        work.own_scores.par_chunks_mut(STRIP).zip(questions.par_chunks(STRIP)).enumerate().for_each(
+            |(strip, (scores, questions))| {
+                isa.run(OwnScores { rows, questions, queries, first: strip * STRIP, scores });
+            },
+        );
+        let place = |answer: &u32| sample.binary_search(answer).map_or(u32::MAX, |place| place as u32);
+        answers.iter_mut().for_each(|answer| *answer = place(answer));
+        own = Some(Own { scores: &work.own_scores, others: entities - 1 });
+    }
     let candidates = Candidates {
-        data: rows.entities.as_slice(),
+        data: candidate_rows.as_slice(),
         width,
-        stride: rows.entities.stride(),
-        chunks: Candidates::rows(0, entities, rows.entities.stride()).collect(),
+        stride: candidate_rows.stride(),
+        chunks: Candidates::rows(0, among, candidate_rows.stride()).collect(),
     };
     let weights: Vec<f32> = questions.iter().map(|question| question.weight / count as f32).collect();
-    let answers: Vec<u32> = questions.iter().map(Question::answer).collect();
-    let asked = Asked { queries, answers: &answers, weights: &weights };
-    let loss = ask(&asked, &candidates, &mut work.scores, d_queries, d_entities, isa);
+    let asked = Asked { queries, answers: &answers, weights: &weights, own };
+    let mut d_own = std::mem::take(&mut work.d_own);
+    let loss = ask(&asked, &candidates, &mut work.scores, d_queries, d_entities, &mut d_own, isa);
+    if sample.is_some() {
+        let pulls = d_queries.as_mut_slice().par_chunks_mut(STRIP * stride).zip(questions.par_chunks(STRIP));
+        pulls.zip(d_own.par_chunks(STRIP)).for_each(|((d_queries, questions), d_own)| {
+            isa.run(OwnPulls { rows, questions, d_own, d_queries, stride });
+        });
+    }
 
     // From queries back to what they were made of.
     let relation_stride = d_relations.stride();
@@ -139,8 +181,8 @@ pub(crate) fn step<F: ScoringFunction>(
         };
         let answers: Vec<u32> = questions.iter().map(place).collect();
         let weights: Vec<f32> = weights.iter().map(|weight| weight * softmax.relations).collect();
-        let asked = Asked { queries, answers: &answers, weights: &weights };
-        ask(&asked, &candidates, &mut work.scores, d_queries, d_candidates, isa);
+        let asked = Asked { queries, answers: &answers, weights: &weights, own: None };
+        ask(&asked, &candidates, &mut work.scores, d_queries, d_candidates, &mut Vec::new(), isa);
         let d_queries: &Table = d_queries;
         let (d_given, d_answers) = d_ends.as_mut_slice().split_at_mut(count * stride);
         d_given
@@ -155,21 +197,25 @@ pub(crate) fn step<F: ScoringFunction>(
         d_asked = Some(d_candidates);
     }
 
-    let (optimizer, steps) = optimizer;
     let penalty = 3.0 * softmax.n3 / count as f32;
     let ((first_e, first_r), (second_e, second_r)) = (split(first), split(second));
     let touches: &Touches = &work.touches;
+    list_touched(touches, sample.as_deref(), entities, &mut work.touched);
     let moves = MoveEntities {
         movement: Move::new(optimizer, optimizer.entity_rate, scoring.entity_parts(), steps),
         touches,
+        d_entities,
         d_ends,
+        d_own: &d_own,
+        queries,
         penalty,
         parts: scoring.entity_parts(),
         width,
         stride: embeddings.entities.stride(),
+        isa,
     };
-    let gradients = &mut d_entities.as_mut_slice()[..entities * stride];
-    moves.run(isa, 0, gradients, embeddings.entities.as_mut_slice(), first_e, second_e);
+    moves.run(&work.touched, 0, embeddings.entities.as_mut_slice(), first_e, second_e);
+    work.d_own = d_own;
     let mut relation_rows = RelationRows {
         stride: embeddings.relations.stride(),
         parameters: embeddings.relations.as_mut_slice(),
@@ -181,6 +227,10 @@ pub(crate) fn step<F: ScoringFunction>(
     let mut runs = touches.relations.chunk_by(|x, y| x.0 == y.0).peekable();
     for relation in 0..relations {
         let run = runs.next_if(|run| run[0].0 as usize == relation).unwrap_or_default();
+        // Without a gradient only Adam moves.
+        if run.is_empty() && d_asked.is_none() && !matches!(optimizer.rule, Rule::Adam { .. }) {
+            continue;
+        }
         isa.run(MoveRelation {
             run,
             relation,
@@ -335,41 +385,129 @@ fn add_penalty(weight: f32, parts: usize, x: &[f32], gradient: &mut [f32]) {
     }
 }
 
-/// All entity rows: softmax touches every one of them.
+/// η of each question's own triple.
+struct OwnScores<'a> {
+    rows: &'a Embeddings,
+    questions: &'a [Question],
+    queries: &'a Table,
+    first: usize,
+    scores: &'a mut [f32],
+}
+
+impl Kernel for OwnScores<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (at, (question, score)) in self.questions.iter().zip(self.scores).enumerate() {
+            *score = row::dot(self.queries.row(self.first + at), self.rows.entities.row(question.answer() as usize));
+        }
+    }
+}
+
+/// What queries get from their own answers.
+struct OwnPulls<'a> {
+    rows: &'a Embeddings,
+    questions: &'a [Question],
+    d_own: &'a [f32],
+    d_queries: &'a mut [f32],
+    stride: usize,
+}
+
+impl Kernel for OwnPulls<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let each = self.questions.iter().zip(self.d_own).zip(self.d_queries.chunks_exact_mut(self.stride));
+        for ((question, &d_own), d_query) in each {
+            let answer = self.rows.entities.row(question.answer() as usize);
+            row::add_scaled(&mut d_query[..answer.len()], d_own, answer);
+        }
+    }
+}
+
+/// An entity row that a batch moves, and where the parts of its gradient stand.
+#[derive(Clone, Copy)]
+struct TouchedRow {
+    entity: u32,
+    /// Its row among the candidates' gradients; none where it was not drawn.
+    candidate: Option<u32>,
+    /// What it weighs in the penalty.
+    weight: f32,
+    /// Slots of `Touches::ends`.
+    ends: [u32; 2],
+    /// Slots of `Touches::answers`.
+    answers: [u32; 2],
+}
+
+/// All entities, or those drawn and those that questions name.
+fn list_touched(touches: &Touches, sample: Option<&[u32]>, entities: usize, list: &mut Vec<TouchedRow>) {
+    list.clear();
+    let (mut weights, mut end, mut answer) = (touches.entity_weights.iter().peekable(), 0, 0);
+    let mut add = |entity: u32, candidate: Option<u32>| {
+        let run = |list: &[(u32, u32)], from: &mut usize| {
+            let begin = *from;
+            *from += list[begin..].iter().take_while(|touch| touch.0 == entity).count();
+            [begin as u32, *from as u32]
+        };
+        let weight = weights.next_if(|named| named.0 == entity).map_or(0.0, |named| named.1);
+        let (ends, answers) = (run(&touches.ends, &mut end), run(&touches.answers, &mut answer));
+        list.push(TouchedRow { entity, candidate, weight, ends, answers });
+    };
+    match sample {
+        None => (0..entities as u32).for_each(|entity| add(entity, Some(entity))),
+        Some(sample) => {
+            let mut drawn = sample.iter().zip(0..).peekable();
+            for &(named, _) in &touches.entity_weights {
+                while let Some((&entity, place)) = drawn.next_if(|(entity, _)| **entity < named) {
+                    add(entity, Some(place));
+                }
+                let place = drawn.next_if(|(entity, _)| **entity == named).map(|(_, place)| place);
+                add(named, place);
+            }
+            drawn.for_each(|(&entity, place)| add(entity, Some(place)));
+        }
+    }
+}
+
+/// Moves the touched rows, each by one owner.
 struct MoveEntities<'a> {
     movement: Move,
     touches: &'a Touches,
+    d_entities: &'a Table,
     d_ends: &'a Table,
+    d_own: &'a [f32],
+    queries: &'a Table,
     penalty: f32,
     parts: usize,
     width: usize,
     stride: usize,
+    isa: Isa,
 }
 
 impl MoveEntities<'_> {
-    fn run(&self, isa: Isa, first_row: usize, d: &mut [f32], x: &mut [f32], a: &mut [f32], b: &mut [f32]) {
-        let rows = x.len() / self.stride;
-        if rows <= 64 {
-            return isa.run(MoveRows { moves: self, first_row, d, x, a, b });
+    /// `x`, `a` and `b` begin with the row `first_row`.
+    fn run(&self, list: &[TouchedRow], first_row: usize, x: &mut [f32], a: &mut [f32], b: &mut [f32]) {
+        if list.len() <= 64 {
+            return self.isa.run(MoveRows { moves: self, list, first_row, x, a, b });
         }
-        let middle = rows / 2;
-        let at = |part: &[f32]| if part.is_empty() { 0 } else { middle * self.stride };
-        let (cuts, first_right) = ((at(a), at(b)), first_row + middle);
-        let (d_left, d_right) = d.split_at_mut(middle * self.stride);
-        let (x_left, x_right) = x.split_at_mut(middle * self.stride);
-        let (a_left, a_right) = a.split_at_mut(cuts.0);
-        let (b_left, b_right) = b.split_at_mut(cuts.1);
+        let (left, right) = list.split_at(list.len() / 2);
+        let from = right[0].entity as usize;
+        let at = |part: &[f32]| if part.is_empty() { 0 } else { (from - first_row) * self.stride };
+        let cuts = [at(x), at(a), at(b)];
+        let (x_left, x_right) = x.split_at_mut(cuts[0]);
+        let (a_left, a_right) = a.split_at_mut(cuts[1]);
+        let (b_left, b_right) = b.split_at_mut(cuts[2]);
         rayon::join(
-            || self.run(isa, first_row, d_left, x_left, a_left, b_left),
-            || self.run(isa, first_right, d_right, x_right, a_right, b_right),
+            || self.run(left, first_row, x_left, a_left, b_left),
+            || self.run(right, from, x_right, a_right, b_right),
         );
     }
 }
 
 struct MoveRows<'m, 'a> {
     moves: &'m MoveEntities<'a>,
+    list: &'m [TouchedRow],
     first_row: usize,
-    d: &'m mut [f32],
     x: &'m mut [f32],
     a: &'m mut [f32],
     b: &'m mut [f32],
@@ -384,26 +522,28 @@ impl Kernel for MoveRows<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Self { moves, first_row, d, x, a, b } = self;
+        let Self { moves, list, first_row, x, a, b } = self;
         let (stride, width) = (moves.stride, moves.width);
-        let from = |list: &[(u32, u32)]| list.partition_point(|&(entity, _)| (entity as usize) < first_row);
-        let mut ends = moves.touches.ends[from(&moves.touches.ends)..].iter().peekable();
-        let weights = &moves.touches.entity_weights;
-        let mut weights = weights[weights.partition_point(|&(e, _)| (e as usize) < first_row)..].iter().peekable();
-        for at in 0..x.len() / stride {
-            let entity = (first_row + at) as u32;
-            let gradient = row_of(d, at, stride, width);
-            let parameters = row_of(x, at, stride, width);
-            while let Some(&&(_, slot)) = ends.peek().filter(|touch| touch.0 == entity) {
-                row::add_scaled(gradient, 1.0, moves.d_ends.row(slot as usize));
-                ends.next();
+        let mut gradient = vec![0.0f32; width];
+        let slots = |range: [u32; 2]| range[0] as usize..range[1] as usize;
+        for touched in list {
+            match touched.candidate {
+                Some(place) => gradient.copy_from_slice(moves.d_entities.row(place as usize)),
+                None => gradient.fill(0.0),
             }
-            if let Some(&&(_, weight)) = weights.peek().filter(|touch| touch.0 == entity) {
-                add_penalty(moves.penalty * weight, moves.parts, parameters, gradient);
-                weights.next();
+            for &(_, question) in &moves.touches.answers[slots(touched.answers)] {
+                row::add_scaled(&mut gradient, moves.d_own[question as usize], moves.queries.row(question as usize));
+            }
+            for &(_, slot) in &moves.touches.ends[slots(touched.ends)] {
+                row::add_scaled(&mut gradient, 1.0, moves.d_ends.row(slot as usize));
+            }
+            let at = touched.entity as usize - first_row;
+            let parameters = row_of(x, at, stride, width);
+            if touched.weight > 0.0 {
+                add_penalty(moves.penalty * touched.weight, moves.parts, parameters, &mut gradient);
             }
             let (a, b) = (row_of(a, at, stride, width), row_of(b, at, stride, width));
-            moves.movement.apply(gradient, parameters, a, b);
+            moves.movement.apply(&mut gradient, parameters, a, b);
         }
     }
 }

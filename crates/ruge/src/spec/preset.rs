@@ -2,7 +2,7 @@
 
 use ruge_embed::{Cap, Init, Penalty, Projection, Rule, Softmax, Start};
 
-use super::{GuidanceSpec, MinePreset, ModelName, Spec};
+use super::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec};
 use crate::error::{Result, RugeError};
 
 /// A complete setting by name.
@@ -109,6 +109,9 @@ impl Spec {
             && !(weight.is_finite() && weight >= 0.0)
         {
             return refuse(format!("guidance.weight must be finite and not negative, not {weight}"));
+        }
+        if softmax.sample > 0 && self.device == DeviceName::Cuda {
+            return refuse("softmax.sample is for the processor; a card answers among all entities".into());
         }
         if softmax.batch == 0 {
             return refuse("softmax.batch must be at least 1".into());
