@@ -34,9 +34,11 @@ fn main() {
     let optimizer = Optimizer { rule, entity_rate: 0.1, relation_rate: 0.1, cap: Cap::None };
     let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
     let batches = (2 * TRIPLES).div_ceil(batch as u64) as f64;
-    let floor = batches * measure_products(&device, batch, ENTITIES as usize, 2 * rank, 50).expect("a product");
+    let products = measure_products(&device, batch, ENTITIES as usize, 2 * rank, 50).expect("a product");
+    let floor = batches * products.iter().sum::<f64>();
     println!("{}, rank {rank}, batches of {batch}", device.name());
-    println!("products alone   {floor:.3} s");
+    let rate = |seconds: f64| 4.0 * batch as f64 * ENTITIES as f64 * rank as f64 / seconds / 1e12;
+    println!("products alone   {floor:.3} s, at {:.0?} TFLOP/s", products.map(rate));
     for relations in [0.0, 1.0] {
         let softmax = Softmax { batch, relations, ..Softmax::default() };
         let plan = Plan { softmax: Some(softmax), ..Plan::new(&graph, &triples, 9) };

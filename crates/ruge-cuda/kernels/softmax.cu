@@ -6,6 +6,34 @@
 
 #define HALF (RC * D)
 
+// Factors of the large products: 16 bits for the tensor cores, or 32.
+#if ROUNDED
+typedef unsigned short Number;
+__device__ __forceinline__ Number to_number(float x) {
+    Number y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+    return y;
+}
+#else
+typedef float Number;
+__device__ __forceinline__ Number to_number(float x) { return x; }
+#endif
+
+template <int C, int K> __device__ __forceinline__ void store_numbers(Number* __restrict__ row, const float (&v)[C][K]) {
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+#pragma unroll
+        for (int i = 0; i < K; ++i) {
+            u32 at = team_thread() + i * T;
+            if (at < D) row[c * D + at] = to_number(v[c][i]);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) to_numbers(const float* __restrict__ floats, Number* __restrict__ numbers, u64 count) {
+    for (u64 at = blockIdx.x * 256ull + threadIdx.x; at < count; at += gridDim.x * 256ull) numbers[at] = to_number(floats[at]);
+}
+
 struct Moving { float* parameters; float* first; float* second; float rate; };
 
 __device__ __forceinline__ const float* relation_row(const float* relations, uint4 x) {
@@ -14,7 +42,7 @@ __device__ __forceinline__ const float* relation_row(const float* relations, uin
 
 extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
     const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, const float* __restrict__ relations,
-    float* __restrict__ queries)
+    Number* __restrict__ queries)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 x = questions[at];
@@ -23,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
         load(entities + (u64)x.x * ES, given.v);
         load(relation_row(relations, x), relation.v);
         if (SIDES == 1 && x.w == 1) head_query(relation, given, query); else tail_query(given, relation, query);
-        store(queries + (u64)at * ES, query.v);
+        store_numbers(queries + (u64)at * ES, query.v);
     }
 }
 
@@ -38,13 +66,14 @@ __device__ __forceinline__ void join(float& largest, float& sum, float other, fl
     sum = left + right;
 }
 
-// One block per question: its row of scores becomes d loss / d score; its loss is kept. Rows are `stride` floats apart, a
+// One block per question: from its row of scores d loss / d score, but for the factor of the batch; its loss is kept. Slopes may
+// stand in the place of the scores. Rows are `stride` floats apart, a
 // multiple that tensor cores like; places in [gap.x, gap.y) are no candidates.
 extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
-    float* __restrict__ scores, u32 stride, u32 candidates, uint2 gap, const u32* __restrict__ answers,
-    const float* __restrict__ weights, float factor, float* __restrict__ losses)
+    const float* scores, u32 stride, u32 candidates, uint2 gap, const u32* __restrict__ answers,
+    const float* __restrict__ weights, float factor, Number* slopes, float* __restrict__ losses)
 {
-    float* own = scores + (u64)blockIdx.x * stride;
+    const float* own = scores + (u64)blockIdx.x * stride;
     float largest = __int_as_float(0xff800000), sum = 0.0f;
     for (u32 at = threadIdx.x; at < candidates; at += LANES) {
         if (at >= gap.x && at < gap.y) continue;
@@ -80,11 +109,12 @@ extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
     sum = sums[0];
     for (int warp = 1; warp < LANES / 32; ++warp) join(largest, sum, tops[warp], sums[warp]);
     const u32 answer = answers[blockIdx.x];
-    const float weight = weights[blockIdx.x] * factor, scale = weight / sum;
-    if (threadIdx.x == 0) losses[blockIdx.x] = weight * (logf(sum) + largest - own_score);
+    const float weight = weights[blockIdx.x], scale = weight / sum;
+    if (threadIdx.x == 0) losses[blockIdx.x] = weight * factor * (logf(sum) + largest - own_score);
+    Number* out = slopes + (u64)blockIdx.x * stride;
     for (u32 at = threadIdx.x; at < candidates; at += LANES) {
         float slope = scale * __expf(own[at] - largest);
-        own[at] = at == answer ? slope - weight : slope;
+        out[at] = to_number(at == answer ? slope - weight : slope);
     }
 }
 
@@ -121,7 +151,7 @@ __device__ __forceinline__ void as_relation(const Row& row, Relation& relation) 
 
 // r meets t ∘ conj(h) as h meets t ∘ conj(r).
 extern "C" __global__ void __launch_bounds__(BLOCK) relation_queries(
-    const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, float* __restrict__ queries)
+    const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, Number* __restrict__ queries)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 x = questions[at];
@@ -131,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) relation_queries(
         Relation as;
         as_relation(head, as);
         head_query(as, tail, query);
-        store(queries + (u64)at * HALF, query.v);
+        store_numbers(queries + (u64)at * HALF, query.v);
     }
 }
 
@@ -234,9 +264,10 @@ __device__ __forceinline__ void move_one(float g, float& x, float& a, float& b, 
 #endif
 }
 
-// Every row moves: softmax touches them all. `floats` is a multiple of 4; first and second are Adam's corrections.
+// Every row moves: softmax touches them all. `floats` is a multiple of 4; first and second are Adam's corrections. `numbers`
+// follows the parameters where they are rounded.
 extern "C" __global__ void __launch_bounds__(256) move_all(
-    const float4* __restrict__ gradients, Moving moving, u64 floats, float first, float second)
+    const float4* __restrict__ gradients, Moving moving, u64 floats, float first, float second, Number* __restrict__ numbers)
 {
     for (u64 at = blockIdx.x * 256ull + threadIdx.x; at < floats / 4; at += gridDim.x * 256ull) {
         float4 g = gradients[at];
@@ -249,6 +280,9 @@ extern "C" __global__ void __launch_bounds__(256) move_all(
         move_one(g.z, x.z, a.z, b.z, moving.rate, first, second);
         move_one(g.w, x.w, a.w, b.w, moving.rate, first, second);
         parameters[at] = x;
+#if ROUNDED
+        ((ushort4*)numbers)[at] = make_ushort4(to_number(x.x), to_number(x.y), to_number(x.z), to_number(x.w));
+#endif
         if (OPTIMIZER != 2) ((float4*)moving.first)[at] = a;
         if (OPTIMIZER == 3) ((float4*)moving.second)[at] = b;
     }

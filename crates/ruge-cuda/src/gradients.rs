@@ -4,7 +4,7 @@ use crate::device::{Buffer, Device};
 use crate::error::Result;
 use crate::model::Tables;
 use crate::order::Pair;
-use crate::product::{Matrix, Size};
+use crate::product::{Matrix, Out, Size};
 use crate::source::Constants;
 
 /// Gradients as tables, where rows cannot move at once.
@@ -50,7 +50,7 @@ impl Gradients {
             let size = Size { rows, columns: matrix.parameters.width(), inner: matrix.images.width() };
             let images = Matrix::rows(images.address, matrix.images.stride);
             let map = Matrix::rows(matrix.buffer.address, matrix.images.stride).transposed();
-            let out = (parameters.address, matrix.parameters.stride);
+            let out = Out::rows(parameters.address, matrix.parameters.stride);
             // SAFETY: both tables have `rows` rows of the strides named, the matrix a row per parameter.
             unsafe { device.multiply(size, images, map, out, "turning gradients") }?;
         }

@@ -13,7 +13,7 @@ use ruge_kg::{Filter, Triple};
 
 use crate::device::{Buffer, Device};
 use crate::error::{CudaError, Result};
-use crate::product::{self, Size};
+use crate::product::{self, Number, Out, Size};
 use crate::rank::Ranker;
 use crate::softmax::SoftmaxTraining;
 use crate::source::{Constants, RowShape};
@@ -88,7 +88,7 @@ impl Tables {
             let size = Size { rows, columns: matrix.images.width(), inner: matrix.parameters.width() };
             let parameters = product::Matrix::rows(parameters.address, matrix.parameters.stride);
             let map = product::Matrix::rows(matrix.buffer.address, matrix.images.stride);
-            let out = (images.address, matrix.images.stride);
+            let out = Out::rows(images.address, matrix.images.stride);
             // SAFETY: the tables have `rows` rows of these strides, the matrix a row per parameter.
             unsafe { device.multiply(size, parameters, map, out, "transforming rows") }?;
         }
@@ -196,14 +196,17 @@ impl CudaModel {
     fn train_by_softmax(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Result<Losses> {
         if !self.softmax.as_ref().is_some_and(|training| training.fits(plan, softmax)) {
             self.softmax = None;
-            self.softmax =
-                Some(SoftmaxTraining::new(&self.device, &self.tables, self.constants.clone(), plan, softmax)?);
+            let number = if self.full_precision { Number::Full } else { Number::Half };
+            self.softmax = Some(SoftmaxTraining::new(
+                &self.device,
+                &self.tables,
+                (self.constants.clone(), number),
+                plan,
+                softmax,
+            )?);
         }
         let Some(training) = &mut self.softmax else { return Ok(Losses::default()) };
-        self.device.set_rounding(!self.full_precision)?;
-        let losses = training.epoch(&self.device, &self.tables, plan, epoch, &mut self.steps);
-        self.device.set_rounding(false)?;
-        losses
+        training.epoch(&self.device, &self.tables, plan, epoch, &mut self.steps)
     }
 
     fn fetch(&self) -> Result<State> {
@@ -309,6 +312,7 @@ pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Const
         premises: 1,
         stack: 1,
         sides,
+        rounded: true,
     }
 }
 

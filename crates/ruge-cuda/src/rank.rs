@@ -16,7 +16,7 @@ use crate::device::{Buffer, Device};
 use crate::error::{Doing, Result};
 use crate::model::Tables;
 use crate::order::{Pair, Quad};
-use crate::product::{Matrix, Size};
+use crate::product::{Matrix, Out, Size};
 use crate::source::{Constants, Program};
 
 /// Queries whose scores are held at a time, at most.
@@ -127,7 +127,7 @@ impl Ranker {
             let size = Size { rows: count, columns: tables.entity_rows, inner: rows.width() };
             let queries = Matrix::rows(work.vectors.address, rows.stride);
             let candidates = Matrix::rows(entities, rows.stride).transposed();
-            let out = (work.scores.address, tables.entity_rows);
+            let out = Out::rows(work.scores.address, tables.entity_rows);
             // SAFETY: the score block has a row of all entities per query.
             unsafe { device.multiply(size, queries, candidates, out, "scoring all entities") }?;
         } else {

@@ -15,7 +15,7 @@ use crate::device::{Buffer, Device};
 use crate::error::{CudaError, Doing, Result};
 use crate::model::Tables;
 use crate::order::{Pair, Quad};
-use crate::product::{Matrix, Size};
+use crate::product::{Matrix, Number, Out, Size};
 use crate::source::{Constants, Program};
 use crate::training::Moving;
 
@@ -48,6 +48,7 @@ struct Functions {
     gather_entities: CudaFunction,
     gather_relations: CudaFunction,
     move_all: CudaFunction,
+    to_numbers: CudaFunction,
 }
 
 /// A batch in the arrays of its epoch.
@@ -158,10 +159,12 @@ fn padded(candidates: usize) -> usize {
     candidates.next_multiple_of(32)
 }
 
-/// A batch's scores: where, how far apart its rows are, how many candidates there are, and which places are none.
+/// A batch's scores: where, and where their slopes go, how far apart rows are, how many candidates there are, and which
+/// places are none.
 #[derive(Clone, Copy)]
 struct Scores {
     address: u64,
+    slopes: u64,
     stride: usize,
     candidates: usize,
     gap: [usize; 2],
@@ -171,6 +174,7 @@ struct Scores {
 pub(crate) struct SoftmaxTraining {
     fit: Fit,
     constants: Constants,
+    number: Number,
     softmax: Softmax,
     functions: Functions,
     questions: Buffer<Quad>,
@@ -181,11 +185,14 @@ pub(crate) struct SoftmaxTraining {
     entity_slots: Buffer<u32>,
     touched_relations: Buffer<Quad>,
     relation_slots: Buffer<u32>,
-    queries: Buffer<f32>,
+    /// Factors of the products, in whatever numbers those take.
+    queries: Buffer<u8>,
+    relation_queries: Buffer<u8>,
+    /// Tables and slopes in 16 bits, where products take those.
+    rounded: Option<Rounded>,
     d_queries: Buffer<f32>,
     d_ends: Buffer<f32>,
     d_relations: Buffer<f32>,
-    relation_queries: Buffer<f32>,
     d_relation_queries: Buffer<f32>,
     scores: Buffer<f32>,
     relation_scores: Buffer<f32>,
@@ -196,15 +203,24 @@ pub(crate) struct SoftmaxTraining {
     next: Option<EpochQuestions>,
 }
 
+/// Copies in 16 bits.
+struct Rounded {
+    entities: Buffer<u16>,
+    relations: Buffer<u16>,
+    slopes: Buffer<u16>,
+    relation_slopes: Buffer<u16>,
+}
+
 impl SoftmaxTraining {
-    /// Memory for a plan.
+    /// Memory for a plan; products take factors of such numbers.
     pub fn new(
         device: &Device,
         tables: &Tables,
-        constants: Constants,
+        (mut constants, number): (Constants, Number),
         plan: &Plan<'_>,
         softmax: &Softmax,
     ) -> Result<Self> {
+        constants.rounded = number == Number::Half;
         if softmax.sample > 0 {
             return Err(CudaError::Unsupported { what: "a sample of candidates; a card takes them all".into() });
         }
@@ -221,6 +237,7 @@ impl SoftmaxTraining {
             gather_entities: kernels.get("gather_entities")?,
             gather_relations: kernels.get("gather_relations")?,
             move_all: kernels.get("move_all")?,
+            to_numbers: kernels.get("to_numbers")?,
         };
         let all = 2 * (plan.triples.len() + plan.examples.len());
         let batch = softmax.batch.min(all).max(1);
@@ -234,8 +251,19 @@ impl SoftmaxTraining {
             ("gradients", 4 * (tables.entity_rows * stride + tables.relation_rows * constants.relations.stride)),
             ("questions", all * (16 + 12 + 32 + 16 + 4 * (2 + asks))),
         ])?;
+        let rounded = match number {
+            Number::Full => None,
+            Number::Half => Some(Rounded {
+                entities: device.zeros(tables.entity_rows * stride)?,
+                relations: device.zeros(tables.relation_rows * constants.relations.stride)?,
+                slopes: device.zeros(batch * padded(tables.entity_rows))?,
+                relation_slopes: device.zeros(batch * candidates)?,
+            }),
+        };
         Ok(Self {
             fit: Fit::of(plan, softmax),
+            number,
+            rounded,
             softmax: *softmax,
             functions,
             questions: device.zeros(all)?,
@@ -246,11 +274,11 @@ impl SoftmaxTraining {
             entity_slots: device.zeros((1 + asks) * all)?,
             touched_relations: device.zeros(all)?,
             relation_slots: device.zeros(all)?,
-            queries: device.zeros(batch * stride)?,
+            queries: device.zeros(batch * stride * number.bytes())?,
+            relation_queries: device.zeros(asks * batch * half * number.bytes())?,
             d_queries: device.zeros(batch * stride)?,
             d_ends: device.zeros(ends * stride)?,
             d_relations: device.zeros(batch * half)?,
-            relation_queries: device.zeros(asks * batch * half)?,
             d_relation_queries: device.zeros(asks * batch * half)?,
             scores: device.zeros(batch * padded(tables.entity_rows))?,
             relation_scores: device.zeros(batch * candidates)?,
@@ -290,6 +318,7 @@ impl SoftmaxTraining {
         device.put(&data.entity_slots, &mut self.entity_slots)?;
         device.put(&data.touched_relations, &mut self.touched_relations)?;
         device.put(&data.relation_slots, &mut self.relation_slots)?;
+        self.round_tables(device, tables)?;
         for range in &data.batches {
             *steps += 1;
             self.step(device, tables, range, *steps)?;
@@ -299,6 +328,35 @@ impl SoftmaxTraining {
         device.get(&self.losses, &mut losses)?;
         let sum: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
         Ok(Losses { labeled: sum / data.batches.len().max(1) as f64, unlabeled: 0.0 })
+    }
+
+    /// Brings the copies in 16 bits up to date with the tables, which somebody may have restored.
+    fn round_tables(&self, device: &Device, tables: &Tables) -> Result<()> {
+        let Some(rounded) = &self.rounded else { return Ok(()) };
+        for (table, copy) in [(&tables.entities, &rounded.entities), (&tables.relations, &rounded.relations)] {
+            let count = copy.slice.len().min(table.slice.len()) as u64;
+            let layout = LaunchConfig { grid_dim: (4096, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+            // SAFETY: both have `count` places.
+            unsafe {
+                device
+                    .stream
+                    .launch_builder(&self.functions.to_numbers)
+                    .arg(&table.address)
+                    .arg(&copy.address)
+                    .arg(&count)
+                    .launch(layout)
+            }
+            .doing("rounding rows")?;
+        }
+        Ok(())
+    }
+
+    /// The tables as products take them.
+    fn factors(&self, tables: &Tables) -> (u64, u64) {
+        match &self.rounded {
+            Some(rounded) => (rounded.entities.address, rounded.relations.address),
+            None => tables.scored(),
+        }
     }
 
     fn layout(&self, items: usize) -> LaunchConfig {
@@ -331,34 +389,31 @@ impl SoftmaxTraining {
                 .launch(self.layout(count))
         }
         .doing("making queries")?;
-        let queries = Matrix::rows(self.queries.address, rows.stride);
-        let candidates = Matrix::rows(entities, rows.stride);
+        let queries = Matrix::rows(self.queries.address, rows.stride).of(self.number);
+        let candidates = Matrix::rows(self.factors(tables).0, rows.stride).of(self.number);
         let scores = Scores {
             address: self.scores.address,
+            slopes: self.rounded.as_ref().map_or(self.scores.address, |rounded| rounded.slopes.address),
             stride: padded(tables.entity_rows),
             candidates: tables.entity_rows,
             gap: [0, 0],
         };
-        let out = (scores.address, scores.stride);
+        let out = Out::rows(scores.address, scores.stride);
         let all = Size { rows: count, columns: tables.entity_rows, inner: rows.width() };
         // SAFETY: see above.
         unsafe { device.multiply(all, queries, candidates.transposed(), out, "scoring all entities") }?;
         let at = |buffer: &Buffer<u32>| buffer.address + 4 * first as u64;
         let (answers, losses) = (at(&self.answers), self.losses.address + 4 * first as u64);
         self.slopes(device, first, count, scores, answers, losses, 1.0)?;
-        let slopes = Matrix::rows(scores.address, scores.stride);
+        let slopes = Matrix::rows(scores.slopes, scores.stride).of(self.number);
+        let scaled = |address: u64, stride: usize| Out { scale: 1.0 / count as f32, ..Out::rows(address, stride) };
         let back = Size { rows: count, columns: rows.width(), inner: tables.entity_rows };
         let to_entities = Size { rows: tables.entity_rows, columns: rows.width(), inner: count };
         // SAFETY: see above.
         unsafe {
-            device.multiply(
-                back,
-                slopes,
-                candidates,
-                (self.d_queries.address, rows.stride),
-                "going back to queries",
-            )?;
-            let gradients = (self.entity_gradients.address, rows.stride);
+            let out = scaled(self.d_queries.address, rows.stride);
+            device.multiply(back, slopes, candidates, out, "going back to queries")?;
+            let gradients = scaled(self.entity_gradients.address, rows.stride);
             device.multiply(to_entities, slopes.transposed(), queries, gradients, "going back to entities")?;
             stream
                 .launch_builder(&self.functions.backward)
@@ -416,11 +471,13 @@ impl SoftmaxTraining {
             }
             _ => [1.0; 2],
         };
+        let copies = self.rounded.as_ref().map(|rounded| [rounded.entities.address, rounded.relations.address]);
+        let copies = copies.unwrap_or_default();
         let tables_of = [
-            (&tables.entities, &self.entity_gradients, tables.moments(0), optimizer.entity_rate),
-            (&tables.relations, &self.relation_gradients, tables.moments(1), optimizer.relation_rate),
+            (&tables.entities, &self.entity_gradients, tables.moments(0), optimizer.entity_rate, copies[0]),
+            (&tables.relations, &self.relation_gradients, tables.moments(1), optimizer.relation_rate, copies[1]),
         ];
-        for (parameters, gradients, moments, rate) in tables_of {
+        for (parameters, gradients, moments, rate, copy) in tables_of {
             let moving = Moving { parameters: parameters.address, first: moments[0], second: moments[1], rate };
             let floats = gradients.slice.len() as u64;
             let blocks = floats.div_ceil(4 * 256).clamp(1, 1 << 16) as u32;
@@ -434,6 +491,7 @@ impl SoftmaxTraining {
                     .arg(&floats)
                     .arg(&corrections[0])
                     .arg(&corrections[1])
+                    .arg(&copy)
                     .launch(layout)
             }
             .doing("moving rows")?;
@@ -441,7 +499,7 @@ impl SoftmaxTraining {
         Ok(())
     }
 
-    /// Turns a batch's scores into slopes; `weight` multiplies every question's.
+    /// The slopes of a batch's scores, to be divided by the number of questions; `weight` multiplies the losses.
     #[allow(clippy::too_many_arguments, reason = "a launch, spelled out")]
     fn slopes(
         &self,
@@ -470,6 +528,7 @@ impl SoftmaxTraining {
                 .arg(&answers)
                 .arg(&weights)
                 .arg(&factor)
+                .arg(&scores.slopes)
                 .arg(&losses)
                 .launch(layout)
         }
@@ -481,7 +540,8 @@ impl SoftmaxTraining {
     fn ask_relations(&mut self, device: &Device, tables: &Tables, first: usize, count: usize) -> Result<()> {
         let (half, stride) = (self.constants.relations.width(), self.constants.relations.stride);
         let (sides, rows) = (self.constants.sides, tables.relation_rows);
-        let (entities, relations) = tables.scored();
+        let (entities, relations) = (tables.scored().0, self.factors(tables).1);
+        let size_of_number = self.number.bytes();
         let questions = self.questions.address + (first * size_of::<Quad>()) as u64;
         let number = count as u32;
         let stream = &device.stream;
@@ -496,17 +556,19 @@ impl SoftmaxTraining {
                 .launch(self.layout(count))
         }
         .doing("asking for relations")?;
-        let queries = Matrix::rows(self.relation_queries.address, half);
+        let queries = Matrix::rows(self.relation_queries.address, half).of(self.number);
+        let one_side =
+            |side: usize| Matrix::rows(relations + (size_of_number * side * half) as u64, stride).of(self.number);
         let (side_columns, columns) = (padded(rows), sides * padded(rows));
         for side in 0..sides {
-            let candidates = Matrix::rows(relations + 4 * (side * half) as u64, stride);
-            let out = (self.relation_scores.address + 4 * (side * side_columns) as u64, columns);
+            let out = Out::rows(self.relation_scores.address + 4 * (side * side_columns) as u64, columns);
             let size = Size { rows: count, columns: rows, inner: half };
             // SAFETY: see above.
-            unsafe { device.multiply(size, queries, candidates.transposed(), out, "scoring all relations") }?;
+            unsafe { device.multiply(size, queries, one_side(side).transposed(), out, "scoring all relations") }?;
         }
         let scores = Scores {
             address: self.relation_scores.address,
+            slopes: self.rounded.as_ref().map_or(self.relation_scores.address, |x| x.relation_slopes.address),
             stride: columns,
             candidates: (sides - 1) * side_columns + rows,
             gap: if sides == 2 { [rows, side_columns] } else { [0, 0] },
@@ -516,17 +578,19 @@ impl SoftmaxTraining {
         self.slopes(device, first, count, scores, answers, losses, self.softmax.relations)?;
         // Both sides are one matrix of candidates only where rows follow each other without a gap; so one after the other,
         // the second added to the first.
-        let slopes =
-            |side: usize| Matrix::rows(self.relation_scores.address + 4 * (side * side_columns) as u64, columns);
+        let slopes = |side: usize| {
+            Matrix::rows(scores.slopes + (size_of_number * side * side_columns) as u64, columns).of(self.number)
+        };
+        let scale = self.softmax.relations / count as f32;
         for side in 0..sides {
-            let candidates = Matrix::rows(relations + 4 * (side * half) as u64, stride);
             let size = Size { rows: count, columns: half, inner: rows };
-            let out = (self.d_relation_queries.address, half);
+            let out = Out { scale, add: side > 0, ..Out::rows(self.d_relation_queries.address, half) };
             let back = Size { rows, columns: half, inner: count };
-            let gradients = (self.relation_gradients.address + 4 * (side * half) as u64, stride);
+            let gradients = self.relation_gradients.address + 4 * (side * half) as u64;
+            let gradients = Out { scale, ..Out::rows(gradients, stride) };
             // SAFETY: see above.
             unsafe {
-                device.multiply_onto(side > 0, size, slopes(side), candidates, out, "going back to queries")?;
+                device.multiply(size, slopes(side), one_side(side), out, "going back to queries")?;
                 device.multiply(back, slopes(side).transposed(), queries, gradients, "going back to relations")?;
             }
         }
@@ -546,34 +610,38 @@ impl SoftmaxTraining {
     }
 }
 
-/// Wall seconds of the three products of a batch alone, on tensor cores: the floor of a step, for benchmarks.
-pub fn measure_products(device: &Device, batch: usize, entities: usize, width: usize, repeats: usize) -> Result<f64> {
-    let stride = padded(entities);
-    let table = device.zeros::<f32>(entities * width)?;
-    let (queries, back) = (device.zeros::<f32>(batch * width)?, device.zeros::<f32>(batch * width)?);
-    let (scores, gradients) = (device.zeros::<f32>(batch * stride)?, device.zeros::<f32>(entities * width)?);
-    let rows = |buffer: &Buffer<f32>| Matrix::rows(buffer.address, width);
-    let slopes = Matrix::rows(scores.address, stride);
-    let once = || {
-        let all = Size { rows: batch, columns: entities, inner: width };
-        let to_queries = Size { rows: batch, columns: width, inner: entities };
-        let to_entities = Size { rows: entities, columns: width, inner: batch };
+/// Wall seconds of each of the three products of a batch alone, in 16 bits: the floor of a step, for benchmarks.
+pub fn measure_products(
+    device: &Device,
+    batch: usize,
+    entities: usize,
+    width: usize,
+    repeats: usize,
+) -> Result<[f64; 3]> {
+    let (stride, number) = (padded(entities), Number::Half);
+    let (table, queries) = (device.zeros::<u16>(entities * width)?, device.zeros::<u16>(batch * width)?);
+    let slopes = device.zeros::<u16>(batch * stride)?;
+    let (back, scores) = (device.zeros::<f32>(batch * width)?, device.zeros::<f32>(batch * stride)?);
+    let gradients = device.zeros::<f32>(entities * width)?;
+    let rows = |buffer: &Buffer<u16>, stride: usize| Matrix::rows(buffer.address, stride).of(number);
+    let of = |rows: usize, columns: usize, inner: usize| Size { rows, columns, inner };
+    let products = [
+        (of(batch, entities, width), rows(&queries, width), rows(&table, width).transposed(), (&scores, stride)),
+        (of(batch, width, entities), rows(&slopes, stride), rows(&table, width), (&back, width)),
+        (of(entities, width, batch), rows(&slopes, stride).transposed(), rows(&queries, width), (&gradients, width)),
+    ];
+    let mut seconds = [0.0; 3];
+    for (seconds, (size, a, b, (out, stride))) in seconds.iter_mut().zip(products) {
         // SAFETY: the buffers were made for these sizes and live until the card was waited for.
-        unsafe {
-            device.multiply(all, rows(&queries), rows(&table).transposed(), (scores.address, stride), "measuring")?;
-            device.multiply(to_queries, slopes, rows(&table), (back.address, width), "measuring")?;
-            device.multiply(to_entities, slopes.transposed(), rows(&queries), (gradients.address, width), "measuring")
-        }
-    };
-    device.set_rounding(true)?;
-    once()?;
-    device.wait()?;
-    let started = std::time::Instant::now();
-    for _ in 0..repeats {
+        let once = || unsafe { device.multiply(size, a, b, Out::rows(out.address, stride), "measuring") };
         once()?;
+        device.wait()?;
+        let started = std::time::Instant::now();
+        for _ in 0..repeats {
+            once()?;
+        }
+        device.wait()?;
+        *seconds = started.elapsed().as_secs_f64() / repeats.max(1) as f64;
     }
-    device.wait()?;
-    let seconds = started.elapsed().as_secs_f64() / repeats.max(1) as f64;
-    device.set_rounding(false)?;
     Ok(seconds)
 }

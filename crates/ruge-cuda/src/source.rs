@@ -62,6 +62,8 @@ pub struct Constants {
     pub stack: usize,
     /// Halves of a relation row: 2 with reciprocal relations.
     pub sides: usize,
+    /// Whether factors of softmax training are held in 16 bits.
+    pub rounded: bool,
 }
 
 impl Constants {
@@ -134,6 +136,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
         whole(&format!("PS_{kind}"), rows.stride);
     }
     whole("SIDES", constants.sides);
+    whole("ROUNDED", usize::from(constants.rounded));
     whole("T", constants.team());
     whole("BLOCK", constants.block());
     whole("ALPHA", constants.negatives);

@@ -168,6 +168,8 @@ fn about(file: &ModelFile, format: ExportFormat) -> serde_json::Value {
         ModelName::DistMult | ModelName::HolE | ModelName::TransE => "d numbers",
         ModelName::Rules => "none: rules have no vectors",
     };
+    let halves = "; relations: such a row for (h, r, ?), then one for (t, r⁻¹, ?)";
+    let rows = format!("{rows}{}", if file.spec.model.reciprocal { halves } else { "" });
     json!({
         "format": format.name(),
         "model": file.spec.model.name.name(),

@@ -24,6 +24,11 @@ pub fn write(target: &Target<'_>) -> Result<()> {
         let reason = "PyKEEN has no PTransE, whose paths score too; --to npy, word2vec or parquet writes its vectors";
         return Err(RugeError::Run { path: target.out.to_path_buf(), reason: reason.into() });
     }
+    if target.file.spec.model.reciprocal {
+        let reason =
+            "it has reciprocal relations, two rows each, which load.py does not know; --to npy or parquet writes both";
+        return Err(RugeError::Run { path: target.out.to_path_buf(), reason: reason.into() });
+    }
     target.check_lines("a table of text")?;
     npy::arrays(target)?;
     let data = &target.file.data;
