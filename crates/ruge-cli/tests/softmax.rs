@@ -1,0 +1,67 @@
+//! Softmax training as a user types it, and everything else that must hold for such a model.
+
+mod support;
+
+use support::{json, kill_until_done, ruge, stderr, text};
+
+fn train<'a>(out: &'a str, preset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let small = ["train", "demo", "--preset", preset, "--dim", "16", "--n3", "0.02", "--sample", "200", "--json"];
+    [&small[..], &["--out", out], more].concat()
+}
+
+#[test]
+fn a_softmax_model_is_a_model_like_any_other() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let run = path("run");
+    let found = json(&train(&run, "complex-n3-rules", &["--epochs", "8", "--validate-every", "4"]));
+    assert!(found["rules"].as_u64().unwrap() > 10 && found["valid_mrr"].as_f64().unwrap() > 0.3, "{found}");
+    // The stored spec alone repeats the run, to the bit, on another number of threads.
+    let again =
+        json(&["train", "demo", "--spec", &path("run/spec.toml"), "--json", "--out", &path("b"), "--threads", "1"]);
+    assert_eq!(again["valid_mrr"], found["valid_mrr"]);
+    let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
+    assert!(bytes("run") == bytes("b"), "threads change nothing");
+
+    let test = json(&["eval", &run, "--json"]);
+    assert!(test["mrr"].as_f64().unwrap() > 0.3, "{test}");
+    assert_eq!(json(&["eval", &run, "--split", "valid", "--json"])["mrr"], found["valid_mrr"]);
+    let answers = json(&["predict", &run, "--relation", "capital_of", "--tail", "France", "--json"]);
+    assert!(answers.to_string().contains("Paris"), "{answers}");
+    let why = text(&["explain", &run, "Paris", "located_in", "France"]);
+    assert!(why.contains("truth") && why.contains("located_in"), "{why}");
+    json(&["complete", &run, "--top", "5", "--out", &path("new.tsv"), "--json"]);
+    text(&["export", &run, "--to", "npy", "--out", &path("npy")]);
+    let about = std::fs::read_to_string(path("npy/about.json")).unwrap();
+    assert!(about.contains("r⁻¹"), "{about}");
+    let pykeen = ruge(&["export", &run, "--to", "pykeen", "--out", &path("pykeen")]);
+    assert!(!pykeen.status.success() && stderr(&pykeen).contains("reciprocal"), "{}", stderr(&pykeen));
+}
+
+#[test]
+fn a_killed_softmax_run_ends_with_the_same_bits() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (whole, killed) = (path("whole"), path("killed"));
+    let epochs = ["--epochs", "20", "--validate-every", "10", "--checkpoint-every", "0"];
+    json(&train(&whole, "distmult-n3", &epochs));
+    kill_until_done(&train(&killed, "distmult-n3", &epochs), &["--resume"]);
+    let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
+    assert!(bytes("whole") == bytes("killed"));
+}
+
+#[test]
+fn what_does_not_go_together_is_told() {
+    for (args, words) in [
+        (&["train", "demo", "--preset", "complex-n3", "--negatives", "5"][..], "softmax"),
+        (&["train", "demo", "--n3", "0.1"], "--preset complex-n3"),
+        (&["train", "demo", "--weight", "0.1"], "--guidance examples"),
+        (&["train", "demo", "--model", "transe", "--guidance", "examples"], "transe"),
+        (&["train", "demo", "--preset", "complex-n3", "--batch", "0"], "at least 1"),
+        (&["train", "demo", "--preset", "complex-n4"], "complex-n3"),
+    ] {
+        let output = ruge(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+    }
+}
