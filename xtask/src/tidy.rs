@@ -23,11 +23,14 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/ruge-cuda/src/source.rs", "looks for CUDA's compiler"),
     ("crates/ruge-cuda/src/evidence.rs", "says which values the card may read"),
     ("crates/ruge-cuda/src/gradients.rs", "calls cuBLAS"),
+    ("crates/ruge-cuda/src/product.rs", "calls cuBLAS"),
+    ("crates/ruge-cuda/src/softmax.rs", "launches the kernels of softmax training"),
     ("crates/ruge-cuda/src/order.rs", "says which values the card may read"),
     ("crates/ruge-cuda/src/training.rs", "launches the kernels of an epoch"),
     ("crates/ruge-cuda/src/model.rs", "calls cuBLAS"),
     ("crates/ruge-cuda/src/rank.rs", "launches the kernels of ranking"),
     ("crates/ruge-embed/src/cpu/mod.rs", "calls code compiled for an instruction set that was detected, prefetches"),
+    ("crates/ruge-embed/src/cpu/matrix.rs", "calls the gemm crate on slices that were checked"),
     ("crates/ruge-embed/src/cpu/tile.rs", "register tiles of the ranking kernel, measured against safe code"),
 ];
 

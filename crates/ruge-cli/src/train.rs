@@ -322,7 +322,7 @@ impl TrainArgs {
             None => {}
         }
         match (&mut spec.guidance, self.weight) {
-            (GuidanceSpec::Examples { weight }, Some(wanted)) => *weight = wanted,
+            (GuidanceSpec::Examples { weight, .. }, Some(wanted)) => *weight = wanted,
             (_, Some(_)) => bail!(UsageError("--weight belongs to --guidance examples".into())),
             _ => {}
         }

@@ -6,8 +6,9 @@ use cudarc::cublas::sys::cublasGemmAlgo_t::CUBLAS_GEMM_DFALT;
 use cudarc::cublas::sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
 use cudarc::cublas::sys::cudaDataType::{CUDA_R_16F, CUDA_R_32F};
 
-use crate::device::Device;
+use crate::device::{Buffer, Device};
 use crate::error::{Doing, Result};
+use crate::softmax::padded;
 
 /// How the numbers of a factor are held. Sums are always of 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,4 +128,40 @@ impl Device {
         }
         .doing(doing)
     }
+}
+
+/// Wall seconds of each of the three products of a batch alone, in 16 bits: the floor of a step, for benchmarks.
+pub fn measure_products(
+    device: &Device,
+    batch: usize,
+    entities: usize,
+    width: usize,
+    repeats: usize,
+) -> Result<[f64; 3]> {
+    let (stride, number) = (padded(entities), Number::Half);
+    let (table, queries) = (device.zeros::<u16>(entities * width)?, device.zeros::<u16>(batch * width)?);
+    let slopes = device.zeros::<u16>(batch * stride)?;
+    let (back, scores) = (device.zeros::<f32>(batch * width)?, device.zeros::<f32>(batch * stride)?);
+    let gradients = device.zeros::<f32>(entities * width)?;
+    let rows = |buffer: &Buffer<u16>, stride: usize| Matrix::rows(buffer.address, stride).of(number);
+    let of = |rows: usize, columns: usize, inner: usize| Size { rows, columns, inner };
+    let products = [
+        (of(batch, entities, width), rows(&queries, width), rows(&table, width).transposed(), (&scores, stride)),
+        (of(batch, width, entities), rows(&slopes, stride), rows(&table, width), (&back, width)),
+        (of(entities, width, batch), rows(&slopes, stride).transposed(), rows(&queries, width), (&gradients, width)),
+    ];
+    let mut seconds = [0.0; 3];
+    for (seconds, (size, a, b, (out, stride))) in seconds.iter_mut().zip(products) {
+        // SAFETY: the buffers were made for these sizes and live until the card was waited for.
+        let once = || unsafe { device.multiply(size, a, b, Out::rows(out.address, stride), "measuring") };
+        once()?;
+        device.wait()?;
+        let started = std::time::Instant::now();
+        for _ in 0..repeats {
+            once()?;
+        }
+        device.wait()?;
+        *seconds = started.elapsed().as_secs_f64() / repeats.max(1) as f64;
+    }
+    Ok(seconds)
 }

@@ -5,17 +5,15 @@
 //! out the next epoch while the card works on this one.
 
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
-use rayon::prelude::*;
 use ruge_embed::optimizer::Rule;
-use ruge_embed::rank::Side;
-use ruge_embed::softmax::{Question, Questions, Softmax, Touches};
-use ruge_embed::{Cap, Losses, Plan};
+use ruge_embed::{Cap, Losses, Plan, Softmax};
 
 use crate::device::{Buffer, Device};
 use crate::error::{CudaError, Doing, Result};
 use crate::model::Tables;
 use crate::order::{Pair, Quad};
 use crate::product::{Matrix, Number, Out, Size};
+use crate::questions::{EpochQuestions, Range};
 use crate::source::{Constants, Program};
 use crate::training::Moving;
 
@@ -51,111 +49,8 @@ struct Functions {
     to_numbers: CudaFunction,
 }
 
-/// A batch in the arrays of its epoch.
-#[derive(Clone, Copy, Debug, Default)]
-struct Range {
-    questions: [usize; 2],
-    entities: [usize; 2],
-    relations: [usize; 2],
-}
-
-/// The questions of an epoch as the card wants them.
-#[derive(Default)]
-struct EpochQuestions {
-    epoch: u64,
-    batches: Vec<Range>,
-    /// (given, answer, relation, side)
-    questions: Vec<Quad>,
-    answers: Vec<u32>,
-    /// Relations by their place among the candidates, one side's after the other's.
-    relations: Vec<u32>,
-    weights: Vec<f32>,
-    /// (row, from, to, bits of its weight in the penalty): slots of a row stand in [from, to).
-    touched_entities: Vec<Quad>,
-    entity_slots: Vec<u32>,
-    touched_relations: Vec<Quad>,
-    relation_slots: Vec<u32>,
-}
-
-/// One batch on its way into [`EpochQuestions`]; places of slots count from the batch's own first.
-struct Part {
-    entities: Vec<Quad>,
-    entity_slots: Vec<u32>,
-    relations: Vec<Quad>,
-    relation_slots: Vec<u32>,
-}
-
-impl Part {
-    fn new(questions: &[Question], asks_relations: bool, sides: u32) -> Self {
-        let mut touches = Touches::default();
-        touches.build(questions, asks_relations, false);
-        let mut entities = Vec::with_capacity(touches.entity_weights.len());
-        let mut at = 0;
-        for &(entity, weight) in &touches.entity_weights {
-            let from = at;
-            while touches.ends.get(at).is_some_and(|end| end.0 == entity) {
-                at += 1;
-            }
-            entities.push(Quad(entity, from as u32, at as u32, weight.to_bits()));
-        }
-        let half = |question: &Question| {
-            question.triple.relation.0 * sides + u32::from(sides == 2 && question.side == Side::Head)
-        };
-        let mut by_relation: Vec<(u32, u32)> = questions.iter().map(half).zip(0..).collect();
-        by_relation.sort_unstable();
-        let (mut relations, mut from) = (Vec::new(), 0);
-        for run in by_relation.chunk_by(|x, y| x.0 == y.0) {
-            let weight: f32 = run.iter().map(|&(_, at)| questions[at as usize].weight).sum();
-            relations.push(Quad(run[0].0, from, from + run.len() as u32, weight.to_bits()));
-            from += run.len() as u32;
-        }
-        Self {
-            entities,
-            entity_slots: touches.ends.iter().map(|end| end.1).collect(),
-            relations,
-            relation_slots: by_relation.iter().map(|pair| pair.1).collect(),
-        }
-    }
-}
-
-impl EpochQuestions {
-    fn new(plan: &Plan<'_>, softmax: &Softmax, epoch: u64, sides: u32) -> Self {
-        let behind = padded(plan.relations) as u32;
-        let all = Questions::new(plan, softmax, epoch);
-        let batches: Vec<&[Question]> = all.batches().collect();
-        let asks = softmax.relations > 0.0;
-        let parts: Vec<Part> = batches.par_iter().map(|batch| Part::new(batch, asks, sides)).collect();
-        let mut found = Self { epoch, ..Self::default() };
-        for (batch, part) in batches.into_iter().zip(parts) {
-            let first = found.questions.len();
-            for question in batch {
-                let side = u32::from(question.side == Side::Head);
-                let relation = question.triple.relation.0;
-                found.questions.push(Quad(question.given(), question.answer(), relation, side));
-                found.answers.push(question.answer());
-                found.relations.push(relation + if sides == 2 { side * behind } else { 0 });
-                found.weights.push(question.weight);
-            }
-            let shifted = |list: Vec<Quad>, by: usize| {
-                list.into_iter().map(move |x| Quad(x.0, x.1 + by as u32, x.2 + by as u32, x.3))
-            };
-            let (entities, relations) = (found.touched_entities.len(), found.touched_relations.len());
-            found.touched_entities.extend(shifted(part.entities, found.entity_slots.len()));
-            found.touched_relations.extend(shifted(part.relations, found.relation_slots.len()));
-            found.entity_slots.extend(part.entity_slots);
-            found.relation_slots.extend(part.relation_slots);
-            found.batches.push(Range {
-                questions: [first, found.questions.len()],
-                entities: [entities, found.touched_entities.len()],
-                relations: [relations, found.touched_relations.len()],
-            });
-        }
-        found
-    }
-}
-
 /// Candidates with a gap behind them, so that rows of scores begin where tensor cores can load them.
-fn padded(candidates: usize) -> usize {
+pub(crate) fn padded(candidates: usize) -> usize {
     candidates.next_multiple_of(32)
 }
 
@@ -608,40 +503,4 @@ impl SoftmaxTraining {
         .doing("going back to ends")?;
         Ok(())
     }
-}
-
-/// Wall seconds of each of the three products of a batch alone, in 16 bits: the floor of a step, for benchmarks.
-pub fn measure_products(
-    device: &Device,
-    batch: usize,
-    entities: usize,
-    width: usize,
-    repeats: usize,
-) -> Result<[f64; 3]> {
-    let (stride, number) = (padded(entities), Number::Half);
-    let (table, queries) = (device.zeros::<u16>(entities * width)?, device.zeros::<u16>(batch * width)?);
-    let slopes = device.zeros::<u16>(batch * stride)?;
-    let (back, scores) = (device.zeros::<f32>(batch * width)?, device.zeros::<f32>(batch * stride)?);
-    let gradients = device.zeros::<f32>(entities * width)?;
-    let rows = |buffer: &Buffer<u16>, stride: usize| Matrix::rows(buffer.address, stride).of(number);
-    let of = |rows: usize, columns: usize, inner: usize| Size { rows, columns, inner };
-    let products = [
-        (of(batch, entities, width), rows(&queries, width), rows(&table, width).transposed(), (&scores, stride)),
-        (of(batch, width, entities), rows(&slopes, stride), rows(&table, width), (&back, width)),
-        (of(entities, width, batch), rows(&slopes, stride).transposed(), rows(&queries, width), (&gradients, width)),
-    ];
-    let mut seconds = [0.0; 3];
-    for (seconds, (size, a, b, (out, stride))) in seconds.iter_mut().zip(products) {
-        // SAFETY: the buffers were made for these sizes and live until the card was waited for.
-        let once = || unsafe { device.multiply(size, a, b, Out::rows(out.address, stride), "measuring") };
-        once()?;
-        device.wait()?;
-        let started = std::time::Instant::now();
-        for _ in 0..repeats {
-            once()?;
-        }
-        device.wait()?;
-        *seconds = started.elapsed().as_secs_f64() / repeats.max(1) as f64;
-    }
-    Ok(seconds)
 }

@@ -296,7 +296,7 @@ fn ranks_scores_and_best_answers_agree() {
 fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: Softmax, rule: Rule) {
     let facts = facts(3000, 3);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
-    let examples = ruge_embed::softmax::noisy_or(&evidence(&facts), 0.3);
+    let examples = ruge_embed::softmax::static_labels(&evidence(&facts), StaticLabel::NoisyOr);
     let plan = Plan { softmax: Some(softmax), examples: &examples, ..Plan::new(&graph, &facts, 9) };
     let optimizer = Optimizer { rule, entity_rate: 0.1, relation_rate: 0.2, cap: Cap::None };
     let start = Start::Normal { deviation: 0.4, unit: false };

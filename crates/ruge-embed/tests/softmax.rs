@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use ruge_embed::scoring::{ComplEx, DistMult, Reciprocal};
-use ruge_embed::softmax::{Questions, noisy_or};
+use ruge_embed::softmax::{Questions, static_labels};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Graph, Triple};
@@ -115,7 +115,8 @@ fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool
         evidence.push(pair, Triple::new(i as u32 % 5, i as u32 % 3, i as u32 % 7), 0.7);
     }
     let softmax = Softmax { batch: 37, n3: 0.03, relations: asking, sample };
-    let examples = noisy_or(&evidence, 0.4);
+    let mut examples = static_labels(&evidence, StaticLabel::NoisyOr);
+    examples.iter_mut().for_each(|example| example.weight *= 0.4);
     let plan = Plan { softmax: Some(softmax), examples: &examples, ..Plan::new(&graph, &facts, 9) };
     let start = Start::Normal { deviation: 0.5, unit: false };
     let init = Init { entities: start, relations: start, shared: false };
@@ -221,4 +222,17 @@ fn learns(sample: usize, epochs: u64) {
         let mrr = Metrics::of(of_side, Ties::Mean, &HITS).mrr;
         assert!(mrr > 0.9, "{side:?}: MRR {mrr} on what it was trained on");
     }
+}
+
+#[test]
+fn labels_of_conclusions() {
+    let fact = Triple::new(0, 0, 1);
+    let [one, other] = [Triple::new(1, 0, 0), Triple::new(2, 0, 2)];
+    let mut evidence = Evidence::default();
+    for (conclusion, confidence) in [(one, 0.5), (other, 0.75), (one, 0.5)] {
+        evidence.push(&[fact], conclusion, confidence);
+    }
+    let weights = |label| static_labels(&evidence, label).iter().map(|x| (x.triple, x.weight)).collect::<Vec<_>>();
+    assert_eq!(weights(StaticLabel::NoisyOr), [(one, 0.75), (other, 0.75)]);
+    assert_eq!(weights(StaticLabel::Max), [(one, 0.5), (other, 0.75)]);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use ruge_cuda::{CudaModel, Device};
 use ruge_embed::evidence::Step;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
-use ruge_embed::softmax::noisy_or;
+use ruge_embed::softmax::static_labels;
 use ruge_embed::{CpuModel, Embeddings, Evidence, Example, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
 use ruge_kg::Dataset;
 use ruge_rules::words::is_sayable;
@@ -133,10 +133,16 @@ pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) 
     })
 }
 
-/// What softmax learns from besides the observed triples: conclusions, weighted by the noisy-or of their groundings.
+/// What softmax learns from besides the observed triples: conclusions, weighted by what their groundings say.
 pub fn examples_for(spec: &Spec, evidence: &Evidence) -> Vec<Example> {
     match spec.guidance {
-        GuidanceSpec::Examples { weight } => noisy_or(evidence, weight),
+        GuidanceSpec::Examples { weight, least, label } => {
+            let mut examples = static_labels(evidence, label);
+            examples.retain(|example| example.weight >= least);
+            examples.iter_mut().for_each(|example| example.weight *= weight);
+            examples.retain(|example| example.weight > 0.0);
+            examples
+        }
         _ => Vec::new(),
     }
 }

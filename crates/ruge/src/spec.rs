@@ -6,7 +6,7 @@
 
 use ruge_embed::{
     Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Rule, Schedule, Sides,
-    Softmax, Start, TNorm,
+    Softmax, Start, StaticLabel, TNorm,
 };
 use serde::{Deserialize, Serialize};
 
@@ -176,6 +176,12 @@ pub enum GuidanceSpec {
     Examples {
         /// What a conclusion of soft label 1 weighs beside an observed triple.
         weight: f32,
+        /// Conclusions with a soft label below this are left out: many doubtful triples do more harm than a few sure ones do good.
+        #[serde(default)]
+        least: f32,
+        /// How groundings become a soft label.
+        #[serde(default)]
+        label: StaticLabel,
     },
     /// Groundings as a ranking loss of their own, injected once.
     Kale {
@@ -241,7 +247,7 @@ impl Spec {
             "none" => GuidanceSpec::None,
             "ruge" => GuidanceSpec::Ruge { slackness: 0.01, t_norm: TNorm::Product, dealing: Dealing::Shuffled },
             "static" => GuidanceSpec::Static { label: FixedLabel::Confidence },
-            "examples" => GuidanceSpec::Examples { weight: 0.3 },
+            "examples" => GuidanceSpec::Examples { weight: 0.3, least: 0.0, label: StaticLabel::NoisyOr },
             "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
             "ptranse" => GuidanceSpec::ptranse(),
             other => {

@@ -4,11 +4,12 @@
 //! answer against *all* entities, so there are no negatives to draw; the penalty is the cubed modulus of the three rows
 //! the question touches (Lacroix et al. 2018). A third question, (h, ?, t), may be asked beside the two (Chen et al. 2021).
 //! Rules enter as [`Example`]s, further questions with weights of their own: an unlabeled conclusion weighs w · s, where s
-//! is the noisy-or of the confidences of its groundings.
+//! is the noisy-or or the largest of the confidences of its groundings.
 //!
 //! What an epoch consists of is here, as data; [`step`] does it on the processor.
 
 mod ask;
+mod rows;
 pub(crate) mod step;
 
 use ruge_kg::random::Stream;
@@ -136,20 +137,33 @@ impl Questions {
     }
 }
 
-/// Static soft labels: 1 − Π (1 − λ) over the groundings of each distinct conclusion, in the order of first appearance,
-/// each times `weight`. Conclusions that weigh nothing are left out.
-pub fn noisy_or(evidence: &Evidence, weight: f32) -> Vec<Example> {
+/// How the groundings of a conclusion become its static soft label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StaticLabel {
+    /// 1 − Π (1 − λ): groundings as independent causes.
+    #[default]
+    NoisyOr,
+    /// The largest λ: rules that say the same thing in other words count once.
+    Max,
+}
+
+/// Static soft labels of the distinct conclusions, in the order of first appearance.
+pub fn static_labels(evidence: &Evidence, label: StaticLabel) -> Vec<Example> {
     let mut places: FxHashMap<Triple, usize> = FxHashMap::default();
-    let mut labels: Vec<(Triple, f64)> = Vec::new();
+    let mut doubts: Vec<(Triple, f64)> = Vec::new();
     for (grounding, &conclusion) in evidence.conclusions().iter().enumerate() {
         let place = *places.entry(conclusion).or_insert_with(|| {
-            labels.push((conclusion, 1.0));
-            labels.len() - 1
+            doubts.push((conclusion, 1.0));
+            doubts.len() - 1
         });
-        labels[place].1 *= 1.0 - f64::from(evidence.confidence(grounding));
+        let (doubt, before) = (1.0 - f64::from(evidence.confidence(grounding)), doubts[place].1);
+        doubts[place].1 = match label {
+            StaticLabel::NoisyOr => before * doubt,
+            StaticLabel::Max => before.min(doubt),
+        };
     }
-    let example = |(triple, missed): (Triple, f64)| Example { triple, weight: weight * (1.0 - missed) as f32 };
-    labels.into_iter().map(example).filter(|example| example.weight > 0.0).collect()
+    doubts.into_iter().map(|(triple, doubt)| Example { triple, weight: (1.0 - doubt) as f32 }).collect()
 }
 
 /// Who touches which row in a batch: questions by given entity and by relation, and what each row weighs in the penalty.

@@ -105,10 +105,12 @@ impl Spec {
             let name = self.guidance.name();
             return refuse(format!("softmax training is guided by examples, not by {name}; use guidance examples"));
         }
-        if let GuidanceSpec::Examples { weight } = self.guidance
-            && !(weight.is_finite() && weight >= 0.0)
+        if let GuidanceSpec::Examples { weight, least, .. } = self.guidance
+            && !(weight.is_finite() && weight >= 0.0 && (0.0..=1.0).contains(&least))
         {
-            return refuse(format!("guidance.weight must be finite and not negative, not {weight}"));
+            return refuse(format!(
+                "guidance.weight must be finite and not negative, not {weight}; guidance.least lies in [0, 1]"
+            ));
         }
         if softmax.sample > 0 && self.device == DeviceName::Cuda {
             return refuse("softmax.sample is for the processor; a card answers among all entities".into());
