@@ -2,7 +2,7 @@
 //!
 //! A candidate's score is the model's plus β times what the rules say: rules know paths and counts that vectors blur, and
 //! vectors know everything no rule speaks of. How rules are summed, in which form they enter and how much they weigh is a
-//! [`Setting`], fitted on validation for every relation and direction and shrunk to one for all ([`fit`]). Where rules do not help,
+//! [`Setting`], fitted on validation for every relation and direction and shrunk to one for all ([`fit`](mod@fit)). Where rules do not help,
 //! β is 0 and the ranks are the model's own.
 //!
 //! Without a model β is 1 and the rules rank alone: `--model rules`.
