@@ -26,6 +26,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/ruge-cuda/src/product.rs", "calls cuBLAS"),
     ("crates/ruge-cuda/src/softmax.rs", "launches the kernels of softmax training"),
     ("crates/ruge-cuda/src/order.rs", "says which values the card may read"),
+    ("crates/ruge-cuda/src/fold.rs", "launches the kernel that folds gradients"),
     ("crates/ruge-cuda/src/training.rs", "launches the kernels of an epoch"),
     ("crates/ruge-cuda/src/model.rs", "calls cuBLAS"),
     ("crates/ruge-cuda/src/rank.rs", "launches the kernels of ranking"),

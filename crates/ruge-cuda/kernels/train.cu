@@ -354,8 +354,17 @@ template <int N, int C, int K> __device__ __forceinline__ void move_row(
     }
 }
 
-// Adds up what touches an entity's row, in the order of the sorted touches; `scored` is the row as scored.
-__device__ __forceinline__ void sum_entity(
+// Sums over FOLD touches, or slots of unlabeled triples, that all speak of one row; made before rows move where a batch has
+// very many, so that nobody adds up thousands alone. A place's sum stands at its number / FOLD. Null where nothing was folded.
+#define FOLD 256
+struct Folds {
+    float* entities;
+    uint2* occurrences;
+    float* relations;
+};
+
+// Adds up some of what touches an entity's row, in the order of the sorted touches; `scored` is the row as scored.
+__device__ __forceinline__ void sum_touches(
     const Batch& batch, const u64* __restrict__ touches, u32 from, u32 to, const uint4* __restrict__ positives,
     const float* __restrict__ slots, const float* __restrict__ d_scores, const Row& scored, Row& g, u32 (&occurrences)[2])
 {
@@ -412,19 +421,70 @@ __device__ __forceinline__ void sum_entity(
     }
 }
 
+// All that touches an entity's row.
+__device__ __forceinline__ void sum_entity(
+    const Batch& batch, const u64* __restrict__ touches, u32 from, u32 to, const uint4* __restrict__ positives,
+    const float* __restrict__ slots, const float* __restrict__ d_scores, const Folds& folds, const Row& scored, Row& g,
+    u32 (&occurrences)[2])
+{
+    const u32 first = (from + FOLD - 1) / FOLD, last = to / FOLD;
+    const bool folded = folds.entities && first < last;
+    sum_touches(batch, touches, from, folded ? first * FOLD : to, positives, slots, d_scores, scored, g, occurrences);
+    if (!folded) return;
+#pragma unroll 4
+    for (u32 k = first; k < last; ++k) {
+        Row one;
+        load(folds.entities + (u64)k * ES, one.v);
+        const uint2 more = folds.occurrences[k];
+        occurrences[0] += more.x;
+        occurrences[1] += more.y;
+#pragma unroll
+        for (int c = 0; c < EC; ++c)
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) g.v[c][i] += one.v[c][i];
+    }
+    sum_touches(batch, touches, last * FOLD, to, positives, slots, d_scores, scored, g, occurrences);
+}
+
+// What a relation's row gets, one vector after the other: of its labeled slots, of its unlabeled ones, folded where they are.
+struct RelationParts {
+    u32 labeled, before, folded, all, first;
+
+    __device__ __forceinline__ RelationParts(const Relations& of, const Folds& folds) {
+        labeled = of.to - of.from;
+        const u32 unlabeled = of.unlabeled_to - of.unlabeled_from;
+        first = (of.unlabeled_from + FOLD - 1) / FOLD;
+        const u32 last = of.unlabeled_to / FOLD;
+        const bool any = folds.relations && first < last;
+        before = labeled + (any ? first * FOLD - of.unlabeled_from : unlabeled);
+        folded = before + (any ? last - first : 0);
+        all = folded + (any ? of.unlabeled_to - last * FOLD : 0);
+    }
+
+    __device__ __forceinline__ const float* part(
+        const Relations& of, u32 positives, const float* relation_slots, const Folds& folds, u32 k) const
+    {
+        if (k < labeled) return relation_slots + (u64)(of.from + k) * RS;
+        if (k < before) return relation_slots + (u64)(positives + of.unlabeled_from + (k - labeled)) * RS;
+        if (k < folded) return folds.relations + (u64)(first + (k - before)) * RS;
+        return relation_slots + (u64)(positives + of.unlabeled_to - (all - k)) * RS;
+    }
+};
+
 // Adds up the gradients of a relation's slots: each team of the block a share, then the shares in order. After it the
 // first team holds the sum.
-__device__ __forceinline__ void sum_relation(const Relations& of, u32 positives, const float* __restrict__ relation_slots, Relation& g) {
+__device__ __forceinline__ void sum_relation(
+    const Relations& of, u32 positives, const float* __restrict__ relation_slots, const Folds& folds, Relation& g)
+{
     __shared__ float shares[TEAMS > 1 ? TEAMS * RS : 1];
-    const u32 team = threadIdx.x / T, labeled = of.to - of.from, all = labeled + (of.unlabeled_to - of.unlabeled_from);
+    const u32 team = threadIdx.x / T;
+    const RelationParts parts(of, folds);
     clear(g.v);
-    for (u32 k = team; k < all; k += 2 * TEAMS) {
+    for (u32 k = team; k < parts.all; k += 2 * TEAMS) {
         Relation a, b;
-        u32 slot = k < labeled ? of.from + k : positives + of.unlabeled_from + (k - labeled);
-        load(relation_slots + (u64)slot * RS, a.v);
-        u32 next = k + TEAMS;
-        u32 other = next < labeled ? of.from + next : positives + of.unlabeled_from + (next - labeled);
-        if (next < all) load(relation_slots + (u64)other * RS, b.v); else clear(b.v);
+        load(parts.part(of, positives, relation_slots, folds, k), a.v);
+        const u32 next = k + TEAMS;
+        if (next < parts.all) load(parts.part(of, positives, relation_slots, folds, next), b.v); else clear(b.v);
 #pragma unroll
         for (int c = 0; c < RC; ++c)
 #pragma unroll
@@ -445,6 +505,81 @@ __device__ __forceinline__ void sum_relation(const Relations& of, u32 positives,
     }
 }
 
+// The first `entity_blocks` blocks fold touches, the others slots of unlabeled triples, FOLD at a time where all of them
+// speak of one row. Each team adds up a share, then the shares in order.
+extern "C" __global__ void __launch_bounds__(BLOCK) fold(
+    const Batch* __restrict__ batches, u32 index, u32 entity_blocks, const float* __restrict__ scored,
+    const uint4* __restrict__ positives, const uint4* __restrict__ unlabeled, const u64* __restrict__ touches,
+    const float* __restrict__ slots, const float* __restrict__ relation_slots, const float* __restrict__ d_scores, Folds folds)
+{
+    __shared__ float shares[TEAMS * (ES > RS ? ES : RS)];
+    __shared__ u32 counted[2 * TEAMS];
+    const Batch batch = batches[index];
+    const u32 count = batch.positives_end - batch.positives, without = batch.unlabeled_end - batch.unlabeled;
+    const u32 team = threadIdx.x / T, share = FOLD / TEAMS;
+    if (blockIdx.x < entity_blocks) {
+        const u32 items = count * (2 + ALPHA) + 2 * without;
+        for (u32 k = blockIdx.x; (k + 1) * FOLD <= items; k += entity_blocks) {
+            const u64* own = touches + batch.touches + (u64)k * FOLD;
+            const u32 entity = (u32)(own[0] >> 32);
+            if ((u32)(own[FOLD - 1] >> 32) != entity) continue;
+            Row x, g;
+            u32 occurrences[2] = {0, 0};
+            load(scored + (u64)entity * ES, x.v);
+            clear(g.v);
+            const u32 from = k * FOLD + team * share;
+            sum_touches(batch, touches, from, from + share, positives, slots, d_scores, x, g, occurrences);
+            __syncthreads();
+            store(shares + team * ES, g.v);
+            if (team_thread() == 0) {
+                counted[2 * team] = occurrences[0];
+                counted[2 * team + 1] = occurrences[1];
+            }
+            __syncthreads();
+            if (team > 0) continue;
+            for (int other = 1; other < TEAMS; ++other) {
+                load(shares + other * ES, x.v);
+                occurrences[0] += counted[2 * other];
+                occurrences[1] += counted[2 * other + 1];
+#pragma unroll
+                for (int c = 0; c < EC; ++c)
+#pragma unroll
+                    for (int i = 0; i < ITEMS; ++i) g.v[c][i] += x.v[c][i];
+            }
+            store(folds.entities + (u64)k * ES, g.v);
+            if (team_thread() == 0) folds.occurrences[k] = make_uint2(occurrences[0], occurrences[1]);
+        }
+        return;
+    }
+    const u32 blocks = gridDim.x - entity_blocks;
+    for (u32 k = blockIdx.x - entity_blocks; (k + 1) * FOLD <= without; k += blocks) {
+        const uint4* own = unlabeled + batch.unlabeled + k * FOLD;
+        if (own[0].y != own[FOLD - 1].y) continue;
+        Relation g, one;
+        clear(g.v);
+#pragma unroll 4
+        for (u32 at = 0; at < share; ++at) {
+            load(relation_slots + (u64)(count + k * FOLD + team * share + at) * RS, one.v);
+#pragma unroll
+            for (int c = 0; c < RC; ++c)
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) g.v[c][i] += one.v[c][i];
+        }
+        __syncthreads();
+        store(shares + team * RS, g.v);
+        __syncthreads();
+        if (team > 0) continue;
+        for (int other = 1; other < TEAMS; ++other) {
+            load(shares + other * RS, one.v);
+#pragma unroll
+            for (int c = 0; c < RC; ++c)
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) g.v[c][i] += one.v[c][i];
+        }
+        store(folds.relations + (u64)k * RS, g.v);
+    }
+}
+
 template <int C, int K> __device__ __forceinline__ void add_l2(const Batch& batch, u32 labeled, u32 unlabeled, const float (&x)[C][K], float (&g)[C][K]) {
     float l2 = fmaf((float)labeled, L2 * labeled_weight(batch), (float)unlabeled * (L2 * unlabeled_weight(batch)));
     if (l2 == 0.0f) return;
@@ -460,7 +595,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) update(
     const Batch* __restrict__ batches, u32 index, u32 step_in_epoch, const u64* __restrict__ steps_before, u32 relation_blocks,
     Moving entities, Moving relations, const uint4* __restrict__ positives, const u64* __restrict__ touches,
     const uint2* __restrict__ rows, const u32* __restrict__ row_counts, const Relations* __restrict__ relation_rows,
-    const float* __restrict__ slots, const float* __restrict__ relation_slots, const float* __restrict__ d_scores)
+    const float* __restrict__ slots, const float* __restrict__ relation_slots, const float* __restrict__ d_scores, Folds folds)
 {
     const Batch batch = batches[index];
     const u32 count = batch.positives_end - batch.positives;
@@ -470,7 +605,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) update(
             const Relations of = relation_rows[at];
             Relation g, x;
             __syncthreads();
-            sum_relation(of, count, relation_slots, g);
+            sum_relation(of, count, relation_slots, folds, g);
             if (threadIdx.x / T > 0) continue;
             const u64 offset = (u64)of.relation * RS;
             load(relations.parameters + offset, x.v);
@@ -490,7 +625,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) update(
         u32 occurrences[2] = {0, 0};
         load(entities.parameters + offset, x.v);
         clear(g.v);
-        sum_entity(batch, touches, row.y, to, positives, slots, d_scores, x, g, occurrences);
+        sum_entity(batch, touches, row.y, to, positives, slots, d_scores, folds, x, g, occurrences);
         add_l2(batch, occurrences[0], occurrences[1], x.v, g.v);
         move_row<D>(entities, offset, x.v, g.v, step);
     }
@@ -503,7 +638,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sum_rows(
     const uint4* __restrict__ positives, const u64* __restrict__ touches, const uint2* __restrict__ rows,
     const u32* __restrict__ row_counts, const Relations* __restrict__ relation_rows, const float* __restrict__ slots,
     const float* __restrict__ relation_slots, const float* __restrict__ d_scores, float* __restrict__ entity_gradients,
-    float* __restrict__ relation_gradients, uint2* __restrict__ entity_occurrences)
+    float* __restrict__ relation_gradients, uint2* __restrict__ entity_occurrences, Folds folds)
 {
     const Batch batch = batches[index];
     const u32 count = batch.positives_end - batch.positives;
@@ -511,7 +646,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sum_rows(
         for (u32 at = batch.relations + blockIdx.x; at < batch.relations_end; at += relation_blocks) {
             Relation g;
             __syncthreads();
-            sum_relation(relation_rows[at], count, relation_slots, g);
+            sum_relation(relation_rows[at], count, relation_slots, folds, g);
             if (threadIdx.x / T == 0) store(relation_gradients + (u64)relation_rows[at].relation * RS, g.v);
         }
         return;
@@ -526,7 +661,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sum_rows(
         u32 occurrences[2] = {0, 0};
         load(scored + (u64)row.x * ES, x.v);
         clear(g.v);
-        sum_entity(batch, touches, row.y, to, positives, slots, d_scores, x, g, occurrences);
+        sum_entity(batch, touches, row.y, to, positives, slots, d_scores, folds, x, g, occurrences);
         store(entity_gradients + (u64)row.x * ES, g.v);
         if (team_thread() == 0) entity_occurrences[k] = make_uint2(occurrences[0], occurrences[1]);
     }

@@ -13,6 +13,8 @@
 mod device;
 mod error;
 mod evidence;
+mod fit;
+mod fold;
 mod gradients;
 mod model;
 mod order;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use ruge_embed::batch::Batch;
 use ruge_embed::evidence::Guidance;
 use ruge_embed::plan::{EpochOrder, Plan};
+use ruge_kg::Triple;
 
 /// `struct Batch` of the kernels.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +57,28 @@ unsafe impl DeviceRepr for Quad {}
 // SAFETY: as above.
 unsafe impl ValidAsZeroBits for Quad {}
 
+/// Distinct conclusions of all groundings, sorted as batches hold them; and where each grounding's stands. Sorting a batch's
+/// groundings by conclusion is then sorting numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conclusions {
+    sorted: Vec<Triple>,
+    places: Vec<u32>,
+}
+
+impl Conclusions {
+    /// Of a plan's evidence, where its guidance asks for them.
+    pub fn new(plan: &Plan<'_>) -> Self {
+        let (Guidance::SoftLabels { .. } | Guidance::FixedLabels) = plan.guidance else { return Self::default() };
+        let key = |x: &Triple| (x.relation, x.head, x.tail);
+        let mut sorted = plan.evidence.conclusions().to_vec();
+        sorted.par_sort_unstable_by_key(key);
+        sorted.dedup();
+        let place = |x: &Triple| sorted.binary_search_by_key(&key(x), key).unwrap_or_default() as u32;
+        let places = plan.evidence.conclusions().par_iter().map(place).collect();
+        Self { sorted, places }
+    }
+}
+
 /// All batches of an epoch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EpochData {
@@ -85,14 +108,16 @@ struct Part {
 }
 
 impl EpochData {
-    /// The order of an epoch.
-    pub fn new(plan: &Plan<'_>, epoch: u64) -> Self {
+    /// The order of an epoch, in the memory of one that is over.
+    pub fn new(plan: &Plan<'_>, conclusions: &Conclusions, epoch: u64, mut over: Self) -> Self {
         let order = EpochOrder::new(plan, epoch);
         let parts: Vec<Part> = (0..plan.batches)
             .into_par_iter()
-            .map_init(Batch::default, |batch, index| part(plan, &order, index, batch))
+            .map_init(Batch::default, |batch, index| part(plan, conclusions, &order, index, batch))
             .collect();
-        let mut data = Self { epoch, ends: vec![0], ..Self::default() };
+        over.clear();
+        let mut data = Self { epoch, ..over };
+        data.ends.push(0);
         let per_positive = 2 + plan.negatives.per_positive();
         let mut touches = 0u64;
         for part in parts {
@@ -115,9 +140,19 @@ impl EpochData {
         }
         data
     }
+
+    fn clear(&mut self) {
+        self.order.clear();
+        self.batches.clear();
+        self.unlabeled.clear();
+        self.groundings.clear();
+        self.ends.clear();
+        self.places.clear();
+        self.relations.clear();
+    }
 }
 
-fn part(plan: &Plan<'_>, order: &EpochOrder, index: usize, batch: &mut Batch) -> Part {
+fn part(plan: &Plan<'_>, conclusions: &Conclusions, order: &EpochOrder, index: usize, batch: &mut Batch) -> Part {
     let mut sorted: Vec<(u32, u32, u32, u32)> = order
         .positives(plan, index)
         .map(|(position, at)| {
@@ -128,29 +163,33 @@ fn part(plan: &Plan<'_>, order: &EpochOrder, index: usize, batch: &mut Batch) ->
     sorted.sort_unstable();
     let mut part = Part::default();
     part.order.extend(sorted.iter().map(|&(_, _, position, at)| Pair(position, at)));
-    if plan.guidance != Guidance::None {
-        batch.prepare_unlabeled(plan, order, index);
-        part.unlabeled.extend(batch.unlabeled.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)));
-        let groundings: Vec<u32> = order.groundings(index).map(|grounding| grounding as u32).collect();
-        if let Guidance::SoftLabels { .. } | Guidance::FixedLabels = plan.guidance {
-            let mut by_place: Vec<(u32, u32)> = batch.places.iter().copied().zip(0..).collect();
-            by_place.sort_unstable();
-            part.groundings.extend(by_place.iter().map(|&(_, at)| groundings[at as usize]));
-            let mut ends = vec![0u32; part.unlabeled.len()];
-            by_place.iter().for_each(|&(place, _)| ends[place as usize] += 1);
-            let mut end = 0;
-            part.ends.extend(ends.into_iter().map(|count| {
-                end += count;
-                end
-            }));
-        } else {
+    match plan.guidance {
+        Guidance::None => {}
+        Guidance::SoftLabels { .. } | Guidance::FixedLabels => {
+            // Place, then order in the batch, then grounding: the first two decide.
+            let place = |(at, grounding): (usize, usize)| {
+                (u64::from(conclusions.places[grounding]) << 32 | at as u64, grounding as u32)
+            };
+            let mut by_place: Vec<(u64, u32)> = order.groundings(index).enumerate().map(place).collect();
+            by_place.sort_unstable_by_key(|x| x.0);
+            part.groundings.reserve_exact(by_place.len());
+            for run in by_place.chunk_by(|x, y| x.0 >> 32 == y.0 >> 32) {
+                let conclusion = conclusions.sorted[(run[0].0 >> 32) as usize];
+                part.unlabeled.push(Quad(conclusion.head.0, conclusion.relation.0, conclusion.tail.0, 0));
+                part.groundings.extend(run.iter().map(|x| x.1));
+                part.ends.push(part.groundings.len() as u32);
+            }
+        }
+        Guidance::Injection { .. } => {
+            batch.prepare_unlabeled(plan, order, index);
+            part.unlabeled.extend(batch.unlabeled.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)));
             part.places.extend_from_slice(&batch.places);
+            part.groundings.extend(order.groundings(index).map(|grounding| grounding as u32));
             let mut end = 0;
-            part.ends.extend((0..groundings.len()).map(|at| {
+            part.ends.extend((0..part.groundings.len()).map(|at| {
                 end += batch.evidence.premises(at).len() as u32 + 2;
                 end
             }));
-            part.groundings = groundings;
         }
     }
     // Both kinds of slots are sorted by relation; their runs are merged.

@@ -139,15 +139,15 @@ pub fn measure_products(
     repeats: usize,
 ) -> Result<[f64; 3]> {
     let (stride, number) = (padded(entities), Number::Half);
-    let (table, queries) = (device.zeros::<u16>(entities * width)?, device.zeros::<u16>(batch * width)?);
+    let (table, queries) = (device.zeros::<u16>(stride * width)?, device.zeros::<u16>(batch * width)?);
     let slopes = device.zeros::<u16>(batch * stride)?;
     let (back, scores) = (device.zeros::<f32>(batch * width)?, device.zeros::<f32>(batch * stride)?);
     let gradients = device.zeros::<f32>(entities * width)?;
     let rows = |buffer: &Buffer<u16>, stride: usize| Matrix::rows(buffer.address, stride).of(number);
     let of = |rows: usize, columns: usize, inner: usize| Size { rows, columns, inner };
     let products = [
-        (of(batch, entities, width), rows(&queries, width), rows(&table, width).transposed(), (&scores, stride)),
-        (of(batch, width, entities), rows(&slopes, stride), rows(&table, width), (&back, width)),
+        (of(batch, stride, width), rows(&queries, width), rows(&table, width).transposed(), (&scores, stride)),
+        (of(batch, width, stride), rows(&slopes, stride), rows(&table, width), (&back, width)),
         (of(entities, width, batch), rows(&slopes, stride).transposed(), rows(&queries, width), (&gradients, width)),
     ];
     let mut seconds = [0.0; 3];

@@ -98,7 +98,8 @@ pub(crate) struct SoftmaxTraining {
     next: Option<EpochQuestions>,
 }
 
-/// Copies in 16 bits.
+/// Copies in 16 bits. Rows of zeros behind the entities fill them up to `padded`: tensor cores are three times as slow where
+/// a side of a product is odd.
 struct Rounded {
     entities: Buffer<u16>,
     relations: Buffer<u16>,
@@ -149,7 +150,7 @@ impl SoftmaxTraining {
         let rounded = match number {
             Number::Full => None,
             Number::Half => Some(Rounded {
-                entities: device.zeros(tables.entity_rows * stride)?,
+                entities: device.zeros(padded(tables.entity_rows) * stride)?,
                 relations: device.zeros(tables.relation_rows * constants.relations.stride)?,
                 slopes: device.zeros(batch * padded(tables.entity_rows))?,
                 relation_slopes: device.zeros(batch * candidates)?,
@@ -294,7 +295,9 @@ impl SoftmaxTraining {
             gap: [0, 0],
         };
         let out = Out::rows(scores.address, scores.stride);
-        let all = Size { rows: count, columns: tables.entity_rows, inner: rows.width() };
+        // Slopes of the rows behind the entities are never written and stay 0.
+        let among = if self.rounded.is_some() { scores.stride } else { tables.entity_rows };
+        let all = Size { rows: count, columns: among, inner: rows.width() };
         // SAFETY: see above.
         unsafe { device.multiply(all, queries, candidates.transposed(), out, "scoring all entities") }?;
         let at = |buffer: &Buffer<u32>| buffer.address + 4 * first as u64;
@@ -302,7 +305,7 @@ impl SoftmaxTraining {
         self.slopes(device, first, count, scores, answers, losses, 1.0)?;
         let slopes = Matrix::rows(scores.slopes, scores.stride).of(self.number);
         let scaled = |address: u64, stride: usize| Out { scale: 1.0 / count as f32, ..Out::rows(address, stride) };
-        let back = Size { rows: count, columns: rows.width(), inner: tables.entity_rows };
+        let back = Size { rows: count, columns: rows.width(), inner: among };
         let to_entities = Size { rows: tables.entity_rows, columns: rows.width(), inner: count };
         // SAFETY: see above.
         unsafe {

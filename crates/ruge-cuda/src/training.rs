@@ -8,55 +8,21 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaFunction, CudaGraph, DeviceRepr, LaunchConfig, PushKernelArg};
 use ruge_embed::evidence::Guidance;
 use ruge_embed::optimizer::{Cap, Projection};
-use ruge_embed::plan::{Batching, Plan};
-use ruge_embed::{Dealing, Losses, Negatives, Objective};
+use ruge_embed::plan::Plan;
+use ruge_embed::{Dealing, Losses};
 
 use crate::device::{Buffer, Device};
 use crate::error::{Doing, Result};
 use crate::evidence::{EvidenceBuffers, deepest, head_shares};
+use crate::fit::Fit;
+use crate::fold::{Folded, Folds};
 use crate::gradients::Gradients;
 use crate::model::Tables;
-use crate::order::{BatchRange, EpochData, Pair, Quad, RelationSlots};
+use crate::order::{BatchRange, Conclusions, EpochData, Pair, Quad, RelationSlots};
 use crate::source::{Constants, Program};
 
 /// Vectors a slot leaves for entity rows.
 const PARTS: usize = 4;
-
-/// What must stay the same for the recorded launches to fit a plan.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Fit {
-    triples: (usize, usize),
-    evidence: (usize, usize),
-    batches: usize,
-    batching: Batching,
-    negatives: Negatives,
-    objective: Objective,
-    guidance: Guidance,
-    dealing: Dealing,
-    most_groundings: usize,
-    inner_steps: usize,
-    projection: Projection,
-    seed: u64,
-}
-
-impl Fit {
-    fn of(plan: &Plan<'_>) -> Self {
-        Self {
-            triples: (plan.triples.as_ptr() as usize, plan.triples.len()),
-            evidence: (std::ptr::from_ref(plan.evidence) as usize, plan.evidence.len()),
-            batches: plan.batches,
-            batching: plan.batching,
-            negatives: plan.negatives,
-            objective: plan.objective,
-            guidance: plan.guidance,
-            dealing: plan.dealing,
-            most_groundings: plan.most_groundings,
-            inner_steps: plan.inner_steps,
-            projection: plan.projection,
-            seed: plan.seed,
-        }
-    }
-}
 
 /// `struct Moving` of the kernels.
 #[derive(Clone, Copy)]
@@ -125,9 +91,11 @@ pub(crate) struct Training {
     unlabeled_losses: Buffer<f32>,
     sums: Buffer<f64>,
     gradients: Option<Gradients>,
+    folds: Option<Folds>,
     most: Most,
     graph: Option<Recorded>,
     next: Option<EpochData>,
+    conclusions: Conclusions,
 }
 
 /// The largest sizes of any batch; launches are laid out for them, loops take care of more.
@@ -159,7 +127,8 @@ impl Training {
         constants.guidance = plan.guidance;
         let (premises, stack) = deepest(plan.evidence);
         (constants.premises, constants.stack) = (premises, stack);
-        let data = EpochData::new(plan, first);
+        let conclusions = Conclusions::new(plan);
+        let data = EpochData::new(plan, &conclusions, first, EpochData::default());
         let alpha = constants.negatives;
         let (count, batches) = (data.order.len(), plan.batches);
         // Epochs differ in how many conclusions a batch repeats; these are bounds for all of them.
@@ -220,6 +189,8 @@ impl Training {
             true => Some(Gradients::new(device, tables, &constants, [most.rows, most.relations])?),
             false => None,
         };
+        let most_touches = per_batch * (2 + alpha) + 2 * most_unlabeled;
+        let folds = Folds::new(device, &constants, kernels.get("fold")?, most_touches, most_unlabeled)?;
         let triples: Vec<Quad> = plan.triples.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)).collect();
         let mut keys: Vec<u64> = Vec::new();
         if plan.negatives.filtered {
@@ -259,9 +230,11 @@ impl Training {
             unlabeled_losses: device.zeros(unlabeled)?,
             sums: device.zeros(2 * batches)?,
             gradients,
+            folds,
             most,
             graph: None,
             next: Some(data),
+            conclusions,
             constants,
         })
     }
@@ -277,7 +250,7 @@ impl Training {
     ) -> Result<Losses> {
         let data = match self.next.take() {
             Some(data) if data.epoch == epoch => data,
-            _ => EpochData::new(plan, epoch),
+            _ => EpochData::new(plan, &self.conclusions, epoch, EpochData::default()),
         };
         device.put(&[epoch, steps], &mut self.counters)?;
         device.put(&data.order, &mut self.order)?;
@@ -296,7 +269,7 @@ impl Training {
                 self.record(device, tables, plan)?;
             }
         }
-        self.next = Some(EpochData::new(plan, epoch + 1));
+        self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
         let mut sums = vec![0.0f64; 2 * plan.batches];
         device.get(&self.sums, &mut sums)?;
         let mut losses = Losses::default();
@@ -375,6 +348,7 @@ impl Training {
         .doing("sorting touches")?;
 
         let evidence = self.evidence.pointers();
+        let folds = Folds::pointers(self.folds.as_ref());
         let moving = |parameters: &Buffer<f32>, moments: [u64; 2], rate: f32| Moving {
             parameters: parameters.address,
             first: moments[0],
@@ -450,6 +424,19 @@ impl Training {
                         .launch(layout(everything.div_ceil(teams), block))
                 }
                 .doing("scoring a batch")?;
+                if let Some(folds) = &self.folds {
+                    let folded = Folded {
+                        batches: self.batches.address,
+                        scored: scored_entities,
+                        positives: self.positives.address,
+                        unlabeled: self.unlabeled.address,
+                        touches: sorted.address,
+                        slots: self.slots.address,
+                        relation_slots: self.relation_slots.address,
+                        d_scores: self.d_scores.address,
+                    };
+                    folds.launch(device, &self.constants, batch, &folded)?;
+                }
                 match &mut self.gradients {
                     // SAFETY: see above.
                     None => unsafe {
@@ -470,6 +457,7 @@ impl Training {
                             .arg(&self.slots.address)
                             .arg(&self.relation_slots.address)
                             .arg(&self.d_scores.address)
+                            .arg(&folds)
                             .launch(update_layout)
                             .map(|_| ())
                     }
@@ -496,6 +484,7 @@ impl Training {
                                 .arg(&gradients.entities.address)
                                 .arg(&gradients.relations.address)
                                 .arg(&gradients.occurrences.address)
+                                .arg(&folds)
                                 .launch(update_layout)
                         }
                         .doing("adding up gradients")?;

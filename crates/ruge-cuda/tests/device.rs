@@ -56,6 +56,16 @@ fn evidence(facts: &[Triple]) -> Evidence {
     evidence
 }
 
+/// Thousands of conclusions that share a few tails and relations, more than one owner should add up alone.
+fn crowd(facts: &[Triple]) -> Evidence {
+    let mut evidence = Evidence::default();
+    for i in 0..6300u32 {
+        let conclusion = Triple::new(i % 300, i / 300 % 7, i / 2100);
+        evidence.push(&facts[i as usize % facts.len()..][..1], conclusion, 0.6 + 0.00005 * i as f32);
+    }
+    evidence
+}
+
 type Change<'c> = &'c dyn Fn(&mut Plan<'_>, &mut Optimizer);
 
 struct Pair {
@@ -66,6 +76,16 @@ struct Pair {
 
 /// Trains the same on both.
 fn train<F: ScoringFunction + Clone>(device: &Device, scoring: &F, epochs: u64, change: Change<'_>) -> Pair {
+    train_with(device, scoring, epochs, &evidence, change)
+}
+
+fn train_with<F: ScoringFunction + Clone>(
+    device: &Device,
+    scoring: &F,
+    epochs: u64,
+    evidence: &dyn Fn(&[Triple]) -> Evidence,
+    change: Change<'_>,
+) -> Pair {
     let facts = facts(3000, 3);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
     let evidence = evidence(&facts);
@@ -94,7 +114,17 @@ fn difference(a: &Table, b: &Table) -> f64 {
 }
 
 fn agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F, what: &str, change: Change<'_>) {
-    let pair = train(device, scoring, 3, change);
+    agree_on(device, scoring, what, &evidence, change);
+}
+
+fn agree_on<F: ScoringFunction + Clone>(
+    device: &Device,
+    scoring: &F,
+    what: &str,
+    evidence: &dyn Fn(&[Triple]) -> Evidence,
+    change: Change<'_>,
+) {
+    let pair = train_with(device, scoring, 3, evidence, change);
     let hinge = ["injection", "pairwise"].iter().any(|name| what.starts_with(name));
     for (card, processor) in pair.losses[0].iter().zip(&pair.losses[1]) {
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-4 * (1.0 + b.abs());
@@ -172,6 +202,23 @@ fn every_model_trains_as_on_the_processor() {
     // Teams of several warps.
     every_change(&device, &ComplEx::new(600));
     every_change(&device, &TransEL1::new(1500));
+}
+
+#[test]
+fn crowded_rows_are_added_up_by_many() {
+    let _one = CARD.lock();
+    let Some(device) = device() else { return };
+    let soft_labels: Change<'_> = &|plan, _| {
+        plan.batches = 1;
+        plan.guidance = soft(TNorm::Product);
+    };
+    agree_on(&device, &ComplEx::new(21), "soft labels, crowded", &crowd, soft_labels);
+    agree_on(&device, &ComplEx::new(600), "soft labels, crowded", &crowd, soft_labels);
+    agree_on(&device, &TransEL1::new(40), "soft labels, crowded", &crowd, soft_labels);
+    agree_on(&device, &HolE::new(21), "soft labels, crowded, matrix cap", &crowd, &|plan, optimizer| {
+        soft_labels(plan, optimizer);
+        optimizer.cap = Cap::Matrix { norm: 0.05 };
+    });
 }
 
 #[test]

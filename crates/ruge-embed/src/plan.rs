@@ -102,7 +102,9 @@ pub struct EpochOrder {
     pub epoch: u64,
     positives: Vec<u32>,
     groundings: Vec<u32>,
+    /// Where each batch's groundings end; empty where they are dealt in turn, every batch one at a time.
     grounding_ends: Vec<u32>,
+    batches: usize,
 }
 
 impl EpochOrder {
@@ -117,36 +119,30 @@ impl EpochOrder {
                 (0..draws).map(draw).collect()
             }
         };
-        let mut order = Self { epoch, positives, groundings: Vec::new(), grounding_ends: vec![0] };
-        order.deal(plan);
+        let groundings = random::sample(plan.evidence.len(), plan.most_groundings, plan.seed, GROUNDINGS, epoch);
+        let mut order = Self { epoch, positives, groundings, grounding_ends: Vec::new(), batches: plan.batches };
+        if plan.dealing == Dealing::WithPremises {
+            order.deal_with_premises(plan);
+        }
         order
     }
 
-    fn deal(&mut self, plan: &Plan<'_>) {
-        let shuffled = random::sample(plan.evidence.len(), plan.most_groundings, plan.seed, GROUNDINGS, self.epoch);
+    fn deal_with_premises(&mut self, plan: &Plan<'_>) {
         let mut by_batch: Vec<Vec<u32>> = vec![Vec::new(); plan.batches];
-        match plan.dealing {
-            Dealing::Shuffled => {
-                for (i, grounding) in shuffled.into_iter().enumerate() {
-                    by_batch[i % plan.batches].push(grounding);
-                }
-            }
-            Dealing::WithPremises => {
-                let mut batch_of = FxHashMap::default();
-                for batch in 0..plan.batches {
-                    batch_of.extend(self.positives(plan, batch).map(|(_, index)| (plan.triples[index], batch)));
-                }
-                for grounding in shuffled {
-                    let mut batches =
-                        plan.evidence.premises(grounding as usize).iter().map(|premise| batch_of.get(premise).copied());
-                    if let Some(Some(batch)) = batches.next()
-                        && batches.all(|other| other == Some(batch))
-                    {
-                        by_batch[batch].push(grounding);
-                    }
-                }
+        let mut batch_of = FxHashMap::default();
+        for batch in 0..plan.batches {
+            batch_of.extend(self.positives(plan, batch).map(|(_, index)| (plan.triples[index], batch)));
+        }
+        for grounding in std::mem::take(&mut self.groundings) {
+            let mut batches =
+                plan.evidence.premises(grounding as usize).iter().map(|premise| batch_of.get(premise).copied());
+            if let Some(Some(batch)) = batches.next()
+                && batches.all(|other| other == Some(batch))
+            {
+                by_batch[batch].push(grounding);
             }
         }
+        self.grounding_ends.push(0);
         for batch in by_batch {
             self.groundings.extend(batch);
             self.grounding_ends.push(self.groundings.len() as u32);
@@ -173,8 +169,11 @@ impl EpochOrder {
 
     /// The groundings of a batch.
     pub fn groundings<'s>(&'s self, batch: usize) -> impl Iterator<Item = usize> + 's {
-        let (from, to) = (self.grounding_ends[batch] as usize, self.grounding_ends[batch + 1] as usize);
-        self.groundings[from..to].iter().map(|&grounding| grounding as usize)
+        let (from, to, step) = match self.grounding_ends.get(batch..batch + 2) {
+            Some(ends) => (ends[0] as usize, ends[1] as usize, 1),
+            None => (batch, self.groundings.len(), self.batches.max(1)),
+        };
+        (from..to).step_by(step).map(|at| self.groundings[at] as usize)
     }
 }
 
