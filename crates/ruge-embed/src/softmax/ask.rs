@@ -12,6 +12,8 @@ use crate::table::Table;
 
 /// Candidates whose scores have one owner.
 pub(super) const CHUNK: usize = 512;
+/// Floats from one question's scores to the next one's within a chunk: a power of two would put them into the same cache sets.
+const APART: usize = CHUNK + 16;
 /// Questions scored at a time.
 const BLOCK: usize = 256;
 /// Questions whose query gradients have one owner.
@@ -72,65 +74,82 @@ pub(super) fn ask(
     let mut loss = 0.0f64;
     let drawn: usize = candidates.chunks.iter().map(|chunk| chunk.1).sum();
     d_own.clear();
-    scores.resize(chunks * CHUNK * BLOCK.min(count), 0.0);
+    scores.resize(chunks * APART * BLOCK.min(count), 0.0);
+    let mut parts = vec![Part::default(); chunks * BLOCK.min(count)];
     for from in (0..count).step_by(BLOCK) {
         let m = BLOCK.min(count - from);
         let (answers, weights) = (&asked.answers[from..from + m], &asked.weights[from..from + m]);
         let queries = Matrix::of_rows(&asked.queries.as_slice()[from * stride..], m, width, stride);
-        // Scores stand chunk by chunk, m rows of CHUNK each.
-        let scores = &mut scores[..chunks * CHUNK * m];
-        scores.par_chunks_mut(CHUNK * m).enumerate().for_each(|(chunk, scores)| {
-            multiply(queries, candidates.chunk(chunk).transposed(), scores, CHUNK, false);
-        });
+        // Scores stand chunk by chunk, m rows of them each; so do the parts of their sums.
+        let (scores, parts) = (&mut scores[..chunks * APART * m], &mut parts[..chunks * m]);
         let sizes = &candidates.chunks;
-        if asked.own.is_some() {
-            for (at, &answer) in answers.iter().enumerate().filter(|(_, answer)| (**answer as usize) < chunks * CHUNK) {
-                scores[(answer as usize / CHUNK * m + at) * CHUNK + answer as usize % CHUNK] = f32::NEG_INFINITY;
-            }
-        }
-        let mut normals: Vec<(f32, f32, f64)> = (0..m)
-            .into_par_iter()
-            .map(|at| isa.run(Normal { scores, m, at, sizes, answer: answers[at] as usize }))
-            .collect();
-        if let Some(own) = &asked.own {
-            for (at, normal) in normals.iter_mut().enumerate() {
-                let own_score = own.scores[from + at];
+        scores.par_chunks_mut(APART * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
+            |(chunk, (scores, parts))| {
+                multiply(queries, candidates.chunk(chunk).transposed(), scores, APART, false);
+                for ((scores, part), &answer) in scores.chunks_exact_mut(APART).zip(parts).zip(answers) {
+                    let mut answer_score = 0.0;
+                    if answer as usize / CHUNK == chunk {
+                        let score = &mut scores[answer as usize % CHUNK];
+                        answer_score = *score;
+                        if asked.own.is_some() {
+                            *score = f32::NEG_INFINITY;
+                        }
+                    }
+                    let (largest, sum) = isa.run(Exponentials { scores: &mut scores[..sizes[chunk].1] });
+                    *part = Part { largest, sum, answer_score, factor: 0.0 };
+                }
+            },
+        );
+        for at in 0..m {
+            // Far fewer than scores, so in `f64`.
+            let mut own = parts.get(answers[at] as usize / CHUNK * m + at).map_or(0.0, |part| part.answer_score);
+            let of_question = || (0..chunks).map(|chunk| parts[chunk * m + at]);
+            let largest = of_question().map(|part| part.largest).fold(f32::NEG_INFINITY, f32::max);
+            let (mut top, mut share) = (f64::from(largest), 0.0);
+            if let Some(beside) = &asked.own {
+                own = beside.scores[from + at];
                 let hit = usize::from((answers[at] as usize) < chunks * CHUNK);
                 // Everyone drawn speaks for so many.
-                let share = (own.others as f64 / (drawn - hit).max(1) as f64).ln();
-                let (largest, own_score) = (f64::from(normal.0) + share, f64::from(own_score));
-                let top = largest.max(own_score);
-                let own_part = (own_score - top).exp();
-                let sum = f64::from(normal.1) * (largest - top).exp() + own_part;
-                *normal = ((top - share) as f32, sum as f32, sum.ln() + top - own_score);
+                share = (beside.others as f64 / (drawn - hit).max(1) as f64).ln();
+                top = (top + share).max(f64::from(own));
+            }
+            // A part whose scores are all −∞ has the factor e^−∞ = 0.
+            let factor = |part: Part| (f64::from(part.largest) + share - top).exp();
+            let mut sum: f64 = of_question().map(|part| f64::from(part.sum) * factor(part)).sum();
+            if asked.own.is_some() {
+                let own_part = (f64::from(own) - top).exp();
+                sum += own_part;
                 d_own.push(weights[at] * (own_part / sum - 1.0) as f32);
             }
-        }
-        loss += weights.iter().zip(&normals).map(|(weight, normal)| f64::from(*weight) * normal.2).sum::<f64>();
-        scores.par_chunks_mut(CHUNK * m).enumerate().for_each(|(chunk, scores)| {
-            for (at, (scores, normal)) in scores.chunks_exact_mut(CHUNK).zip(&normals).enumerate() {
-                let scores = &mut scores[..sizes[chunk].1];
-                isa.run(Slopes { scores, largest: normal.0, factor: weights[at] / normal.1 });
-                if asked.own.is_none() && answers[at] as usize / CHUNK == chunk {
-                    scores[answers[at] as usize % CHUNK] -= weights[at];
-                }
+            loss += f64::from(weights[at]) * (sum.ln() + top - f64::from(own));
+            for chunk in 0..chunks {
+                let part = &mut parts[chunk * m + at];
+                part.factor = (f64::from(weights[at]) * factor(*part) / sum) as f32;
             }
-        });
-        let scores: &[f32] = scores;
+        }
         let d_stride = d_candidates.stride();
-        d_candidates.as_mut_slice().par_chunks_mut(CHUNK * d_stride).take(chunks).enumerate().for_each(
-            |(chunk, d_candidates)| {
-                let slopes = Matrix::of_rows(&scores[chunk * CHUNK * m..], m, sizes[chunk].1, CHUNK).transposed();
+        let each = scores.par_chunks_mut(APART * m).zip(parts.par_chunks(m));
+        each.zip(d_candidates.as_mut_slice().par_chunks_mut(CHUNK * d_stride)).enumerate().for_each(
+            |(chunk, ((scores, parts), d_candidates))| {
+                for (at, (scores, part)) in scores.chunks_exact_mut(APART).zip(parts).enumerate() {
+                    let scores = &mut scores[..sizes[chunk].1];
+                    isa.run(Slopes { scores, factor: part.factor });
+                    if asked.own.is_none() && answers[at] as usize / CHUNK == chunk {
+                        scores[answers[at] as usize % CHUNK] -= weights[at];
+                    }
+                }
+                let slopes = Matrix::of_rows(scores, m, sizes[chunk].1, APART).transposed();
                 multiply(slopes, queries, d_candidates, d_stride, from > 0);
             },
         );
+        let scores: &[f32] = scores;
         d_queries.as_mut_slice()[from * stride..(from + m) * stride]
             .par_chunks_mut(STRIP * stride)
             .enumerate()
             .for_each(|(strip, d_queries)| {
                 let (first, n) = (strip * STRIP, STRIP.min(m - strip * STRIP));
                 for chunk in 0..chunks {
-                    let slopes = Matrix::of_rows(&scores[(chunk * m + first) * CHUNK..], n, sizes[chunk].1, CHUNK);
+                    let slopes = Matrix::of_rows(&scores[(chunk * m + first) * APART..], n, sizes[chunk].1, APART);
                     multiply(slopes, candidates.chunk(chunk), d_queries, stride, chunk > 0);
                 }
             });
@@ -138,13 +157,29 @@ pub(super) fn ask(
     loss
 }
 
+/// What a chunk's scores say about a question.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    largest: f32,
+    /// Σ exp(score − largest)
+    sum: f32,
+    /// The answer's score, if the answer is in this chunk.
+    answer_score: f32,
+    /// What turns exp(score − largest) into ∂loss/∂score.
+    factor: f32,
+}
+
 /// eˣ for x ≤ 0 to about 2e-7, 0 below −87: short enough to vectorise, and the same bits everywhere.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    let x = x.max(-87.0);
-    let turns = (x * std::f32::consts::LOG2_E).round_ties_even();
+    // Adding 1.5 · 2²³ rounds to a whole number, which then stands in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    // Written as a comparison it is one instruction; NaN becomes −87.
+    let y = if x > -87.0 { x } else { -87.0 };
+    let shifted = y.mul_add(std::f32::consts::LOG2_E, ROUND);
+    let turns = shifted - ROUND;
     // ln 2 in two pieces keeps the low bits of x − turns · ln 2.
-    let y = (-turns).mul_add(-2.121_944_4e-4, (-turns).mul_add(0.693_359_4, x));
+    let y = (-turns).mul_add(-2.121_944_4e-4, (-turns).mul_add(0.693_359_4, y));
     let power = (1.0f32 / 5040.0)
         .mul_add(y, 1.0 / 720.0)
         .mul_add(y, 1.0 / 120.0)
@@ -152,57 +187,46 @@ fn exp(x: f32) -> f32 {
         .mul_add(y, 1.0 / 6.0)
         .mul_add(y, 0.5)
         .mul_add(y * y, y + 1.0);
-    let scaled = power * f32::from_bits(((turns as i32 + 127) << 23) as u32);
-    if x <= -87.0 { 0.0 } else { scaled }
+    // Between 2⁻¹²⁶ and 1, so turns can be added to the exponent.
+    let scaled = f32::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 23));
+    if x > -87.0 { scaled } else { 0.0 }
 }
 
-/// The largest score of a question, Σ exp(score − largest), and its loss.
-struct Normal<'a> {
-    scores: &'a [f32],
-    m: usize,
-    at: usize,
-    sizes: &'a [(usize, usize)],
-    answer: usize,
+/// Turns scores into exp(score − largest); returns the largest and the sum.
+struct Exponentials<'a> {
+    scores: &'a mut [f32],
 }
 
-impl Kernel for Normal<'_> {
-    type Output = (f32, f32, f64);
+impl Kernel for Exponentials<'_> {
+    type Output = (f32, f32);
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let parts = || {
-            self.scores
-                .chunks_exact(CHUNK * self.m)
-                .zip(self.sizes)
-                .map(|(scores, &(_, rows))| &scores[self.at * CHUNK..][..rows])
-        };
-        let mut largest = [f32::NEG_INFINITY; 16];
-        for part in parts() {
-            for lanes in part.chunks(16) {
-                for (best, &score) in largest.iter_mut().zip(lanes) {
-                    *best = best.max(score);
-                }
+        let (chunks, rest) = self.scores.as_chunks_mut::<16>();
+        let mut lanes = [f32::NEG_INFINITY; 16];
+        for chunk in &*chunks {
+            for i in 0..16 {
+                lanes[i] = if chunk[i] > lanes[i] { chunk[i] } else { lanes[i] };
             }
         }
-        let largest = largest.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+        let largest = lanes.iter().chain(&*rest).fold(f32::NEG_INFINITY, |a, &b| a.max(b));
         let mut sums = [0.0f32; 16];
-        for part in parts() {
-            for lanes in part.chunks(16) {
-                for (sum, &score) in sums.iter_mut().zip(lanes) {
-                    *sum += exp(score - largest);
-                }
+        for chunk in chunks {
+            for i in 0..16 {
+                chunk[i] = exp(chunk[i] - largest);
+                sums[i] += chunk[i];
             }
         }
-        let sum = row::fold(sums);
-        let place = (self.answer / CHUNK * self.m + self.at) * CHUNK + self.answer % CHUNK;
-        let own = self.scores.get(place).copied().unwrap_or(0.0);
-        (largest, sum, f64::from(sum).ln() + f64::from(largest) - f64::from(own))
+        for (sum, score) in sums.iter_mut().zip(rest) {
+            *score = exp(*score - largest);
+            *sum += *score;
+        }
+        (largest, row::fold(sums))
     }
 }
 
-/// Turns scores into ∂loss/∂score, but for the answer.
+/// Turns exp(score − largest) into ∂loss/∂score, but for the answer.
 struct Slopes<'a> {
     scores: &'a mut [f32],
-    largest: f32,
     factor: f32,
 }
 
@@ -211,7 +235,103 @@ impl Kernel for Slopes<'_> {
     #[inline(always)]
     fn run(self) {
         for score in self.scores {
-            *score = exp(*score - self.largest) * self.factor;
+            let slope = *score * self.factor;
+            // Products of smaller ones with entries of rows are denormal, which many processors are slow at.
+            *score = if slope < 1e-30 { 0.0 } else { slope };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponentials_are_close_and_end_at_zero() {
+        for i in 0..=870_000 {
+            let x = -i as f32 / 1e4;
+            let (got, want) = (f64::from(exp(x)), f64::from(x).exp());
+            assert!(x <= -87.0 || (got / want - 1.0).abs() < 3e-7, "exp({x}) is {got:e}, not {want:e}");
+        }
+        assert_eq!([exp(0.0), exp(-87.0), exp(-1e30), exp(f32::NEG_INFINITY)], [1.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn exponentials_of_a_row_are_the_same_on_every_instruction_set() {
+        for length in [0, 1, 15, 16, 17, 511] {
+            let scores: Vec<f32> = (0..length).map(|i| ((i * 37) % 101) as f32 / 3.0 - 20.0).collect();
+            let of = |isa: Isa| {
+                let mut scores = scores.clone();
+                let (largest, sum) = isa.run(Exponentials { scores: &mut scores });
+                (largest, sum.to_bits(), scores)
+            };
+            let (largest, sum, row) = of(Isa::Portable);
+            assert_eq!(largest, scores.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            let want: f64 = scores.iter().map(|&score| f64::from(score - largest).exp()).sum();
+            assert!((f64::from(f32::from_bits(sum)) - want).abs() <= 1e-5 * want);
+            for isa in Isa::available() {
+                assert_eq!(of(isa), (largest, sum, row.clone()), "{isa:?}, {length}");
+            }
+        }
+    }
+
+    /// Three chunks and two blocks against the definition in `f64`, with scores far enough apart that some chunks hardly count.
+    #[test]
+    fn sums_over_chunks_and_blocks_follow_the_definition() {
+        let (count, among, width) = (300, 1100, 5);
+        let fill = |rows: usize, salt: usize| {
+            let entry = |i: usize| ((i * 7919 + salt) % 1009) as f32 / 250.0 - 2.0;
+            Table::from_dense(rows, width, &(0..rows * width).map(entry).collect::<Vec<f32>>())
+        };
+        let (queries, rows) = (fill(count, 3), fill(among, 71));
+        let weights: Vec<f32> = (0..count).map(|i| 0.5 + (i % 3) as f32).collect();
+        let own_scores: Vec<f32> = (0..count).map(|i| (i % 7) as f32 - 3.0).collect();
+        for beside in [false, true] {
+            // Beside a sample, every third answer is no candidate.
+            let place = |i: usize| if beside && i.is_multiple_of(3) { u32::MAX } else { (i * 37 % among) as u32 };
+            let answers: Vec<u32> = (0..count).map(place).collect();
+            let candidates = Candidates {
+                data: rows.as_slice(),
+                width,
+                stride: rows.stride(),
+                chunks: Candidates::rows(0, among, rows.stride()).collect(),
+            };
+            let own = beside.then_some(Own { scores: &own_scores, others: 5000 });
+            let asked = Asked { queries: &queries, answers: &answers, weights: &weights, own };
+            let (mut d_queries, mut d_rows) =
+                (Table::zeros(count, width), Table::zeros(among.next_multiple_of(CHUNK), width));
+            let mut d_own = Vec::new();
+            let isa = Isa::detect();
+            let found = ask(&asked, &candidates, &mut Vec::new(), &mut d_queries, &mut d_rows, &mut d_own, isa);
+
+            let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+            let mut loss = 0.0;
+            let mut d_all = vec![vec![0.0f64; width]; among];
+            for i in 0..count {
+                let (query, weight) = (wide(queries.row(i)), f64::from(weights[i]));
+                let score = |j: usize| wide(rows.row(j)).iter().zip(&query).map(|(x, y)| x * y).sum::<f64>();
+                let answer = answers[i] as usize;
+                let hit = usize::from(answer < among);
+                let share = if beside { 5000.0 / (among - hit) as f64 } else { 1.0 };
+                let part = |j: usize| if beside && j == answer { 0.0 } else { share * score(j).exp() };
+                let own = if beside { f64::from(own_scores[i]) } else { score(answer) };
+                let sum = (0..among).map(part).sum::<f64>() + if beside { own.exp() } else { 0.0 };
+                loss += weight * (sum.ln() - own);
+                let mut d_query = vec![0.0f64; width];
+                for (j, d_row) in d_all.iter_mut().enumerate() {
+                    let slope = weight * (part(j) / sum - f64::from(u8::from(!beside && j == answer)));
+                    d_query.iter_mut().zip(wide(rows.row(j))).for_each(|(d, x)| *d += slope * x);
+                    d_row.iter_mut().zip(&query).for_each(|(d, x)| *d += slope * x);
+                }
+                let close = |found: f32, want: f64| (f64::from(found) - want).abs() < 1e-4 * (1.0 + want.abs());
+                assert!(d_queries.row(i).iter().zip(&d_query).all(|(&x, &y)| close(x, y)), "query {i}");
+                assert!(!beside || close(d_own[i], weight * (own.exp() / sum - 1.0)), "answer of {i}");
+            }
+            assert!((found - loss).abs() < 1e-5 * loss.abs(), "loss {found} for {loss}");
+            for (j, want) in d_all.iter().enumerate() {
+                let close = |(&x, &y): (&f32, &f64)| (f64::from(x) - y).abs() < 1e-3 * (1.0 + y.abs());
+                assert!(d_rows.row(j).iter().zip(want).all(close), "candidate {j}: {:?} for {want:?}", d_rows.row(j));
+            }
         }
     }
 }

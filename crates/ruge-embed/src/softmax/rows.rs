@@ -1,7 +1,7 @@
 //! The end of a softmax step: every touched row adds up what touches it and moves, each by one owner.
 
 use super::{Question, Touches};
-use crate::cpu::{Isa, Kernel, row};
+use crate::cpu::{Isa, Kernel, prefetch, row};
 use crate::optimizer::Move;
 use crate::rank::Side;
 use crate::table::Table;
@@ -79,54 +79,96 @@ pub(super) struct MoveEntities<'a> {
     pub queries: &'a Table,
     pub penalty: f32,
     pub parts: usize,
-    pub width: usize,
-    pub stride: usize,
     pub isa: Isa,
 }
 
 impl MoveEntities<'_> {
-    /// `x`, `a` and `b` begin with the row `first_row`.
-    pub fn run(&self, list: &[TouchedRow], first_row: usize, x: &mut [f32], a: &mut [f32], b: &mut [f32]) {
+    /// Moves the rows of the list; `rows` begin with that of entity 0.
+    pub fn run(&self, list: &[TouchedRow], rows: Rows<'_>) {
+        rows.share_out(list, &|touched| touched.entity as usize, &|list, rows| {
+            self.isa.run(MoveRows { moves: self, list, rows });
+        });
+    }
+}
+
+/// Consecutive rows of a table of parameters and of both its moments, those that the optimiser keeps.
+pub(super) struct Rows<'a> {
+    /// The row that the slices begin with.
+    pub first: usize,
+    pub stride: usize,
+    pub width: usize,
+    pub parameters: &'a mut [f32],
+    pub moments: [&'a mut [f32]; 2],
+}
+
+impl<'a> Rows<'a> {
+    /// Hands the list out in short pieces, each with the rows it names. The list is sorted by `row`.
+    fn share_out<T: Sync>(
+        self,
+        list: &[T],
+        row: &(impl Fn(&T) -> usize + Sync),
+        work: &(impl Fn(&[T], Rows<'_>) + Sync),
+    ) {
         if list.len() <= 64 {
-            return self.isa.run(MoveRows { moves: self, list, first_row, x, a, b });
+            return work(list, self);
         }
         let (left, right) = list.split_at(list.len() / 2);
-        let from = right[0].entity as usize;
-        let at = |part: &[f32]| if part.is_empty() { 0 } else { (from - first_row) * self.stride };
-        let cuts = [at(x), at(a), at(b)];
-        let (x_left, x_right) = x.split_at_mut(cuts[0]);
-        let (a_left, a_right) = a.split_at_mut(cuts[1]);
-        let (b_left, b_right) = b.split_at_mut(cuts[2]);
-        rayon::join(
-            || self.run(left, first_row, x_left, a_left, b_left),
-            || self.run(right, from, x_right, a_right, b_right),
-        );
+        let (left_rows, right_rows) = self.split_at(row(&right[0]));
+        rayon::join(|| left_rows.share_out(left, row, work), || right_rows.share_out(right, row, work));
+    }
+
+    fn split_at(self, row: usize) -> (Self, Self) {
+        let Self { first, stride, width, parameters, moments } = self;
+        let cut = |part: &'a mut [f32]| {
+            let at = if part.is_empty() { 0 } else { (row - first) * stride };
+            part.split_at_mut(at)
+        };
+        let [(x_left, x_right), (a_left, a_right), (b_left, b_right)] = {
+            let [a, b] = moments;
+            [cut(parameters), cut(a), cut(b)]
+        };
+        (
+            Self { first, stride, width, parameters: x_left, moments: [a_left, b_left] },
+            Self { first: row, stride, width, parameters: x_right, moments: [a_right, b_right] },
+        )
+    }
+
+    /// A row of the parameters and of both moments.
+    #[inline(always)]
+    fn row(&mut self, row: usize) -> [&mut [f32]; 3] {
+        let from = (row - self.first) * self.stride;
+        let width = self.width;
+        let [a, b] = &mut self.moments;
+        [&mut *self.parameters, a, b].map(|part| if part.is_empty() { part } else { &mut part[from..from + width] })
+    }
+
+    /// Asks for a row that will be needed soon.
+    #[inline(always)]
+    fn prefetch(&self, row: usize) {
+        let from = (row - self.first) * self.stride;
+        for part in [&*self.parameters, &*self.moments[0], &*self.moments[1]] {
+            prefetch(part.get(from..from + self.width).unwrap_or_default());
+        }
     }
 }
 
 struct MoveRows<'m, 'a> {
     moves: &'m MoveEntities<'a>,
     list: &'m [TouchedRow],
-    first_row: usize,
-    x: &'m mut [f32],
-    a: &'m mut [f32],
-    b: &'m mut [f32],
-}
-
-#[inline(always)]
-fn row_of(rows: &mut [f32], at: usize, stride: usize, width: usize) -> &mut [f32] {
-    if rows.is_empty() { rows } else { &mut rows[at * stride..][..width] }
+    rows: Rows<'m>,
 }
 
 impl Kernel for MoveRows<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Self { moves, list, first_row, x, a, b } = self;
-        let (stride, width) = (moves.stride, moves.width);
-        let mut gradient = vec![0.0f32; width];
+        let Self { moves, list, mut rows } = self;
+        let mut gradient = vec![0.0f32; rows.width];
         let slots = |range: [u32; 2]| range[0] as usize..range[1] as usize;
-        for touched in list {
+        for (at, touched) in list.iter().enumerate() {
+            if let Some(next) = list.get(at + 1) {
+                rows.prefetch(next.entity as usize);
+            }
             match touched.candidate {
                 Some(place) => gradient.copy_from_slice(moves.d_entities.row(place as usize)),
                 None => gradient.fill(0.0),
@@ -137,67 +179,100 @@ impl Kernel for MoveRows<'_, '_> {
             for &(_, slot) in &moves.touches.ends[slots(touched.ends)] {
                 row::add_scaled(&mut gradient, 1.0, moves.d_ends.row(slot as usize));
             }
-            let at = touched.entity as usize - first_row;
-            let parameters = row_of(x, at, stride, width);
+            let [parameters, a, b] = rows.row(touched.entity as usize);
             if touched.weight > 0.0 {
                 add_penalty(moves.penalty * touched.weight, moves.parts, parameters, &mut gradient);
             }
-            let (a, b) = (row_of(a, at, stride, width), row_of(b, at, stride, width));
             moves.movement.apply(&mut gradient, parameters, a, b);
         }
     }
 }
 
-pub(super) struct RelationRows<'a> {
-    pub stride: usize,
-    pub parameters: &'a mut [f32],
-    pub first: &'a mut [f32],
-    pub second: &'a mut [f32],
+/// A relation row that a batch moves.
+#[derive(Clone, Copy)]
+pub(super) struct TouchedRelation {
+    relation: u32,
+    /// Slots of `Touches::relations`.
+    slots: [u32; 2],
 }
 
-pub(super) struct MoveRelation<'m, 'a> {
-    pub run: &'m [(u32, u32)],
-    pub relation: usize,
-    pub questions: &'m [Question],
-    pub d_relations: &'m Table,
+/// The relations that questions name, or all.
+pub(super) fn list_relations(touches: &Touches, all: Option<usize>) -> Vec<TouchedRelation> {
+    let mut runs = touches.relations.chunk_by(|x, y| x.0 == y.0).peekable();
+    let (mut list, mut from) = (Vec::new(), 0);
+    let mut add = |relation: u32, count: usize| {
+        list.push(TouchedRelation { relation, slots: [from, from + count as u32] });
+        from += count as u32;
+    };
+    match all {
+        None => runs.for_each(|run| add(run[0].0, run.len())),
+        Some(relations) => (0..relations as u32).for_each(|relation| {
+            add(relation, runs.next_if(|run| run[0].0 == relation).map_or(0, <[_]>::len));
+        }),
+    }
+    list
+}
+
+/// Moves relation rows, each by one owner.
+pub(super) struct MoveRelations<'a> {
+    pub movement: Move,
+    pub touches: &'a Touches,
+    pub questions: &'a [Question],
+    /// By question, the gradient of the side of its relation's row that it asks with.
+    pub d_relations: &'a Table,
     /// By candidate, where relations were asked for: one side's rows, then the other's.
-    pub d_asked: Option<&'m Table>,
-    pub gradient: &'m mut [f32],
-    pub rows: &'m mut RelationRows<'a>,
+    pub d_asked: Option<&'a Table>,
     pub penalty: f32,
     pub sides: usize,
+    /// Parts of a side.
     pub parts: usize,
-    pub movement: Move,
+    pub isa: Isa,
 }
 
-impl Kernel for MoveRelation<'_, '_> {
+impl MoveRelations<'_> {
+    /// Moves the rows of the list; `rows` begin with that of relation 0.
+    pub fn run(&self, list: &[TouchedRelation], rows: Rows<'_>) {
+        rows.share_out(list, &|touched| touched.relation as usize, &|list, rows| {
+            self.isa.run(MoveSides { moves: self, list, rows });
+        });
+    }
+}
+
+struct MoveSides<'m, 'a> {
+    moves: &'m MoveRelations<'a>,
+    list: &'m [TouchedRelation],
+    rows: Rows<'m>,
+}
+
+impl Kernel for MoveSides<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let width = self.gradient.len();
-        self.gradient.fill(0.0);
-        let mut weights = [0.0f32; 2];
-        for &(_, at) in self.run {
-            let question = self.questions[at as usize];
-            row::add_scaled(self.gradient, 1.0, self.d_relations.row(at as usize));
-            weights[usize::from(self.sides == 2 && question.side == Side::Head)] += question.weight;
-        }
-        let from = self.relation * self.rows.stride;
-        let own = |rows: &[f32]| if rows.is_empty() { 0..0 } else { from..from + width };
-        let (first, second) = (own(self.rows.first), own(self.rows.second));
-        let parameters = &mut self.rows.parameters[from..from + width];
-        let side = width / self.sides;
-        if let Some(d_asked) = self.d_asked {
-            let rows = d_asked.rows() / self.sides;
-            for half in 0..self.sides {
-                let place = half * side..(half + 1) * side;
-                row::add_scaled(&mut self.gradient[place], 1.0, d_asked.row(half * rows + self.relation));
+        let Self { moves, list, mut rows } = self;
+        let side = rows.width / moves.sides;
+        let mut gradient = vec![0.0f32; rows.width];
+        for touched in list {
+            let mut weights = [0.0f32; 2];
+            gradient.fill(0.0);
+            for &(_, at) in &moves.touches.relations[touched.slots[0] as usize..touched.slots[1] as usize] {
+                let question = moves.questions[at as usize];
+                let half = usize::from(moves.sides == 2 && question.side == Side::Head);
+                row::add_scaled(&mut gradient[half * side..][..side], 1.0, moves.d_relations.row(at as usize));
+                weights[half] += question.weight;
             }
+            let [parameters, a, b] = rows.row(touched.relation as usize);
+            for (half, weight) in weights.iter().enumerate().take(moves.sides) {
+                let place = half * side..(half + 1) * side;
+                let gradient = &mut gradient[place.clone()];
+                if let Some(d_asked) = moves.d_asked {
+                    let rows = d_asked.rows() / moves.sides;
+                    row::add_scaled(gradient, 1.0, d_asked.row(half * rows + touched.relation as usize));
+                }
+                if *weight > 0.0 {
+                    add_penalty(moves.penalty * weight, moves.parts, &parameters[place], gradient);
+                }
+            }
+            moves.movement.apply(&mut gradient, parameters, a, b);
         }
-        for (half, weight) in weights.iter().enumerate().take(self.sides) {
-            let place = half * side..(half + 1) * side;
-            add_penalty(self.penalty * weight, self.parts, &parameters[place.clone()], &mut self.gradient[place]);
-        }
-        self.movement.apply(self.gradient, parameters, &mut self.rows.first[first], &mut self.rows.second[second]);
     }
 }

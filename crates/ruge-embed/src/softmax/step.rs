@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::ask::{Asked, CHUNK, Candidates, Own, STRIP, ask};
-use super::rows::{MoveEntities, MoveRelation, RelationRows, TouchedRow, list_touched};
+use super::rows::{MoveEntities, MoveRelations, Rows, TouchedRow, list_relations, list_touched};
 use super::{Question, Softmax, Touches};
 use crate::cpu::{Isa, Kernel, row};
 use crate::embeddings::Embeddings;
@@ -22,6 +22,7 @@ pub(crate) struct Work {
     d_queries: Option<Table>,
     /// By question, what its given end gets; then, where relations are asked for, what its answer gets.
     d_ends: Option<Table>,
+    /// By question, what the side of its relation's row gets that it asks with.
     d_relations: Option<Table>,
     d_entities: Option<Table>,
     relation_queries: Option<Table>,
@@ -85,7 +86,7 @@ pub(crate) fn step<F: ScoringFunction>(
     let queries = table(&mut work.queries, count, width);
     let d_queries = table(&mut work.d_queries, count, width);
     let d_ends = table(&mut work.d_ends, count * (1 + usize::from(asks_relations)), width);
-    let d_relations = table(&mut work.d_relations, count, relation_width);
+    let d_relations = table(&mut work.d_relations, count, relation_width / sides);
     let sample = softmax.candidates(entities, seed, steps);
     let among = sample.as_ref().map_or(entities, Vec::len);
     let d_entities = table(&mut work.d_entities, among.next_multiple_of(CHUNK), width);
@@ -211,41 +212,38 @@ pub(crate) fn step<F: ScoringFunction>(
         queries,
         penalty,
         parts: scoring.entity_parts(),
-        width,
-        stride: embeddings.entities.stride(),
         isa,
     };
-    moves.run(&work.touched, 0, embeddings.entities.as_mut_slice(), first_e, second_e);
-    work.d_own = d_own;
-    let mut relation_rows = RelationRows {
-        stride: embeddings.relations.stride(),
-        parameters: embeddings.relations.as_mut_slice(),
-        first: first_r,
-        second: second_r,
+    let rows = Rows {
+        first: 0,
+        stride: embeddings.entities.stride(),
+        width,
+        parameters: embeddings.entities.as_mut_slice(),
+        moments: [first_e, second_e],
     };
-    let mut gradient = vec![0.0f32; relation_width];
-    let movement = Move::new(optimizer, optimizer.relation_rate, scoring.relation_parts(), steps);
-    let mut runs = touches.relations.chunk_by(|x, y| x.0 == y.0).peekable();
-    for relation in 0..relations {
-        let run = runs.next_if(|run| run[0].0 as usize == relation).unwrap_or_default();
-        // Without a gradient only Adam moves.
-        if run.is_empty() && d_asked.is_none() && !matches!(optimizer.rule, Rule::Adam { .. }) {
-            continue;
-        }
-        isa.run(MoveRelation {
-            run,
-            relation,
-            questions,
-            d_relations,
-            d_asked,
-            gradient: &mut gradient,
-            rows: &mut relation_rows,
-            penalty,
-            sides,
-            parts: scoring.relation_parts() / sides,
-            movement,
-        });
-    }
+    moves.run(&work.touched, rows);
+    work.d_own = d_own;
+    // Without a gradient only Adam moves.
+    let moves_all = d_asked.is_some() || matches!(optimizer.rule, Rule::Adam { .. });
+    let moves = MoveRelations {
+        movement: Move::new(optimizer, optimizer.relation_rate, scoring.relation_parts(), steps),
+        touches,
+        questions,
+        d_relations,
+        d_asked,
+        penalty,
+        sides,
+        parts: scoring.relation_parts() / sides,
+        isa,
+    };
+    let rows = Rows {
+        first: 0,
+        stride: embeddings.relations.stride(),
+        width: relation_width,
+        parameters: embeddings.relations.as_mut_slice(),
+        moments: [first_r, second_r],
+    };
+    moves.run(&list_relations(touches, moves_all.then_some(relations)), rows);
     loss
 }
 
@@ -290,19 +288,29 @@ impl<F: ScoringFunction> Kernel for Backward<'_, F> {
     #[inline(always)]
     fn run(self) {
         let (width, relation_width) = (self.scoring.entity_width(), self.scoring.relation_width());
+        let side = relation_width / self.scoring.relation_sides();
         let places =
             self.d_given.chunks_exact_mut(self.stride).zip(self.d_relations.chunks_exact_mut(self.relation_stride));
+        // Both sides' gradient, of which a question has one.
+        let mut whole = vec![0.0f32; relation_width];
         for ((at, question), (d_given, d_relation)) in self.questions.iter().enumerate().zip(places) {
             let d_query = self.d_queries.row(self.first + at);
             let given = self.rows.entities.row(question.given() as usize);
             let relation = self.rows.relations.row(question.triple.relation.index());
-            let (d_given, d_relation) = (&mut d_given[..width], &mut d_relation[..relation_width]);
+            let d_given = &mut d_given[..width];
             d_given.fill(0.0);
-            d_relation.fill(0.0);
-            match question.side {
-                Side::Tail => self.scoring.tail_query_backward(given, relation, d_query, d_given, d_relation),
-                Side::Head => self.scoring.head_query_backward(relation, given, d_query, d_relation, d_given),
-            }
+            whole.fill(0.0);
+            let from = match question.side {
+                Side::Tail => {
+                    self.scoring.tail_query_backward(given, relation, d_query, d_given, &mut whole);
+                    0
+                }
+                Side::Head => {
+                    self.scoring.head_query_backward(relation, given, d_query, &mut whole, d_given);
+                    relation_width - side
+                }
+            };
+            d_relation[..side].copy_from_slice(&whole[from..from + side]);
         }
     }
 }
