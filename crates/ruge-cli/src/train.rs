@@ -264,6 +264,9 @@ impl TrainArgs {
         set(&mut spec.model.dimension, self.dim);
         set(&mut spec.negatives.count, self.negatives);
         set(&mut spec.batches.count, self.batches);
+        if self.batches.is_some() {
+            spec.batches.size = None;
+        }
         set(&mut spec.batches.inner_steps, self.inner_steps);
         spec.schedule.epochs = self.epochs.unwrap_or(spec.schedule.epochs);
         spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
@@ -280,8 +283,10 @@ impl TrainArgs {
         if let Some(new) = self.margin {
             match &mut spec.objective.loss {
                 Loss::PairwiseRanking { margin } | Loss::TruthRanking { margin } => *margin = new,
-                Loss::Logistic => {
-                    bail!(UsageError("--margin belongs to a ranking loss; this spec has the logistic one".into()))
+                // Its margin is where the sigmoid turns.
+                Loss::SelfAdversarial { .. } => spec.objective.shift = new,
+                Loss::Logistic | Loss::SampledSoftmax => {
+                    bail!(UsageError("--margin belongs to a ranking loss; this spec has another".into()))
                 }
             }
         }
@@ -313,6 +318,13 @@ impl TrainArgs {
                     let flags = "--negatives, --l2, --batches and --inner-steps";
                     bail!(UsageError(format!("{flags} are of the paper's trainer; this spec trains by softmax")));
                 }
+            }
+            None if self.batch.is_some()
+                && spec.batches.size.is_some()
+                && self.n3.is_none()
+                && self.sample.is_none() =>
+            {
+                spec.batches.size = self.batch;
             }
             None if self.batch.is_some() || self.n3.is_some() || self.sample.is_some() => {
                 bail!(UsageError(

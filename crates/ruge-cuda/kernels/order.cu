@@ -32,7 +32,7 @@ __device__ __forceinline__ bool contains(const u64* keys, u64 count, u64 key) {
 }
 
 // One thread per positive. `order` holds (position in the epoch, index among the triples). `shares` is the chance of
-// replacing the head, by relation; negative for halves. `keys` are the sorted facts for filtered draws.
+// replacing the head, by relation; negative for halves, above 1 where one fair coin decides for all negatives. `keys` are the sorted facts for filtered draws.
 extern "C" __global__ void draw_negatives(
     const uint2* __restrict__ order, u32 count, const uint4* __restrict__ triples, u64 seed, const u64* __restrict__ epoch_at,
     u32 entities, u32 relations, int keep_original, int filtered, const u64* __restrict__ keys, u64 key_count,
@@ -51,7 +51,8 @@ extern "C" __global__ void draw_negatives(
     for (int pass = 0; pass < 2; ++pass) {
         for (u32 k = 0; k < ALPHA; ++k) {
             bool head = k < ALPHA / 2;
-            if (share >= 0.0) head = (double)(draw(seed, 0x114, epoch, first + k) >> 11) * 0x1p-53 < share;
+            if (share > 1.0) head = (double)(draw(seed, 0x114, epoch, first) >> 11) * 0x1p-53 < 0.5;
+            else if (share >= 0.0) head = (double)(draw(seed, 0x114, epoch, first + k) >> 11) * 0x1p-53 < share;
             if (head != (pass == 0)) continue;
             const u32 original = head ? positive.x : positive.z;
             u64 others = (u64)entities - (keep_original ? 0 : 1);

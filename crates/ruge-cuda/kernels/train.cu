@@ -31,9 +31,17 @@ __device__ __forceinline__ float softplus(float x) {
     return fmaxf(x, 0.0f) + (fabsf(x) > 10.0f ? 0.0f : log1pf(expf(-fabsf(x))));
 }
 
+// What one triple, pair or positive weighs.
 __device__ __forceinline__ float labeled_weight(const Batch& batch) {
     u32 count = batch.positives_end - batch.positives;
-    u32 n = LOSS == 0 ? count * (1 + ALPHA) : LOSS == 1 ? count * ALPHA : 1;
+    u32 n = LOSS == 0 ? count * (1 + ALPHA) : LOSS == 1 ? count * ALPHA : LOSS == 2 ? 1 : count;
+    return 1.0f / (float)(n > 0 ? n : 1);
+}
+
+// What one occurrence of a triple weighs in the penalty.
+__device__ __forceinline__ float occurrence_weight(const Batch& batch) {
+    u32 count = batch.positives_end - batch.positives;
+    u32 n = LOSS == 0 || LOSS > 2 ? count * (1 + ALPHA) : LOSS == 1 ? count * ALPHA : 1;
     return 1.0f / (float)(n > 0 ? n : 1);
 }
 
@@ -115,14 +123,16 @@ __device__ float soft_label(
 __device__ __forceinline__ void positive_slot(
     const Batch& batch, u32 slot, const float* __restrict__ entities, const float* __restrict__ relations,
     const uint4* __restrict__ positives, const u32* __restrict__ negatives,
-    float* __restrict__ slots, float* __restrict__ relation_slots, float* __restrict__ d_scores, float* __restrict__ losses)
+    float* __restrict__ slots, float* __restrict__ relation_slots, float* __restrict__ d_scores, float* __restrict__ losses,
+    float* __restrict__ scores, const float* __restrict__ weights)
 {
     const u32 p = batch.positives + slot;
     const uint4 x = positives[p];
     const u32* own = negatives + (u64)p * ALPHA;
     float* own_d = d_scores + (u64)slot * ALPHA;
     float* vectors = slots + (u64)slot * PARTS * ES;
-    const float weight = labeled_weight(batch);
+    const float relative = SUBSAMPLED ? weights[p] : 1.0f;
+    const float weight = labeled_weight(batch) * relative;
     Row head, tail, query, d_query, d_head, d_tail;
     Relation relation, d_relation;
     load(entities + (u64)x.x * ES, head.v);
@@ -143,6 +153,11 @@ __device__ __forceinline__ void positive_slot(
     clear(d_head.v);
     clear(d_tail.v);
     clear(d_relation.v);
+#if LOSS > 2
+    d_positive = against_all(x.w, own, own_d, scores + (u64)slot * ALPHA, entities, relation, tail, query,
+        vectors + HEAD_QUERY * ES, positive_score, weight, loss, d_query, d_relation, d_tail);
+    const Row tail_q = query;
+#else
     for (u32 k = x.w; k < ALPHA; ++k) {
         Row other;
         load(entities + (u64)own[k] * ES, other.v);
@@ -182,6 +197,7 @@ __device__ __forceinline__ void positive_slot(
         head_backward(relation, tail, d_other, d_relation, d_tail);
     }
     if (LOSS != 0) d_positive = -(float)active * SCALE * weight;
+#endif
     d_positive *= positive_slope;
     add_slope(d_positive, 1.0f, tail_q, tail, d_query);
     add_slope(d_positive, -1.0f, tail_q, tail, d_tail);
@@ -189,7 +205,7 @@ __device__ __forceinline__ void positive_slot(
     store(vectors + HEAD_GRADIENT * ES, d_head.v);
     store(vectors + TAIL_GRADIENT * ES, d_tail.v);
     store(relation_slots + (u64)slot * RS, d_relation.v);
-    if (team_thread() == 0) losses[p] = loss;
+    if (team_thread() == 0) losses[p] = loss * relative;
 }
 
 // The first pass: one team per slot, positives first. `aims` holds soft labels (written when `fresh`) or, under
@@ -200,14 +216,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pass(
     const uint4* __restrict__ positives, const u32* __restrict__ negatives, const uint4* __restrict__ unlabeled,
     Evidence evidence, const u32* __restrict__ groundings, const u32* __restrict__ grounding_ends, float* __restrict__ supports,
     float* __restrict__ aims, float* __restrict__ slots, float* __restrict__ relation_slots, float* __restrict__ d_scores,
-    float* __restrict__ losses, float* __restrict__ unlabeled_losses)
+    float* __restrict__ losses, float* __restrict__ unlabeled_losses, float* __restrict__ scores, const float* __restrict__ weights)
 {
     const Batch batch = batches[index];
     const u32 count = batch.positives_end - batch.positives;
     const u32 all = count + (batch.unlabeled_end - batch.unlabeled);
     for (u32 slot = blockIdx.x * TEAMS + threadIdx.x / T; slot < all; slot += gridDim.x * TEAMS) {
         if (slot < count) {
-            positive_slot(batch, slot, entities, relations, positives, negatives, slots, relation_slots, d_scores, losses);
+            positive_slot(batch, slot, entities, relations, positives, negatives, slots, relation_slots, d_scores, losses, scores, weights);
             continue;
         }
 #if GUIDANCE > 0
@@ -581,7 +597,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) fold(
 }
 
 template <int C, int K> __device__ __forceinline__ void add_l2(const Batch& batch, u32 labeled, u32 unlabeled, const float (&x)[C][K], float (&g)[C][K]) {
-    float l2 = fmaf((float)labeled, L2 * labeled_weight(batch), (float)unlabeled * (L2 * unlabeled_weight(batch)));
+    float l2 = fmaf((float)labeled, L2 * occurrence_weight(batch), (float)unlabeled * (L2 * unlabeled_weight(batch)));
     if (l2 == 0.0f) return;
 #pragma unroll
     for (int c = 0; c < C; ++c)

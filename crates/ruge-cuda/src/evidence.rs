@@ -83,11 +83,13 @@ pub(crate) fn deepest(evidence: &Evidence) -> (usize, usize) {
     (premises, stack)
 }
 
-/// The chance that a negative replaces the head, by relation; below 0 for halves.
+/// The chance that a negative replaces the head, by relation; below 0 for halves, above 1 where one coin decides for all
+/// negatives of a positive.
 pub(crate) fn head_shares(plan: &Plan<'_>) -> Vec<f64> {
     let of = |relation: u32| match plan.negatives.sides {
         Sides::Halves => -1.0,
         Sides::Coin => 0.5,
+        Sides::OneEnd => 2.0,
         Sides::Bernoulli => {
             let relation = ruge_kg::RelationId(relation);
             let heads = plan.graph.distinct_heads(relation).max(1) as f64;

@@ -306,6 +306,7 @@ pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Const
         entity_parameters: shape(entity_parameters(scoring), scoring.entity_parts()),
         relation_parameters: shape(relation_parameters(scoring), scoring.relation_parts()),
         negatives: 1,
+        all_entities: 1,
         objective: Objective::default(),
         guidance: Guidance::None,
         optimizer,

@@ -94,6 +94,8 @@ pub(crate) struct EpochData {
     /// Injection: the unlabeled triple of each atom.
     pub places: Vec<u32>,
     pub relations: Vec<RelationSlots>,
+    /// What each positive weighs, relative to the mean of its batch; empty where all weigh the same.
+    pub weights: Vec<f32>,
 }
 
 /// One batch on its way into [`EpochData`].
@@ -105,6 +107,7 @@ struct Part {
     ends: Vec<u32>,
     places: Vec<u32>,
     relations: Vec<RelationSlots>,
+    weights: Vec<f32>,
 }
 
 impl EpochData {
@@ -137,6 +140,7 @@ impl EpochData {
             data.unlabeled.extend(part.unlabeled);
             data.groundings.extend(part.groundings);
             data.relations.extend(part.relations);
+            data.weights.extend(part.weights);
         }
         data
     }
@@ -149,6 +153,7 @@ impl EpochData {
         self.ends.clear();
         self.places.clear();
         self.relations.clear();
+        self.weights.clear();
     }
 }
 
@@ -163,6 +168,9 @@ fn part(plan: &Plan<'_>, conclusions: &Conclusions, order: &EpochOrder, index: u
     sorted.sort_unstable();
     let mut part = Part::default();
     part.order.extend(sorted.iter().map(|&(_, _, position, at)| Pair(position, at)));
+    if plan.objective.subsampling {
+        plan.subsample(sorted.iter().map(|&(.., at)| plan.triples[at as usize]), &mut part.weights);
+    }
     match plan.guidance {
         Guidance::None => {}
         Guidance::SoftLabels { .. } | Guidance::FixedLabels => {

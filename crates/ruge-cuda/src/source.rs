@@ -6,11 +6,12 @@
 use std::fmt::Write;
 
 use ruge_embed::evidence::{Guidance, TNorm};
-use ruge_embed::objective::{Loss, Objective, Penalty, truth_scale};
+use ruge_embed::objective::{Loss, Objective, Penalty, share, truth_scale};
 use ruge_embed::optimizer::{Cap, Optimizer, Rule};
 
 const MODEL: &str = include_str!("../kernels/model.cu");
 const ORDER: &str = include_str!("../kernels/order.cu");
+const CROWD: &str = include_str!("../kernels/crowd.cu");
 const TRAIN: &str = include_str!("../kernels/train.cu");
 const SOFTMAX: &str = include_str!("../kernels/softmax.cu");
 const RANK: &str = include_str!("../kernels/rank.cu");
@@ -50,6 +51,8 @@ pub struct Constants {
     pub relation_parameters: RowShape,
     /// Negatives per positive.
     pub negatives: usize,
+    /// Entities of the graph, for which a sample of them speaks.
+    pub all_entities: usize,
     /// Loss and penalty.
     pub objective: Objective,
     /// What evidence does.
@@ -140,6 +143,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     whole("T", constants.team());
     whole("BLOCK", constants.block());
     whole("ALPHA", constants.negatives);
+    whole("SUBSAMPLED", usize::from(constants.objective.subsampling));
     whole("PREMISES", constants.premises.max(1));
     whole("STACK", constants.stack.max(1));
     whole(
@@ -148,6 +152,8 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
             Loss::Logistic => 0,
             Loss::PairwiseRanking { .. } => 1,
             Loss::TruthRanking { .. } => 2,
+            Loss::SelfAdversarial { .. } => 3,
+            Loss::SampledSoftmax => 4,
         },
     );
     let (guidance, t_norm) = match constants.guidance {
@@ -176,11 +182,17 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
         let _ = writeln!(text, "#define {name} (__int_as_float({:#x}))", value.to_bits());
     };
     let margin = match constants.objective.loss {
-        Loss::Logistic => 0.0,
+        Loss::Logistic | Loss::SelfAdversarial { .. } | Loss::SampledSoftmax => 0.0,
         Loss::PairwiseRanking { margin } | Loss::TruthRanking { margin } => margin,
     };
     let by_truth = matches!(constants.objective.loss, Loss::TruthRanking { .. });
     real("MARGIN", margin);
+    let temperature = match constants.objective.loss {
+        Loss::SelfAdversarial { temperature } => temperature,
+        _ => 1.0,
+    };
+    real("TEMPERATURE", temperature);
+    real("SHARE", share(constants.all_entities, constants.negatives));
     real("SHIFT", constants.objective.shift);
     real("SCALE", if by_truth { truth_scale(constants.dimension) } else { 1.0 });
     real("TRUTH_SCALE", truth_scale(constants.dimension));
@@ -208,7 +220,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     real("CAP", row);
     real("MATRIX_CAP", matrix);
     match part {
-        Program::Train => [&text, MODEL, ORDER, TRAIN].concat(),
+        Program::Train => [&text, MODEL, ORDER, CROWD, TRAIN].concat(),
         Program::Softmax => [&text, MODEL, SOFTMAX].concat(),
         Program::Rank => [&text, MODEL, RANK].concat(),
     }

@@ -9,7 +9,7 @@ use cudarc::driver::{CudaFunction, CudaGraph, DeviceRepr, LaunchConfig, PushKern
 use ruge_embed::evidence::Guidance;
 use ruge_embed::optimizer::{Cap, Projection};
 use ruge_embed::plan::Plan;
-use ruge_embed::{Dealing, Losses};
+use ruge_embed::{Dealing, Loss, Losses};
 
 use crate::device::{Buffer, Device};
 use crate::error::{Doing, Result};
@@ -85,6 +85,10 @@ pub(crate) struct Training {
     slots: Buffer<f32>,
     relation_slots: Buffer<f32>,
     d_scores: Buffer<f32>,
+    /// Scores of a batch's negatives, where a loss must see all before it knows the slope of one.
+    scores: Buffer<f32>,
+    /// What positives weigh, where not all weigh the same.
+    weights: Buffer<f32>,
     supports: Buffer<f32>,
     aims: Buffer<f32>,
     losses: Buffer<f32>,
@@ -124,6 +128,8 @@ impl Training {
     ) -> Result<Self> {
         constants.negatives = plan.negatives.per_positive();
         constants.objective = plan.objective;
+        constants.all_entities = plan.entities;
+        let sees_all = matches!(plan.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
         constants.guidance = plan.guidance;
         let (premises, stack) = deepest(plan.evidence);
         (constants.premises, constants.stack) = (premises, stack);
@@ -224,6 +230,8 @@ impl Training {
             slots: device.zeros(slot_floats)?,
             relation_slots: device.zeros(relation_floats)?,
             d_scores: device.zeros(per_batch * alpha)?,
+            scores: device.zeros(if sees_all { per_batch * alpha } else { 0 })?,
+            weights: device.zeros(if plan.objective.subsampling { count } else { 0 })?,
             supports: device.zeros(evidence)?,
             aims: device.zeros(unlabeled)?,
             losses: device.zeros(count)?,
@@ -260,6 +268,7 @@ impl Training {
         device.put(&data.ends, &mut self.ends)?;
         device.put(&data.places, &mut self.places)?;
         device.put(&data.relations, &mut self.relation_slots_of)?;
+        device.put(&data.weights, &mut self.weights)?;
         match &self.graph {
             Some(graph) => graph.0.launch().doing("starting an epoch")?,
             None => {
@@ -421,6 +430,8 @@ impl Training {
                         .arg(&self.d_scores.address)
                         .arg(&self.losses.address)
                         .arg(&self.unlabeled_losses.address)
+                        .arg(&self.scores.address)
+                        .arg(&self.weights.address)
                         .launch(layout(everything.div_ceil(teams), block))
                 }
                 .doing("scoring a batch")?;

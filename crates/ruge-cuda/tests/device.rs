@@ -179,6 +179,26 @@ fn every_change<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
         plan.negatives = Negatives { sides: Sides::Bernoulli, filtered: true, ..Negatives::default() };
         optimizer.cap = Cap::Row { norm: 0.05 };
     });
+    agree(device, scoring, "self-adversarial, one end, subsampled", &|plan, optimizer| {
+        (optimizer.entity_rate, optimizer.relation_rate) = (0.05, 0.03);
+        plan.objective = Objective {
+            loss: Loss::SelfAdversarial { temperature: 0.5 },
+            shift: 3.0,
+            subsampling: true,
+            ..plan.objective
+        };
+        plan.negatives = Negatives { count: 33, sides: Sides::OneEnd, ..Negatives::default() };
+        plan.guidance = soft(TNorm::Product);
+    });
+    agree(device, scoring, "self-adversarial, halves", &|plan, optimizer| {
+        (optimizer.entity_rate, optimizer.relation_rate) = (0.05, 0.03);
+        plan.objective.loss = Loss::SelfAdversarial { temperature: 0.0 };
+    });
+    agree(device, scoring, "sampled softmax", &|plan, optimizer| {
+        (optimizer.entity_rate, optimizer.relation_rate) = (0.05, 0.03);
+        plan.objective = Objective { loss: Loss::SampledSoftmax, subsampling: true, ..plan.objective };
+        plan.negatives = Negatives { count: 20, sides: Sides::OneEnd, filtered: true, ..Negatives::default() };
+    });
     agree(device, scoring, "coin, keep, matrix cap, with replacement", &|plan, optimizer| {
         plan.negatives = Negatives { count: 3, sides: Sides::Coin, filtered: false, keep_original: true };
         plan.batching = Batching::WithReplacement;

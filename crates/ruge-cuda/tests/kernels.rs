@@ -30,7 +30,13 @@ fn every_setting<F: ScoringFunction>(scoring: &F) {
         Rule::Sgd,
         Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
     ];
-    let losses = [Loss::Logistic, Loss::PairwiseRanking { margin: 1.0 }, Loss::TruthRanking { margin: 0.1 }];
+    let losses = [
+        Loss::Logistic,
+        Loss::PairwiseRanking { margin: 1.0 },
+        Loss::TruthRanking { margin: 0.1 },
+        Loss::SelfAdversarial { temperature: 0.5 },
+        Loss::SampledSoftmax,
+    ];
     let guidances = [
         Guidance::None,
         Guidance::SoftLabels { slackness: 0.01, t_norm: TNorm::Product },
@@ -42,7 +48,7 @@ fn every_setting<F: ScoringFunction>(scoring: &F) {
         let cap = if at == 3 { Cap::Matrix { norm: 1.0 } } else { Cap::Row { norm: 1.0 } };
         let optimizer = Optimizer { rule: rules[at % 4], cap, ..Optimizer::default() };
         let mut constants = constants(scoring, optimizer);
-        constants.objective = Objective { loss: losses[at % 3], ..Objective::default() };
+        constants.objective = Objective { loss: losses[at], subsampling: at % 2 == 1, ..Objective::default() };
         constants.guidance = guidance;
         constants.negatives = [10, 2, 1, 5, 4][at];
         (constants.premises, constants.stack) = (1 + at, 1 + at);

@@ -24,6 +24,8 @@ pub struct Examples {
     pub heads: Vec<u32>,
     /// Negatives per positive.
     pub stride: usize,
+    /// What each positive weighs, relative to their mean; empty where all weigh the same.
+    pub weights: Vec<f32>,
 }
 
 impl Examples {
@@ -31,6 +33,12 @@ impl Examples {
     #[inline(always)]
     pub fn negatives(&self, positive: usize) -> (&[EntityId], &[EntityId]) {
         self.negatives[positive * self.stride..(positive + 1) * self.stride].split_at(self.heads[positive] as usize)
+    }
+
+    /// What a positive weighs, relative to the mean one.
+    #[inline(always)]
+    pub fn weight(&self, positive: usize) -> f32 {
+        self.weights.get(positive).copied().unwrap_or(1.0)
     }
 
     /// Positives and negatives together.
@@ -103,6 +111,10 @@ impl Batch {
             examples.positives.push(positive);
             let heads = plan.negatives.draw(plan, order.epoch, position as u64, positive, &mut examples.negatives);
             examples.heads.push(heads);
+        }
+        examples.weights.clear();
+        if plan.objective.subsampling {
+            plan.subsample(examples.positives.iter().copied(), &mut examples.weights);
         }
     }
 

@@ -43,6 +43,11 @@ pub enum Start {
         #[serde(default)]
         unit: bool,
     },
+    /// Uniform over [−sum/d, sum/d): distances, which add up d entries, then begin at the same size for every d.
+    Spread {
+        /// d times the largest size.
+        sum: f32,
+    },
 }
 
 impl Default for Start {
@@ -60,13 +65,24 @@ impl Start {
                 let radius = (-2.0 * (1.0 - unit(0)).ln()).sqrt();
                 (f64::from(deviation) * radius * (std::f64::consts::TAU * unit(1)).cos()) as f32
             }
-            Self::Uniform { bound, .. } => (f64::from(bound) * (2.0 * unit(0) - 1.0)) as f32,
+            Self::Uniform { bound, .. } | Self::Spread { sum: bound } => {
+                (f64::from(bound) * (2.0 * unit(0) - 1.0)) as f32
+            }
         }
     }
 
     fn is_unit(self) -> bool {
         match self {
             Self::Normal { unit, .. } | Self::Uniform { unit, .. } => unit,
+            Self::Spread { .. } => false,
+        }
+    }
+
+    /// The same, once d is known.
+    fn at(self, dimension: usize) -> Self {
+        match self {
+            Self::Spread { sum } => Self::Uniform { bound: sum / dimension as f32, unit: false },
+            other => other,
         }
     }
 }
@@ -92,6 +108,7 @@ impl Embeddings {
     pub fn new(scoring: &impl ScoringFunction, entities: usize, relations: usize, init: &Init, seed: u64) -> Self {
         let fill = |rows, width: usize, parts: usize, start: Start, stream| {
             let mut table = Table::zeros(rows, width);
+            let start = start.at(scoring.dimension());
             let part = width / parts;
             for index in 0..rows {
                 for (column, x) in table.row_mut(index).iter_mut().enumerate() {
@@ -147,5 +164,9 @@ mod tests {
         assert_eq!(shared.entities.row(3), shared.relations.row(3));
         assert_eq!(shared.entities.row(3)[..50], shared.entities.row(3)[50..]);
         assert_eq!(start.entities.row(3)[..50], shared.entities.row(3)[..50]);
+        let spread = Init { entities: Start::Spread { sum: 10.0 }, ..Init::default() };
+        let spread = Embeddings::new(&model, 200, 20, &spread, 3).entities.to_dense();
+        let largest = spread.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+        assert!(largest <= 0.2 && largest > 0.199, "{largest}");
     }
 }

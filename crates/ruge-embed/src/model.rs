@@ -268,7 +268,8 @@ impl<F: ScoringFunction> CpuModel<F> {
     fn step(&mut self, plan: &Plan<'_>, batch: &Batch, aims: &[f32]) -> Losses {
         let examples = &batch.examples;
         let (labeled, unlabeled) = (examples.labeled(), batch.unlabeled.len());
-        let pull = Pull::new(&plan.objective, self.scoring.dimension(), labeled, examples.negatives.len());
+        let pull =
+            Pull::new(&plan.objective, self.scoring.dimension(), labeled, examples.negatives.len(), plan.entities);
         let unlabeled_weight = 1.0 / unlabeled.max(1) as f32;
         let slots = examples.positives.len() + unlabeled;
         let segments = &batch.incidence.segments;
@@ -306,7 +307,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             sums[0] += loss[0];
             sums[1] += loss[1];
         }
-        self.update(plan, batch, [pull.weight, unlabeled_weight]);
+        self.update(plan, batch, [pull.occurrence, unlabeled_weight]);
         Losses { labeled: sums[0] * f64::from(pull.weight), unlabeled: sums[1] * f64::from(unlabeled_weight) }
     }
 

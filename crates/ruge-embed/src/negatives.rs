@@ -25,6 +25,9 @@ pub enum Sides {
     Coin,
     /// Each by a coin that favours the side with more answers (Wang et al. 2014): fewer false negatives.
     Bernoulli,
+    /// All negatives of a positive at one end, which a fair coin chooses: each then asks one question, as self-adversarial
+    /// negatives and the sampled softmax want it.
+    OneEnd,
 }
 
 /// How negatives are drawn.
@@ -55,7 +58,7 @@ impl Negatives {
     pub fn per_positive(&self) -> usize {
         match self.sides {
             Sides::Halves => self.count / 2 * 2,
-            Sides::Coin | Sides::Bernoulli => self.count,
+            Sides::Coin | Sides::Bernoulli | Sides::OneEnd => self.count,
         }
     }
 
@@ -71,7 +74,7 @@ impl Negatives {
         let n = self.per_positive() as u64;
         let share = match self.sides {
             Sides::Halves => 0.0,
-            Sides::Coin => 0.5,
+            Sides::Coin | Sides::OneEnd => 0.5,
             Sides::Bernoulli => {
                 // Tails per head against heads per tail; the number of facts cancels.
                 let heads = plan.graph.distinct_heads(positive.relation).max(1) as f64;
@@ -81,6 +84,7 @@ impl Negatives {
         };
         let is_head = |k: u64| match self.sides {
             Sides::Halves => k < n / 2,
+            Sides::OneEnd => random::unit(random::draw(plan.seed, SIDES, epoch, position * n)) < share,
             _ => random::unit(random::draw(plan.seed, SIDES, epoch, position * n + k)) < share,
         };
         let first = negatives.len();
@@ -150,5 +154,13 @@ mod tests {
         for (heads, negatives) in all {
             assert!(negatives[heads as usize..].iter().all(|x| x.0 == 0 || x.0 == 9));
         }
+    }
+
+    #[test]
+    fn one_end_is_replaced_whole() {
+        let all = drawn(Negatives { count: 5, sides: Sides::OneEnd, ..Negatives::default() });
+        let at_heads = all.iter().filter(|(heads, _)| *heads == 5).count();
+        assert!(all.iter().all(|(heads, negatives)| [0, 5].contains(heads) && negatives.len() == 5));
+        assert!((150..250).contains(&at_heads), "{at_heads} of 400");
     }
 }

@@ -36,6 +36,15 @@ pub enum Loss {
         /// δ
         margin: f32,
     },
+    /// ½ (−ln φ(η⁺) − Σ p ln φ(−η⁻)), mean over positives, where p is the softmax of temperature · η over a positive's
+    /// negatives and counts as a constant: hard negatives pull more (Sun et al. 2019). 0 lets all pull alike.
+    SelfAdversarial {
+        /// How much more.
+        temperature: f32,
+    },
+    /// Mean cross-entropy of a positive against its negatives, each of which speaks for as many entities as were not drawn: an
+    /// estimate of the softmax over all entities, for any model. Needs all negatives of a positive at one end.
+    SampledSoftmax,
 }
 
 /// What holds parameters small.
@@ -64,11 +73,26 @@ pub struct Objective {
     /// φ = σ(shift + η): distance models score at most 0 and need one, others leave it at 0.
     #[serde(default)]
     pub shift: f32,
+    /// Whether a positive weighs 1/√(count of (h, r) + count of (r, t)), relative to the mean of its batch, with counts that
+    /// start at 4: what is asked often then counts less each time (Sun et al. 2019).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub subsampling: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Default for Objective {
     fn default() -> Self {
-        Self { loss: Loss::Logistic, penalty: Penalty::L2 { weight: 0.01 }, shift: 0.0 }
+        Self { loss: Loss::Logistic, penalty: Penalty::L2 { weight: 0.01 }, shift: 0.0, subsampling: false }
+    }
+}
+
+impl Objective {
+    /// A loss alone.
+    pub fn ranking(loss: Loss) -> Self {
+        Self { loss, penalty: Penalty::None, ..Self::default() }
     }
 }
 
@@ -77,40 +101,50 @@ impl Default for Objective {
 pub struct Pull {
     loss: Loss,
     shift: f32,
-    /// What one triple or pair weighs.
+    /// What one triple, pair or positive weighs.
     pub weight: f32,
+    /// What one occurrence of a triple weighs in the penalty.
+    pub occurrence: f32,
     /// Factor from η to I.
     scale: f32,
+    /// Logarithm of how many entities a negative speaks for.
+    share: f32,
 }
 
 impl Pull {
-    /// For a batch of `labeled` triples of which `pairs` are negatives.
-    pub fn new(objective: &Objective, dimension: usize, labeled: usize, pairs: usize) -> Self {
-        let (n, scale) = match objective.loss {
-            Loss::Logistic => (labeled, 1.0),
-            Loss::PairwiseRanking { .. } => (pairs, 1.0),
-            Loss::TruthRanking { .. } => (1, truth_scale(dimension)),
+    /// For a batch of `labeled` triples of which `pairs` are negatives, in a graph of so many `entities`.
+    pub fn new(objective: &Objective, dimension: usize, labeled: usize, pairs: usize, entities: usize) -> Self {
+        let positives = labeled - pairs;
+        let (n, occurrences, scale) = match objective.loss {
+            Loss::Logistic => (labeled, labeled, 1.0),
+            Loss::PairwiseRanking { .. } => (pairs, pairs, 1.0),
+            Loss::TruthRanking { .. } => (1, 1, truth_scale(dimension)),
+            Loss::SelfAdversarial { .. } | Loss::SampledSoftmax => (positives, labeled, 1.0),
         };
-        Self { loss: objective.loss, shift: objective.shift, weight: 1.0 / n.max(1) as f32, scale }
+        let [weight, occurrence] = [n, occurrences].map(|n| 1.0 / n.max(1) as f32);
+        let share = share(entities, pairs / positives.max(1));
+        Self { loss: objective.loss, shift: objective.shift, weight, occurrence, scale, share }
     }
 
-    /// Turns the scores of one positive and its negatives into `d_score`s, in place; returns the loss, unweighted.
+    /// Turns the scores of one positive and its negatives into `d_score`s, in place; returns the loss. Both are those of a
+    /// positive that weighs `relative` to the mean one; the loss is not divided by their number.
     #[inline(always)]
-    pub fn labeled(&self, positive: &mut f32, negatives: &mut [f32]) -> f64 {
-        match self.loss {
+    pub fn labeled(&self, positive: &mut f32, negatives: &mut [f32], relative: f32) -> f64 {
+        let weight = self.weight * relative;
+        let loss = match self.loss {
             Loss::Logistic => {
                 let mut loss = Softplus::new();
                 let x = self.shift + *positive;
-                *positive = (loss.add(-x) - 1.0) * self.weight;
+                *positive = (loss.add(-x) - 1.0) * weight;
                 for score in negatives {
-                    *score = (1.0 - loss.add(self.shift + *score)) * self.weight;
+                    *score = (1.0 - loss.add(self.shift + *score)) * weight;
                 }
                 loss.sum()
             }
             Loss::PairwiseRanking { margin } | Loss::TruthRanking { margin } => {
                 let (mut loss, mut active) = (0.0, 0u32);
                 let limit = margin - self.scale * *positive;
-                let d_score = self.scale * self.weight;
+                let d_score = self.scale * weight;
                 for score in negatives {
                     let hinge = self.scale.mul_add(*score, limit);
                     let on = hinge > 0.0;
@@ -121,7 +155,33 @@ impl Pull {
                 *positive = -(active as f32) * d_score;
                 loss
             }
-        }
+            Loss::SelfAdversarial { temperature } => {
+                let (d_positive, mut loss) = softplus(-(self.shift + *positive));
+                *positive = -0.5 * weight * d_positive;
+                let largest = temperature * negatives.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+                let hardness = |score: f32| temperature.mul_add(score, -largest).exp();
+                let sum: f32 = negatives.iter().map(|&score| hardness(score)).sum();
+                for score in negatives {
+                    let share = hardness(*score) / sum;
+                    let (slope, own) = softplus(self.shift + *score);
+                    loss += f64::from(share) * own;
+                    *score = 0.5 * weight * share * slope;
+                }
+                0.5 * loss
+            }
+            Loss::SampledSoftmax => {
+                let largest = negatives.iter().fold(*positive - self.share, |a, &b| a.max(b));
+                let own = (*positive - self.share - largest).exp();
+                let sum: f32 = own + negatives.iter().map(|&score| (score - largest).exp()).sum::<f32>();
+                for score in negatives {
+                    *score = weight * (*score - largest).exp() / sum;
+                }
+                let loss = f64::from(sum).ln() + f64::from(largest) + f64::from(self.share) - f64::from(*positive);
+                *positive = weight * (own / sum - 1.0);
+                loss
+            }
+        };
+        loss * f64::from(relative)
     }
 
     /// φ of a score.
@@ -140,6 +200,19 @@ impl Pull {
         let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
         ((truth - label) * weight, s * softplus(-x) + (1.0 - s) * softplus(x))
     }
+}
+
+/// Logarithm of how many of the entities besides the answer each of `drawn` negatives speaks for.
+pub fn share(entities: usize, drawn: usize) -> f32 {
+    (entities.saturating_sub(1).max(1) as f32 / drawn.max(1) as f32).ln()
+}
+
+/// ln(1 + eˣ) and its slope, to the last: Adam makes a step of a pull however small, so nothing is cut off here.
+#[inline(always)]
+fn softplus(x: f32) -> (f32, f64) {
+    let small = (-x.abs()).exp();
+    let large = 1.0 / (1.0 + small);
+    (if x < 0.0 { small * large } else { large }, f64::from(x.max(0.0)) + f64::from(small).ln_1p())
 }
 
 /// Factor from η to KALE's truth I = 1 + scale · η.
@@ -188,9 +261,9 @@ mod tests {
 
     #[test]
     fn logistic_pulls_towards_the_labels() {
-        let pull = Pull::new(&Objective::default(), 2, 4, 3);
+        let pull = Pull::new(&Objective::default(), 2, 4, 3, 10);
         let (mut positive, mut negatives) = (0.5f32, [-1.0f32, 3.0, 12.0]);
-        let loss = pull.labeled(&mut positive, &mut negatives);
+        let loss = pull.labeled(&mut positive, &mut negatives, 1.0);
         let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
         assert!((positive - (sigmoid(0.5) - 1.0) / 4.0).abs() < 1e-7);
         assert!((negatives[1] - sigmoid(3.0) / 4.0).abs() < 1e-7);
@@ -203,9 +276,58 @@ mod tests {
     #[test]
     fn ranking_pulls_only_within_the_margin() {
         let objective = Objective { loss: Loss::PairwiseRanking { margin: 1.0 }, ..Objective::default() };
-        let pull = Pull::new(&objective, 2, 3, 2);
+        let pull = Pull::new(&objective, 2, 3, 2, 10);
         let (mut positive, mut negatives) = (-2.0f32, [-2.5f32, -4.0]);
-        assert_eq!(pull.labeled(&mut positive, &mut negatives), 0.5);
+        assert_eq!(pull.labeled(&mut positive, &mut negatives, 1.0), 0.5);
         assert_eq!((positive, negatives), (-0.5, [0.5, 0.0]));
+    }
+
+    /// The loss of one positive in f64, with given shares of the negatives where those count as constants.
+    fn exact(loss: Loss, shift: f64, scores: &[f64], shares: &[f64]) -> f64 {
+        let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+        match loss {
+            Loss::SelfAdversarial { .. } => {
+                let negatives = scores[1..].iter().zip(shares).map(|(score, share)| share * softplus(shift + score));
+                0.5 * (softplus(-(shift + scores[0])) + negatives.sum::<f64>())
+            }
+            _ => {
+                let others = 9.0 / (scores.len() - 1) as f64;
+                let sum = scores[0].exp() + others * scores[1..].iter().map(|score| score.exp()).sum::<f64>();
+                sum.ln() - scores[0]
+            }
+        }
+    }
+
+    #[test]
+    fn slopes_are_those_of_the_loss() {
+        let losses = [
+            Loss::SelfAdversarial { temperature: 0.7 },
+            Loss::SelfAdversarial { temperature: 0.0 },
+            Loss::SampledSoftmax,
+        ];
+        for (loss, spread) in losses.into_iter().flat_map(|loss| [(loss, 1.0), (loss, 9.0)]) {
+            let objective = Objective { loss, shift: 3.0, ..Objective::default() };
+            // Two positives of three negatives each, among ten entities.
+            let pull = Pull::new(&objective, 2, 8, 6, 10);
+            let scores = [-2.5f32, -4.0, 1.5, -3.0].map(|score| spread * score);
+            let (mut d_positive, mut d_negatives) = (scores[0], [scores[1], scores[2], scores[3]]);
+            let found = pull.labeled(&mut d_positive, &mut d_negatives, 1.5);
+            let wide = scores.map(f64::from);
+            let temperature =
+                if let Loss::SelfAdversarial { temperature } = loss { f64::from(temperature) } else { 0.0 };
+            let hard: Vec<f64> = wide[1..].iter().map(|score| (temperature * score).exp()).collect();
+            let shares: Vec<f64> = hard.iter().map(|one| one / hard.iter().sum::<f64>()).collect();
+            let expected = 1.5 * exact(loss, 3.0, &wide, &shares);
+            assert!((found - expected).abs() < 1e-5 * (1.0 + expected), "{loss:?}: {found} for {expected}");
+            for (at, slope) in [d_positive].into_iter().chain(d_negatives).enumerate() {
+                let moved = |by: f64| {
+                    let mut scores = wide;
+                    scores[at] += by;
+                    exact(loss, 3.0, &scores, &shares)
+                };
+                let expected = 1.5 / 2.0 * (moved(1e-5) - moved(-1e-5)) / 2e-5;
+                assert!((f64::from(slope) - expected).abs() < 1e-6, "{loss:?} at {at}: {slope} for {expected}");
+            }
+        }
     }
 }

@@ -175,7 +175,7 @@ fn positive<F: ScoringFunction>(
     for (score, &entity) in d_tails.iter_mut().zip(tails) {
         *score = row::compare(F::COMPARATOR, tail_query, pass.entity(entity));
     }
-    let loss = pass.pull.labeled(&mut d_positive, d_scores);
+    let loss = pass.pull.labeled(&mut d_positive, d_scores, examples.weight(slot));
 
     let (d_heads, d_tails) = d_scores.split_at(heads.len());
     d_head.fill(0.0);

@@ -5,7 +5,7 @@
 //! of (seed, stream, epoch, position).
 
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Graph, Triple};
+use ruge_kg::{Graph, Label, Triple};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,20 @@ impl<'a> Plan<'a> {
             softmax: None,
             examples: &[],
         }
+    }
+
+    /// Appends what the positives of a batch weigh relative to their mean, where frequent questions count less
+    /// ([`Objective::subsampling`]).
+    pub fn subsample(&self, positives: impl Iterator<Item = Triple>, weights: &mut Vec<f32>) {
+        let first = weights.len();
+        let asked = |entity, label| 3 + self.graph.neighbours(entity, label).len();
+        weights.extend(positives.map(|Triple { head, relation, tail }| {
+            let count = asked(head, Label::forward(relation)) + asked(tail, Label::inverse(relation));
+            1.0 / (count as f32).sqrt()
+        }));
+        let own = &mut weights[first..];
+        let mean = own.iter().map(|&weight| f64::from(weight)).sum::<f64>() / own.len().max(1) as f64;
+        own.iter_mut().for_each(|weight| *weight = (f64::from(*weight) / mean) as f32);
     }
 }
 

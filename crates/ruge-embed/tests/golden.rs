@@ -64,6 +64,7 @@ fn examples() -> Examples {
         negatives: [2, 3, 0, 0].map(EntityId).to_vec(),
         heads: vec![1, 1],
         stride: 2,
+        weights: Vec::new(),
     }
 }
 
@@ -208,7 +209,11 @@ fn kale_through_the_fast_path() {
     let plan_of = |seed| Plan {
         guidance: Guidance::Injection { weight: 0.5, margin: 0.2 },
         evidence: &evidence,
-        objective: Objective { loss: Loss::TruthRanking { margin: 0.2 }, penalty: Penalty::None, shift: 0.0 },
+        objective: Objective {
+            loss: Loss::TruthRanking { margin: 0.2 },
+            penalty: Penalty::None,
+            ..Objective::default()
+        },
         projection: Projection::UnitRowsAfterStep,
         ..Plan::new(&graph, &facts, seed)
     };

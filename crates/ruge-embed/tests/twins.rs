@@ -127,6 +127,93 @@ fn every_model_trains_as_its_twin() {
     }
 }
 
+/// Losses that weigh a positive against all its negatives, by the plain gradient: what each triple is pulled by, from scores in
+/// double precision.
+fn check_against_many<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring, loss: Loss) {
+    let facts = facts(60, 2);
+    let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
+    let objective = Objective { loss, shift: 1.5, subsampling: true, penalty: Penalty::L2 { weight: 0.05 } };
+    let negatives = Negatives { count: 6, sides: Sides::OneEnd, ..Negatives::default() };
+    let plan = Plan { batches: 3, objective, negatives, ..Plan::new(&graph, &facts, 9) };
+    let start = Start::Normal { deviation: 0.4, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
+    let mut twin =
+        Twin { l2: 0.05, ..Twin::new(twin_scoring, wide(&embeddings.entities), wide(&embeddings.relations)) };
+    let mut model = CpuModel::new(scoring, embeddings, optimizer());
+    let order = plan::EpochOrder::new(&plan, 1);
+    for index in 0..3 {
+        let mut batch = Batch::default();
+        batch.prepare(&plan, &order, index);
+        let positives = &batch.examples.positives;
+        let count = |same: &dyn Fn(&Triple) -> bool| 3.0 + facts.iter().filter(|x| same(x)).count() as f64;
+        let frequency = |x: &Triple| {
+            count(&|y| (y.head, y.relation) == (x.head, x.relation))
+                + count(&|y| (y.tail, y.relation) == (x.tail, x.relation))
+        };
+        let weights: Vec<f64> = positives.iter().map(|x| frequency(x).powf(-0.5)).collect();
+        let sum: f64 = weights.iter().sum();
+        let (mut gradient, mut expected) = (twin.zeros(), 0.0);
+        let occurrence = 1.0 / (7 * positives.len()) as f64;
+        for (i, &x) in positives.iter().enumerate() {
+            let (heads, tails) = batch.examples.negatives(i);
+            let replaced = heads.iter().map(|&head| Triple { head, ..x });
+            let replaced: Vec<Triple> = replaced.chain(tails.iter().map(|&tail| Triple { tail, ..x })).collect();
+            assert_eq!(replaced.len(), 6);
+            let own = weights[i] / sum;
+            let (score, scores) = (twin.score(x), replaced.iter().map(|&x| twin.score(x)).collect::<Vec<_>>());
+            let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+            let (d_own, d_scores): (f64, Vec<f64>) = match loss {
+                Loss::SelfAdversarial { temperature } => {
+                    let hard = |score: f64| (f64::from(temperature) * score).exp();
+                    let all: f64 = scores.iter().map(|&score| hard(score)).sum();
+                    let of = |score: &f64| hard(*score) / all;
+                    let negatives = scores.iter().map(|score| -of(score) * sigmoid(-1.5 - score).ln()).sum::<f64>();
+                    expected += own * 0.5 * (-sigmoid(1.5 + score).ln() + negatives);
+                    let slopes = scores.iter().map(|score| 0.5 * of(score) * sigmoid(1.5 + score)).collect();
+                    (0.5 * (sigmoid(1.5 + score) - 1.0), slopes)
+                }
+                _ => {
+                    // Each of six speaks for the 22 entities besides the answer.
+                    let share = 22.0 / 6.0;
+                    let all = score.exp() + share * scores.iter().map(|score| score.exp()).sum::<f64>();
+                    expected += own * (all.ln() - score);
+                    (score.exp() / all - 1.0, scores.iter().map(|score| share * score.exp() / all).collect())
+                }
+            };
+            twin.add_pull(&mut gradient, x, own * d_own, occurrence);
+            for (&x, d_score) in replaced.iter().zip(d_scores) {
+                twin.add_pull(&mut gradient, x, own * d_score, occurrence);
+            }
+        }
+        let tables = [&mut twin.entities, &mut twin.relations].into_iter().zip(gradient.iter().zip([0.3, 0.2]));
+        for (rows, (gradient, rate)) in tables {
+            for (row, gradient) in rows.iter_mut().zip(gradient) {
+                row.iter_mut().zip(gradient).for_each(|(x, g)| *x -= rate * g);
+            }
+        }
+        let found = model.train(&plan, &batch).labeled;
+        assert!((found - expected).abs() < 1e-5 * expected, "{twin_scoring:?} {loss:?}: loss {found} for {expected}");
+        let Embeddings { entities, relations } = &model.state().embeddings;
+        for (found, expected) in [(wide(entities), &twin.entities), (wide(relations), &twin.relations)] {
+            for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+                assert!((found - expected).abs() < 2e-5, "{twin_scoring:?} {loss:?}: {found} for {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn positives_stand_against_all_their_negatives() {
+    for loss in [Loss::SelfAdversarial { temperature: 0.5 }, Loss::SampledSoftmax] {
+        check_against_many(ComplEx::new(8), Scoring::ComplEx, loss);
+        check_against_many(HolE::new(8), Scoring::HolE, loss);
+        check_against_many(TransEL1::new(21), Scoring::TransEL1, loss);
+        check_against_many(TransEL2::new(21), Scoring::TransEL2, loss);
+        check_against_many(RotatE::new(8), Scoring::RotatE, loss);
+    }
+}
+
 /// Bits of all that training changes, after a few epochs.
 fn digest<F: ScoringFunction>(scoring: F, change: &dyn Fn(&mut Plan<'_>, &mut Optimizer), isa: Isa) -> Vec<u32> {
     let facts = facts(400, 3);
@@ -157,6 +244,13 @@ fn ranked(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
     optimizer.cap = Cap::Matrix { norm: 1.0 };
 }
 
+fn self_adversarial(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
+    plan.objective = Objective { loss: Loss::SelfAdversarial { temperature: 0.5 }, shift: 2.0, ..Objective::default() };
+    plan.objective.subsampling = true;
+    plan.negatives = Negatives { count: 7, sides: Sides::OneEnd, ..Negatives::default() };
+    optimizer.rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+}
+
 fn adaptive(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
     plan.batching = Batching::WithReplacement;
     plan.guidance = Guidance::Injection { weight: 0.1, margin: 0.2 };
@@ -165,7 +259,8 @@ fn adaptive(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
 
 #[test]
 fn same_bits_on_any_thread_count_and_instruction_set() {
-    let changes: [&(dyn Fn(&mut Plan<'_>, &mut Optimizer) + Sync); 3] = [&guided, &ranked, &adaptive];
+    let changes: [&(dyn Fn(&mut Plan<'_>, &mut Optimizer) + Sync); 4] =
+        [&guided, &ranked, &self_adversarial, &adaptive];
     for change in changes {
         macro_rules! same_bits {
             ($($scoring:expr),*) => {$(

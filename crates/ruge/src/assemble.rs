@@ -207,7 +207,8 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
         return Err(RugeError::Spec("there are no training triples".into()));
     }
     let mut plan = Plan::new(data.graph(), data.train(), spec.seed);
-    plan.batches = spec.batches.count.min(data.train().len());
+    let count = spec.batches.size.map_or(spec.batches.count, |size| data.train().len().div_ceil(size));
+    plan.batches = count.min(data.train().len());
     plan.batching = spec.batches.positives;
     plan.inner_steps = spec.batches.inner_steps;
     plan.negatives = spec.negatives;

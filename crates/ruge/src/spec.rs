@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
 
+mod distance;
 mod preset;
 mod rules;
 
@@ -142,6 +143,9 @@ fn is_false(value: &bool) -> bool {
 pub struct BatchSpec {
     /// Batches of an epoch.
     pub count: usize,
+    /// Positives of a batch, which then decides how many batches there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<usize>,
     /// How positives come into them.
     #[serde(default)]
     pub positives: Batching,
@@ -260,7 +264,7 @@ impl Spec {
             seed: 0,
             model: ModelSpec { name: model, dimension: 200, norm: Norm::L1, reciprocal: false },
             init: Init::default(),
-            batches: BatchSpec { count: 100, positives: Batching::Dealt, inner_steps: 1 },
+            batches: BatchSpec { count: 100, size: None, positives: Batching::Dealt, inner_steps: 1 },
             negatives: Negatives::default(),
             objective: Objective::default(),
             softmax: None,
@@ -284,7 +288,7 @@ impl Spec {
             ModelName::TransE => spec.transe(),
             ModelName::RotatE => {
                 // Not in the paper: a distance model under the paper's logistic loss needs a shift.
-                spec.objective = Objective { loss: Loss::Logistic, penalty: Penalty::None, shift: 12.0 };
+                spec.objective = Objective { penalty: Penalty::None, shift: 12.0, ..Objective::default() };
                 let start = Start::Uniform { bound: 0.1, unit: false };
                 let phases = Start::Uniform { bound: std::f32::consts::PI, unit: false };
                 spec.init = Init { entities: start, relations: phases, shared: false };
@@ -304,7 +308,7 @@ impl Spec {
     /// `ttrouill/complex`'s TransE (spec §6).
     fn transe(&mut self) {
         self.model.dimension = 100;
-        self.objective = Objective { loss: Loss::PairwiseRanking { margin: 2.0 }, penalty: Penalty::None, shift: 0.0 };
+        self.objective = Objective::ranking(Loss::PairwiseRanking { margin: 2.0 });
         self.negatives = Negatives { count: 1, sides: Sides::Coin, keep_original: true, filtered: false };
         self.init.relations = Start::Normal { deviation: 1.0, unit: true };
         self.optimizer = Optimizer {
@@ -323,7 +327,7 @@ impl Spec {
     /// KALE's joint model (spec §9): sums instead of means, all rows of length 1.
     fn kale(&mut self) {
         self.model = ModelSpec { name: ModelName::TransE, dimension: 100, norm: Norm::L1, reciprocal: false };
-        self.objective = Objective { loss: Loss::TruthRanking { margin: 0.2 }, penalty: Penalty::None, shift: 0.0 };
+        self.objective = Objective::ranking(Loss::TruthRanking { margin: 0.2 });
         self.negatives = Negatives { count: 2, sides: Sides::Halves, keep_original: false, filtered: false };
         let start = Start::Uniform { bound: 1.0, unit: true };
         self.init = Init { entities: start, relations: start, shared: false };
@@ -342,8 +346,8 @@ impl Spec {
         if !(1..=20_000).contains(&self.model.dimension) {
             return refuse(format!("model.dimension is {}; use 1 to 20,000", self.model.dimension));
         }
-        if self.batches.count == 0 || self.batches.inner_steps == 0 {
-            return refuse("batches.count and batches.inner-steps must be at least 1".into());
+        if self.batches.count == 0 || self.batches.size == Some(0) || self.batches.inner_steps == 0 {
+            return refuse("batches.count, batches.size and batches.inner-steps must be at least 1".into());
         }
         let rates = [self.optimizer.entity_rate, self.optimizer.relation_rate];
         if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
@@ -358,6 +362,7 @@ impl Spec {
             return refuse("ptranse runs on the processor alone; leave `--device cuda` away".into());
         }
         self.rules.check()?;
+        self.check_negatives()?;
         self.check_softmax()?;
         if self.model.name == ModelName::Rules
             && (self.guidance != GuidanceSpec::None || self.device != DeviceName::Cpu)

@@ -180,6 +180,9 @@ impl Settings {
         set(&mut spec.model.dimension, self.dim);
         set(&mut spec.negatives.count, self.negatives);
         set(&mut spec.batches.count, self.batches);
+        if self.batches.is_some() {
+            spec.batches.size = None;
+        }
         spec.device = self.device.map_or(spec.device, DeviceName::from);
         spec.schedule.epochs = self.epochs.unwrap_or(spec.schedule.epochs);
         spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
@@ -246,7 +249,11 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
         ),
     };
     let (model, rate) = (spec.model, spec.optimizer.entity_rate);
-    let training = format!("{} negatives, {} batches, rate {rate}{penalty}", spec.negatives.count, spec.batches.count);
+    let batches = match spec.batches.size {
+        Some(size) => format!("batches of {size}"),
+        None => format!("{} batches", spec.batches.count),
+    };
+    let training = format!("{} negatives, {batches}, rate {rate}{penalty}", spec.negatives.count);
     let schedule = spec.schedule;
     vec![
         ("model", format!("{}, dimension {}", model.name.name(), model.dimension)),

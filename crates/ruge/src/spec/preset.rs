@@ -18,12 +18,23 @@ pub enum Preset {
     ComplexN3Rules,
     /// DistMult by the same trainer.
     DistmultN3,
+    /// TransE with self-adversarial negatives.
+    Transe,
+    /// RotatE with self-adversarial negatives.
+    Rotate,
 }
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Preset; 5] =
-        [Preset::RugePaper, Preset::ComplexPaper, Preset::ComplexN3, Preset::ComplexN3Rules, Preset::DistmultN3];
+    pub const ALL: [Preset; 7] = [
+        Preset::RugePaper,
+        Preset::ComplexPaper,
+        Preset::ComplexN3,
+        Preset::ComplexN3Rules,
+        Preset::DistmultN3,
+        Preset::Transe,
+        Preset::Rotate,
+    ];
 
     /// As typed.
     pub fn name(self) -> &'static str {
@@ -33,6 +44,8 @@ impl Preset {
             Preset::ComplexN3 => "complex-n3",
             Preset::ComplexN3Rules => "complex-n3-rules",
             Preset::DistmultN3 => "distmult-n3",
+            Preset::Transe => "transe",
+            Preset::Rotate => "rotate",
         }
     }
 
@@ -44,6 +57,8 @@ impl Preset {
             Preset::ComplexN3 => "ComplEx by softmax over all entities, with N3 and reciprocal relations",
             Preset::ComplexN3Rules => "The same with the conclusions of mined rules as weighted examples",
             Preset::DistmultN3 => "DistMult by softmax over all entities, with N3 and reciprocal relations",
+            Preset::Transe => "TransE with 200 self-adversarial negatives, as it is trained today",
+            Preset::Rotate => "RotatE with 256 self-adversarial negatives, as its authors set it on FB15k-237",
         }
     }
 
@@ -54,11 +69,15 @@ impl Preset {
             Preset::ComplexPaper | Preset::ComplexN3 => Spec::paper(ModelName::ComplEx, "none")?,
             Preset::ComplexN3Rules => Spec::paper(ModelName::ComplEx, "examples")?,
             Preset::DistmultN3 => Spec::paper(ModelName::DistMult, "none")?,
+            Preset::Transe => Spec::paper(ModelName::TransE, "none")?,
+            Preset::Rotate => Spec::paper(ModelName::RotatE, "none")?,
         };
         match self {
             Preset::RugePaper => spec.rules.mine = MinePreset::RugeFb15k,
             Preset::ComplexPaper => {}
             Preset::ComplexN3 | Preset::ComplexN3Rules | Preset::DistmultN3 => spec.set_softmax(),
+            Preset::Transe => spec.set_transe(),
+            Preset::Rotate => spec.set_rotate(),
         }
         Ok(spec)
     }

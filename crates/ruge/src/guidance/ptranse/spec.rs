@@ -4,7 +4,7 @@
 //! own. So a spec may change seed, dimension, margin, learning rate, number of batches, deviation of start values,
 //! schedule and all of `[guidance]`; any other leaf must stay as it is, or it would be stored and have no effect.
 
-use ruge_embed::{Batching, Cap, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Rule, Sides, Start};
+use ruge_embed::{Batching, Cap, Init, Loss, Negatives, Objective, Optimizer, Projection, Rule, Sides, Start};
 
 use super::PTransEConfig;
 use crate::error::{Result, RugeError};
@@ -24,15 +24,15 @@ impl Spec {
         let config = PTransEConfig::default();
         self.model =
             ModelSpec { name: ModelName::TransE, dimension: config.dimension, norm: Norm::L1, reciprocal: false };
-        self.objective =
-            Objective { loss: Loss::PairwiseRanking { margin: config.margin }, penalty: Penalty::None, shift: 0.0 };
+        self.objective = Objective::ranking(Loss::PairwiseRanking { margin: config.margin });
         // One corruption a sample, never a fact: a quarter of them heads, a quarter tails, half relations.
         self.negatives = Negatives { count: 1, sides: Sides::Coin, keep_original: false, filtered: true };
         let start = Start::Normal { deviation: config.deviation, unit: false };
         self.init = Init { entities: start, relations: start, shared: false };
         self.optimizer =
             Optimizer { rule: Rule::Sgd, entity_rate: config.rate, relation_rate: config.rate, cap: Cap::None };
-        self.batches = BatchSpec { count: config.batches, positives: Batching::WithReplacement, inner_steps: 1 };
+        self.batches =
+            BatchSpec { count: config.batches, size: None, positives: Batching::WithReplacement, inner_steps: 1 };
         self.projection = Projection::None;
     }
 
@@ -60,8 +60,7 @@ impl Spec {
         fixed.objective.loss = self.objective.loss;
         let rate = self.optimizer.entity_rate;
         (fixed.optimizer.entity_rate, fixed.optimizer.relation_rate) = (rate, rate);
-        let same_batches =
-            (self.batches.positives, self.batches.inner_steps) == (fixed.batches.positives, fixed.batches.inner_steps);
+        let same_batches = self.batches == BatchSpec { count: self.batches.count, ..fixed.batches };
         let (Some(deviation), Some(margin)) = (deviation.filter(|_| self.init == fixed.init), margin) else {
             return Err(closed("init and objective.loss (one normal distribution, pairwise ranking)"));
         };
@@ -70,7 +69,7 @@ impl Spec {
             (self.negatives == fixed.negatives, "negatives (one corruption of head, tail or relation)"),
             (self.objective == fixed.objective, "objective.penalty and objective.shift (none)"),
             (self.optimizer == fixed.optimizer, "optimizer (plain descent with one rate)"),
-            (same_batches, "batches.positives and batches.inner-steps (with replacement, 1)"),
+            (same_batches, "batches.positives, batches.size and batches.inner-steps (with replacement, none, 1)"),
             (self.projection == fixed.projection, "projection (none)"),
             (self.rules == RulesSpec::default(), "rules (none: its paths come from the training triples)"),
         ] {

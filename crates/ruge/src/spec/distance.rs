@@ -1,0 +1,101 @@
+//! Distance models as they are trained today: many negatives, the hard ones weighing more.
+
+use ruge_embed::{Cap, Init, Loss, Objective, Optimizer, Rule, Sides, Start};
+
+use super::{ModelName, Spec};
+use crate::error::{Result, RugeError};
+
+impl Spec {
+    /// Self-adversarial negatives at one end, frequent questions weighed down, start values within the margin γ (Sun et al.
+    /// 2019).
+    pub fn set_self_adversarial(&mut self, gamma: f32, temperature: f32) {
+        let loss = Loss::SelfAdversarial { temperature };
+        self.objective = Objective { shift: gamma, subsampling: true, ..Objective::ranking(loss) };
+        (self.negatives.sides, self.negatives.keep_original) = (Sides::OneEnd, true);
+        let start = Start::Spread { sum: gamma + 2.0 };
+        self.init = Init { entities: start, relations: start, shared: false };
+        self.projection = ruge_embed::Projection::None;
+        self.optimizer.cap = Cap::None;
+    }
+
+    /// RotatE's own setting on FB15k-237. Phases begin anywhere on the circle, and move by as much as the authors' do, who
+    /// keep them in units of the start values of entities.
+    pub(super) fn set_rotate(&mut self) {
+        self.set_self_adversarial(9.0, 1.0);
+        self.model.dimension = 1000;
+        (self.negatives.count, self.batches.size) = (256, Some(1024));
+        self.init.relations = Start::Uniform { bound: std::f32::consts::PI, unit: false };
+        let rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        self.optimizer = Optimizer { rule, entity_rate: 5e-5, relation_rate: 0.0143, cap: Cap::None };
+        (self.schedule.epochs, self.schedule.validate_every) = (376, 20);
+    }
+
+    /// TransE as it reaches .672 on FB15k: L1, 24,000 steps of 1,000.
+    pub(super) fn set_transe(&mut self) {
+        self.set_self_adversarial(16.0, 1.0);
+        self.model.dimension = 400;
+        (self.negatives.count, self.batches.size) = (200, Some(1000));
+        let rule = Rule::AdaGrad { epsilon: 1e-10, inside: false };
+        self.optimizer = Optimizer { rule, entity_rate: 0.01, relation_rate: 0.01, cap: Cap::None };
+        (self.schedule.epochs, self.schedule.validate_every) = (50, 5);
+    }
+
+    pub(super) fn check_negatives(&self) -> Result<()> {
+        let refuse = |message: String| Err(RugeError::Spec(message));
+        if self.softmax.is_some() || self.model.name == ModelName::Rules {
+            let of_loss = matches!(self.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
+            if of_loss || self.objective.subsampling || self.batches.size.is_some() {
+                let leaves = "objective.loss, objective.subsampling and batches.size";
+                return refuse(format!(
+                    "{leaves} are of training by negatives; leave them away, or leave [softmax] away"
+                ));
+            }
+            return Ok(());
+        }
+        match self.objective.loss {
+            Loss::SelfAdversarial { temperature } if !(temperature.is_finite() && temperature >= 0.0) => {
+                refuse(format!("objective.loss.temperature must be finite and not negative, not {temperature}"))
+            }
+            Loss::SampledSoftmax if self.negatives.sides != Sides::OneEnd => {
+                refuse("the sampled softmax asks one question of a positive; set negatives.sides = \"one-end\"".into())
+            }
+            Loss::SelfAdversarial { .. } | Loss::SampledSoftmax if self.negatives.per_positive() == 0 => {
+                refuse("this loss compares a positive with its negatives; negatives.count must be at least 1".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Preset;
+
+    #[test]
+    fn losses_are_refused_where_they_make_no_sense() {
+        let error = |text: &str| Spec::from_toml(text, "x").unwrap().check().map_err(|error| error.to_string());
+        let softmax = "[objective.loss]\nkind = \"sampled-softmax\"\n";
+        assert!(error(softmax).unwrap_err().contains("one-end"));
+        assert!(error(&format!("{softmax}[negatives]\nsides = \"one-end\"\n")).is_ok());
+        let adversarial =
+            |temperature: &str| format!("[objective.loss]\nkind = \"self-adversarial\"\ntemperature = {temperature}\n");
+        assert!(error(&adversarial("1.0")).is_ok());
+        assert!(error(&adversarial("-1.0")).unwrap_err().contains("temperature"));
+        assert!(error(&format!("{}[negatives]\ncount = 1\n", adversarial("1.0"))).unwrap_err().contains("at least 1"));
+        assert!(error(&format!("[softmax]\n{}", adversarial("1.0"))).unwrap_err().contains("[softmax]"));
+        assert!(error("[softmax]\n[batches]\nsize = 100\n").unwrap_err().contains("batches.size"));
+        assert!(error("[batches]\nsize = 0\n").is_err());
+    }
+
+    #[test]
+    fn presets_of_distance_models_print_and_read_back() {
+        for preset in [Preset::Rotate, Preset::Transe] {
+            let spec = preset.spec().unwrap();
+            let text = spec.to_toml();
+            assert_eq!(Spec::from_toml(&text, "x").unwrap(), spec, "{text}");
+            assert!(text.contains("subsampling = true") && text.contains("sides = \"one-end\""), "{text}");
+            spec.check().unwrap();
+        }
+    }
+}
