@@ -178,7 +178,7 @@ impl SoftmaxTraining {
             d_relation_queries: device.zeros(asks * batch * half)?,
             scores: device.zeros(batch * padded(tables.entity_rows))?,
             relation_scores: device.zeros(batch * candidates)?,
-            entity_gradients: device.zeros(tables.entity_rows * stride)?,
+            entity_gradients: device.zeros(padded(tables.entity_rows) * stride)?,
             relation_gradients: device.zeros(tables.relation_rows * constants.relations.stride)?,
             losses: device.zeros(all)?,
             relation_losses: device.zeros(all)?,
@@ -306,7 +306,7 @@ impl SoftmaxTraining {
         let slopes = Matrix::rows(scores.slopes, scores.stride).of(self.number);
         let scaled = |address: u64, stride: usize| Out { scale: 1.0 / count as f32, ..Out::rows(address, stride) };
         let back = Size { rows: count, columns: rows.width(), inner: among };
-        let to_entities = Size { rows: tables.entity_rows, columns: rows.width(), inner: count };
+        let to_entities = Size { rows: among, columns: rows.width(), inner: count };
         // SAFETY: see above.
         unsafe {
             let out = scaled(self.d_queries.address, rows.stride);
@@ -377,7 +377,8 @@ impl SoftmaxTraining {
         ];
         for (parameters, gradients, moments, rate, copy) in tables_of {
             let moving = Moving { parameters: parameters.address, first: moments[0], second: moments[1], rate };
-            let floats = gradients.slice.len() as u64;
+            // Gradients of the rows behind the entities are nobody's.
+            let floats = gradients.slice.len().min(parameters.slice.len()) as u64;
             let blocks = floats.div_ceil(4 * 256).clamp(1, 1 << 16) as u32;
             let layout = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
             // SAFETY: tables and gradients have the same strides, multiples of 16 floats.
