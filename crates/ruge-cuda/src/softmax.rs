@@ -217,7 +217,7 @@ impl SoftmaxTraining {
         self.round_tables(device, tables)?;
         for range in &data.batches {
             *steps += 1;
-            self.step(device, tables, range, *steps)?;
+            self.step(device, tables, range, *steps, plan.rate)?;
         }
         self.next = Some(EpochQuestions::new(plan, &self.softmax, epoch + 1, sides));
         let mut losses = vec![0.0f32; data.questions.len()];
@@ -264,7 +264,7 @@ impl SoftmaxTraining {
         }
     }
 
-    fn step(&mut self, device: &Device, tables: &Tables, range: &Range, step: u64) -> Result<()> {
+    fn step(&mut self, device: &Device, tables: &Tables, range: &Range, step: u64, rate: f32) -> Result<()> {
         let (entities, relations) = tables.scored();
         let rows = self.constants.entities;
         let first = range.questions[0];
@@ -362,7 +362,7 @@ impl SoftmaxTraining {
             }
             .doing("adding up gradients")?;
         }
-        let optimizer = self.constants.optimizer;
+        let optimizer = self.constants.optimizer.slowed(rate);
         let corrections = match optimizer.rule {
             Rule::Adam { beta1, beta2, .. } => {
                 [beta1, beta2].map(|beta| (1.0 / (1.0 - f64::from(beta).powf(step as f64))) as f32)

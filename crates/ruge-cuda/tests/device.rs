@@ -242,6 +242,32 @@ fn crowded_rows_are_added_up_by_many() {
 }
 
 #[test]
+fn rates_may_fall_between_epochs() {
+    let _one = CARD.lock();
+    let Some(device) = device() else { return };
+    let facts = facts(3000, 3);
+    let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
+    let optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
+    let start = Start::Normal { deviation: 0.4, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let scoring = ComplEx::new(24);
+    let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
+    for softmax in [None, Some(Softmax { batch: 512, ..Softmax::default() })] {
+        let card = CudaModel::new(device.clone(), &scoring, &embeddings, optimizer).unwrap();
+        let mut card = card.in_full_precision();
+        let mut processor = CpuModel::new(scoring, embeddings.clone(), optimizer);
+        for (epoch, rate) in [(1, 1.0), (2, 1.0), (3, 0.5), (4, 0.5), (5, 0.125)] {
+            let plan = Plan { batches: 7, rate, softmax, ..Plan::new(&graph, &facts, 9) };
+            card.epoch(&plan, epoch).unwrap();
+            processor.epoch(&plan, epoch).unwrap();
+        }
+        let (found, expected) = (Model::state(&card).unwrap(), processor.state());
+        let apart = difference(&found.embeddings.entities, &expected.embeddings.entities);
+        assert!(apart < 2e-4, "{softmax:?}: rows are {apart} apart");
+    }
+}
+
+#[test]
 fn adaptive_rules_agree_after_an_epoch() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };

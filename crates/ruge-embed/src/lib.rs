@@ -53,4 +53,4 @@ pub use scoring::{Comparator, ScoringFunction};
 pub use softmax::{Example, Softmax, StaticLabel};
 pub use table::Table;
 pub use top::{Hide, Scored, TopOptions};
-pub use trainer::{Event, Progress, Schedule, StopReason, Validation, train};
+pub use trainer::{Event, Plateau, Progress, Schedule, StopReason, Validation, train};
