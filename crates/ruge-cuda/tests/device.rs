@@ -428,7 +428,7 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
 fn softmax_agrees_with_the_processor() {
     let _card = CARD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some(device) = device() else { return };
-    let plain = Softmax { batch: 512, n3: 0.01, relations: 0.0, sample: 0 };
+    let plain = Softmax { batch: 512, n3: 0.01, ..Softmax::default() };
     let asking = Softmax { relations: 0.5, ..plain };
     // AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
     let adagrad = Rule::AdaGrad { epsilon: 1e-2, inside: false };
@@ -437,4 +437,14 @@ fn softmax_agrees_with_the_processor() {
     softmax(&device, &ComplEx::new(24), asking, Rule::Sgd);
     softmax(&device, &Reciprocal(DistMult::new(37)), asking, Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
     softmax(&device, &DistMult::new(40), plain, adagrad);
+    let dropped = Softmax { dropout: 0.3, l2: 0.02, ..asking };
+    softmax(&device, &Reciprocal(ComplEx::new(24)), dropped, Rule::Sgd);
+    softmax(&device, &ComplEx::new(300), Softmax { relations: 0.0, smoothing: 0.2, ..dropped }, Rule::Sgd);
+    for loss in [AnswerLoss::Softmax, AnswerLoss::Bce] {
+        for answers in [Answers::One, Answers::All] {
+            let all = Softmax { loss, answers, smoothing: 0.1, ..plain };
+            softmax(&device, &Reciprocal(ComplEx::new(24)), all, Rule::Sgd);
+            softmax(&device, &DistMult::new(40), Softmax { smoothing: 0.0, dropout: 0.2, ..all }, adagrad);
+        }
+    }
 }

@@ -50,7 +50,7 @@ pub use optimizer::{Cap, Optimizer, Projection, Rule};
 pub use plan::{Batching, Plan};
 pub use rank::{Place, Rank, RankOptions, RankQuery, Side, Ties};
 pub use scoring::{Comparator, ScoringFunction};
-pub use softmax::{Example, Softmax, StaticLabel};
+pub use softmax::{AnswerLoss, Answers, Example, Softmax, StaticLabel};
 pub use table::Table;
 pub use top::{Hide, Scored, TopOptions};
 pub use trainer::{Event, Plateau, Progress, Schedule, StopReason, Validation, train};

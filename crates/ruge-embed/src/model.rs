@@ -386,7 +386,9 @@ impl<F: ScoringFunction> CpuModel<F> {
             let parameters = step::Parameters { embeddings, first: moments.next(), second: moments.next() };
             let moment = step::Moment { optimizer, seed: plan.seed, steps: *steps };
             let work = &mut self.work.softmax;
-            labeled += step::step(&self.scoring, softmax, batch, parameters, moment, work, self.isa) / count;
+            labeled +=
+                step::step(&self.scoring, softmax, (batch, questions.answers()), parameters, moment, work, self.isa)
+                    / count;
         }
         Losses { labeled, unlabeled: 0.0 }
     }

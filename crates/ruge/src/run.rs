@@ -414,7 +414,8 @@ impl Curve {
             "epoch": tick.epoch, "loss": tick.losses.labeled, "unlabeled_loss": tick.losses.unlabeled, "seconds": tick.seconds,
         });
         if tick.rate != 1.0 {
-            line["rate"] = tick.rate.into();
+            // By its own shortest digits, not by those of the f64 next to it.
+            line["rate"] = tick.rate.to_string().parse::<f64>().unwrap_or_default().into();
         }
         if let Some(metrics) = tick.metrics {
             line["valid_mrr"] = metrics.mrr.into();
