@@ -25,7 +25,6 @@ mod mine;
 mod output;
 mod path_words;
 mod predict;
-mod preset;
 mod progress;
 mod reproduce;
 mod rule_args;
