@@ -25,6 +25,7 @@ mod mine;
 mod output;
 mod path_words;
 mod predict;
+mod preset;
 mod progress;
 mod reproduce;
 mod rule_args;

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use ruge::guidance::ptranse::PathReport;
 use ruge::run::{self, Listener, Mode, Tick};
-use ruge::spec::{Base, Norm, Preset};
+use ruge::spec::{Base, Norm};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
 use ruge_embed::{Loss, Penalty, TNorm};
 use ruge_rules::Watch;
@@ -20,6 +19,7 @@ use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::device::DeviceArg;
 use crate::path_words::path_words;
+use crate::preset::PresetArg;
 use crate::rule_args::RuleArgs;
 use crate::text::grouped;
 use crate::usage::UsageError;
@@ -180,29 +180,6 @@ impl GuidanceArg {
             GuidanceArg::Kale => "kale",
             GuidanceArg::Ptranse => "ptranse",
         }
-    }
-}
-
-/// A preset as typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PresetArg(Preset);
-
-impl ValueEnum for PresetArg {
-    fn value_variants<'a>() -> &'a [Self] {
-        static ALL: [PresetArg; Preset::ALL.len()] = {
-            let mut all = [PresetArg(Preset::RugePaper); Preset::ALL.len()];
-            let mut at = 0;
-            while at < all.len() {
-                all[at] = PresetArg(Preset::ALL[at]);
-                at += 1;
-            }
-            all
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()).help(self.0.words()))
     }
 }
 

@@ -29,7 +29,7 @@ fn the_report_of_a_run_is_whole_and_legible() {
     let out = folder.path().join("run");
     let output = std::process::Command::cargo_bin("ruge")
         .expect("built")
-        .args(["run", "demo", "--dim", "16", "--epochs", "20", "--validate-every", "5", "--negatives", "4", "--quiet"])
+        .args(["run", "demo", "--dim", "16", "--epochs", "20", "--validate-every", "5", "--sample", "200", "--quiet"])
         .arg("--out")
         .arg(&out)
         .stdin(Stdio::null())

@@ -26,8 +26,7 @@ fn succeed(args: &[&str]) -> Output {
 }
 
 /// A quick setting on the embedded graph: enough epochs to learn something, few enough to wait for.
-const QUICK: [&str; 10] =
-    ["run", "demo", "--dim", "16", "--epochs", "30", "--validate-every", "10", "--negatives", "6"];
+const QUICK: [&str; 10] = ["run", "demo", "--dim", "16", "--epochs", "30", "--validate-every", "10", "--sample", "200"];
 
 fn quick<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&QUICK[..], &["--out", out], more].concat()
@@ -106,7 +105,7 @@ fn the_whole_job_then_nothing_left_to_do() {
     // Other settings are named and refused; --resume goes on with the stored ones, without repeating them.
     let refused = ruge(&quick(&out, &["--rate", "0.2"]));
     assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("optimizer.entity-rate is 0.5 there and 0.2 here"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("optimizer.entity-rate is 0.15 there and 0.2 here"), "{}", stderr(&refused));
     let resumed = json(&["run", "demo", "--out", &out, "--resume", "--json"]);
     assert_eq!(resumed["guided"], first["guided"]);
 
@@ -207,6 +206,38 @@ fn data_without_held_out_parts_and_data_without_rules() {
     json(&["eval", &place.at("none"), "--json"]);
 }
 
+/// Rules that press a hundred times too hard do harm; validation sees it and leaves them away.
+#[test]
+fn rules_that_do_not_help_step_aside() {
+    let place = Place::new();
+    let out = place.at("run");
+    let output = succeed(&quick(&out, &["--weight", "100"]));
+    assert!(stderr(&output).contains("rules step aside"), "{}", stderr(&output));
+    let object = json(&quick(&out, &["--weight", "100", "--json"]));
+    assert_eq!(object["guided"]["mrr"], object["unguided"]["mrr"]);
+    // The model says what it is: a spec that gives these bits.
+    let spec = fs::read_to_string(place.path("run/spec.toml")).unwrap();
+    assert!(spec.contains("weight = 0.0"), "{spec}");
+    let curves = ["run/metrics.jsonl", "run/unguided/metrics.jsonl"].map(|file| bytes(&place.path(file)));
+    assert_ne!(curves[0], curves[1], "the curve with rules is kept for people to see");
+}
+
+#[test]
+fn the_papers_systems_stay() {
+    let place = Place::new();
+    for (name, args) in [
+        ("preset", &["--preset", "ruge-paper"][..]),
+        ("guidance", &["--guidance", "ruge", "--negatives", "2"]),
+        ("model", &["--model", "transe"]),
+    ] {
+        let out = place.at(name);
+        let small = ["run", "demo", "--dim", "8", "--epochs", "2", "--validate-every", "1", "--json", "--out", &out];
+        json(&[&small[..], args].concat());
+        let spec = fs::read_to_string(place.path(name).join("spec.toml")).unwrap();
+        assert!(spec.contains("kind = \"ruge\"") && !spec.contains("[softmax]"), "{spec}");
+    }
+}
+
 #[test]
 fn what_is_not_ours_is_left_alone() {
     let place = Place::new();
@@ -232,6 +263,11 @@ fn what_is_not_ours_is_left_alone() {
         (vec!["run", "demo", "--out", &new, "--spec", &bad], 2, "did you mean `dimension`?"),
         (vec!["run", "demo", "--out", &new, "--spec", &plain], 2, "ruge train"),
         (vec!["run", "demo", "--out", &new, "--model", "complexx"], 2, "complex"),
+        (vec!["run", "demo", "--out", &new, "--negatives", "3"], 2, "--guidance ruge"),
+        (vec!["run", "demo", "--out", &new, "--guidance", "ruge", "--n3", "0.1"], 2, "softmax"),
+        (vec!["run", "demo", "--out", &new, "--guidance", "ruge", "--weight", "1"], 2, "--guidance examples"),
+        (vec!["run", "demo", "--out", &new, "--preset", "complex-n3"], 2, "has no rules"),
+        (vec!["run", "demo", "--out", &new, "--preset", "ruge-paper", "--model", "transe"], 2, "cannot be used with"),
         (vec!["run", "demo", "--out", &new, "--min-pca", "1.5"], 2, "PCA"),
         (vec!["run", "demo", "--out", &new, "--rules", "x.tsv", "--min-pca", "0.5"], 2, "thresholds"),
         (vec!["run", "demo", "--out", &new, "--rules", "no-such-file.tsv"], 1, "no-such-file.tsv"),

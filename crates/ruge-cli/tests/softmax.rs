@@ -51,6 +51,38 @@ fn a_killed_softmax_run_ends_with_the_same_bits() {
 }
 
 #[test]
+fn every_option_of_the_trainer_repeats_and_resumes() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let spec = path("spec.toml");
+    let text = "[softmax]\nloss = \"bce\"\nanswers = \"all\"\nsmoothing = 0.05\ndropout = 0.1\nl2 = 0.0001\nbatch = 200\n\
+                [schedule]\nepochs = 8\nvalidate-every = 1\n[schedule.plateau]\nfactor = 0.5\npatience = 1\n";
+    std::fs::write(&spec, text).unwrap();
+    let train = |out: &str, more: &[&str]| {
+        let small =
+            ["train", "demo", "--preset", "complex-n3", "--spec", &spec, "--dim", "16", "--rate", "1.5", "--json"];
+        [&small[..], &["--checkpoint-every", "0", "--out", out], more].concat().into_iter().map(str::to_owned).collect()
+    };
+    let run = |args: Vec<String>| json(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let found = run(train(&path("whole"), &[]));
+    // Eight epochs at a rate so large that it must fall; chance is below .01.
+    assert!(found["valid_mrr"].as_f64().unwrap() > 0.04, "{found}");
+    assert!(std::fs::read_to_string(path("whole/metrics.jsonl")).unwrap().contains("\"rate\":0.5"), "rates fell");
+    run(train(&path("one"), &["--threads", "1"]));
+    let killed = path("killed");
+    let args: Vec<String> = train(&killed, &[]);
+    kill_until_done(&args.iter().map(String::as_str).collect::<Vec<_>>(), &["--resume"]);
+    let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
+    assert!(bytes("whole") == bytes("one") && bytes("whole") == bytes("killed"));
+
+    std::fs::write(&spec, "[softmax]\nanswers = \"all\"\nsample = 100\n").unwrap();
+    let args: Vec<String> = train(&path("refused"), &[]);
+    let output = ruge(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("softmax.sample"), "{}", stderr(&output));
+}
+
+#[test]
 fn what_does_not_go_together_is_told() {
     for (args, words) in [
         (&["train", "demo", "--preset", "complex-n3", "--negatives", "5"][..], "softmax"),

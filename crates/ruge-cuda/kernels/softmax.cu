@@ -40,9 +40,25 @@ __device__ __forceinline__ const float* relation_row(const float* relations, uin
     return relations + (u64)x.z * RS + (SIDES == 2 && x.w == 1 ? HALF : 0);
 }
 
+// Entries of a query that a step leaves out: those whose draw is below the threshold, in 2^-24ths.
+struct Dropout { u64 seed, step; u32 threshold; float scale; };
+
+__device__ __forceinline__ void drop_out(const Dropout& dropout, u32 question, Row& query) {
+    if (dropout.threshold == 0) return;
+#pragma unroll
+    for (int c = 0; c < EC; ++c) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            u64 at = (u64)question * (EC * D) + c * D + team_thread() + i * T;
+            bool out = (u32)(draw(dropout.seed, 0x117, dropout.step, at) >> 40) < dropout.threshold;
+            query.v[c][i] = out ? 0.0f : query.v[c][i] * dropout.scale;
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
     const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, const float* __restrict__ relations,
-    Number* __restrict__ queries)
+    Dropout dropout, Number* __restrict__ queries)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 x = questions[at];
@@ -51,6 +67,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
         load(entities + (u64)x.x * ES, given.v);
         load(relation_row(relations, x), relation.v);
         if (SIDES == 1 && x.w == 1) head_query(relation, given, query); else tail_query(given, relation, query);
+        drop_out(dropout, at, query);
         store_numbers(queries + (u64)at * ES, query.v);
     }
 }
@@ -120,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
 
 extern "C" __global__ void __launch_bounds__(BLOCK) softmax_backward(
     const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, const float* __restrict__ relations,
-    const float* __restrict__ d_queries, float* __restrict__ d_ends, float* __restrict__ d_relations)
+    Dropout dropout, const float* __restrict__ d_queries, float* __restrict__ d_ends, float* __restrict__ d_relations)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 x = questions[at];
@@ -129,6 +146,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_backward(
         load(entities + (u64)x.x * ES, given.v);
         load(relation_row(relations, x), relation.v);
         load(d_queries + (u64)at * ES, d_query.v);
+        drop_out(dropout, at, d_query);
         clear(d_given.v);
         clear(d_relation.v);
         if (SIDES == 1 && x.w == 1) head_backward(relation, given, d_query, d_relation, d_given);
@@ -196,13 +214,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK) relation_backward(
 }
 #endif
 
-// Adds |x| x, times a factor, to a gradient: moduli over complex pairs.
-template <int C> __device__ __forceinline__ void add_penalty(float factor, const float (&x)[C][ITEMS], float (&g)[C][ITEMS]) {
+// Adds (cubed |x| + squared) x to a gradient: moduli over complex pairs.
+template <int C> __device__ __forceinline__ void add_penalty(float cubed, float squared, const float (&x)[C][ITEMS], float (&g)[C][ITEMS]) {
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
         float modulus = C == 2 ? sqrtf(fmaf(x[C - 1][i], x[C - 1][i], x[0][i] * x[0][i])) : fabsf(x[0][i]);
 #pragma unroll
-        for (int c = 0; c < C; ++c) g[c][i] = fmaf(factor * modulus, x[c][i], g[c][i]);
+        for (int c = 0; c < C; ++c) g[c][i] = fmaf(fmaf(cubed, modulus, squared), x[c][i], g[c][i]);
     }
 }
 
@@ -210,7 +228,7 @@ template <int C> __device__ __forceinline__ void add_penalty(float factor, const
 // relations count their halves apart.
 template <int C> __device__ __forceinline__ void gather(
     const float* __restrict__ parameters, float* __restrict__ gradients, uint4 touch, const u32* __restrict__ slots,
-    const float* __restrict__ found, u32 stride, float penalty)
+    const float* __restrict__ found, u32 stride, float cubed, float squared)
 {
     float sum[C][ITEMS], x[C][ITEMS], one[C][ITEMS];
     load(gradients, sum);
@@ -223,28 +241,28 @@ template <int C> __device__ __forceinline__ void gather(
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) sum[c][i] += one[c][i];
     }
-    add_penalty(penalty * __uint_as_float(touch.w), x, sum);
+    add_penalty(cubed * __uint_as_float(touch.w), squared * __uint_as_float(touch.w), x, sum);
     store(gradients, sum);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) gather_entities(
     const uint4* __restrict__ touched, u32 count, const u32* __restrict__ slots, const float* __restrict__ entities,
-    const float* __restrict__ d_ends, float penalty, float* __restrict__ gradients)
+    const float* __restrict__ d_ends, float cubed, float squared, float* __restrict__ gradients)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 touch = touched[at];
-        gather<EC>(entities + (u64)touch.x * ES, gradients + (u64)touch.x * ES, touch, slots, d_ends, ES, penalty);
+        gather<EC>(entities + (u64)touch.x * ES, gradients + (u64)touch.x * ES, touch, slots, d_ends, ES, cubed, squared);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) gather_relations(
     const uint4* __restrict__ touched, u32 count, const u32* __restrict__ slots, const float* __restrict__ relations,
-    const float* __restrict__ d_relations, float penalty, float* __restrict__ gradients)
+    const float* __restrict__ d_relations, float cubed, float squared, float* __restrict__ gradients)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 touch = touched[at];
         u64 row = (u64)(touch.x / SIDES) * RS + (touch.x % SIDES) * HALF;
-        gather<RC>(relations + row, gradients + row, touch, slots, d_relations, HALF, penalty);
+        gather<RC>(relations + row, gradients + row, touch, slots, d_relations, HALF, cubed, squared);
     }
 }
 

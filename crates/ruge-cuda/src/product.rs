@@ -142,13 +142,13 @@ pub fn measure_products(
     let (table, queries) = (device.zeros::<u16>(stride * width)?, device.zeros::<u16>(batch * width)?);
     let slopes = device.zeros::<u16>(batch * stride)?;
     let (back, scores) = (device.zeros::<f32>(batch * width)?, device.zeros::<f32>(batch * stride)?);
-    let gradients = device.zeros::<f32>(entities * width)?;
+    let gradients = device.zeros::<f32>(stride * width)?;
     let rows = |buffer: &Buffer<u16>, stride: usize| Matrix::rows(buffer.address, stride).of(number);
     let of = |rows: usize, columns: usize, inner: usize| Size { rows, columns, inner };
     let products = [
         (of(batch, stride, width), rows(&queries, width), rows(&table, width).transposed(), (&scores, stride)),
         (of(batch, width, stride), rows(&slopes, stride), rows(&table, width), (&back, width)),
-        (of(entities, width, batch), rows(&slopes, stride).transposed(), rows(&queries, width), (&gradients, width)),
+        (of(stride, width, batch), rows(&slopes, stride).transposed(), rows(&queries, width), (&gradients, width)),
     ];
     let mut seconds = [0.0; 3];
     for (seconds, (size, a, b, (out, stride))) in seconds.iter_mut().zip(products) {

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use ruge_embed::Plan;
 use ruge_embed::rank::Side;
-use ruge_embed::softmax::{Question, Questions, Softmax, Touches};
+use ruge_embed::softmax::{Answer, Question, Questions, Softmax, Touches};
 
-use crate::order::Quad;
+use crate::order::{Pair, Quad};
 use crate::softmax::padded;
 
 /// A batch in the arrays of its epoch.
@@ -27,6 +27,10 @@ pub(crate) struct EpochQuestions {
     /// Relations by their place among the candidates, one side's after the other's.
     pub relations: Vec<u32>,
     pub weights: Vec<f32>,
+    /// Where each question's targets begin, and the last one's end; empty where questions are plain.
+    pub target_ends: Vec<u32>,
+    /// (entity, bits of what its score should become)
+    pub targets: Vec<Pair>,
     /// (row, from, to, bits of its weight in the penalty): slots of a row stand in [from, to).
     pub touched_entities: Vec<Quad>,
     pub entity_slots: Vec<u32>,
@@ -43,9 +47,9 @@ struct Part {
 }
 
 impl Part {
-    fn new(questions: &[Question], asks_relations: bool, sides: u32) -> Self {
+    fn new(questions: &[Question], answers: &[Answer], asks_relations: bool, sides: u32) -> Self {
         let mut touches = Touches::default();
-        touches.build(questions, asks_relations, false);
+        touches.build(questions, answers, asks_relations, false);
         let mut entities = Vec::with_capacity(touches.entity_weights.len());
         let mut at = 0;
         for &(entity, weight) in &touches.entity_weights {
@@ -82,10 +86,19 @@ impl EpochQuestions {
         let all = Questions::new(plan, softmax, epoch);
         let batches: Vec<&[Question]> = all.batches().collect();
         let asks = softmax.relations > 0.0;
-        let parts: Vec<Part> = batches.par_iter().map(|batch| Part::new(batch, asks, sides)).collect();
+        let parts: Vec<Part> = batches.par_iter().map(|batch| Part::new(batch, all.answers(), asks, sides)).collect();
         let mut found = Self { epoch, ..Self::default() };
+        if !softmax.is_plain() {
+            found.target_ends.push(0);
+        }
         for (batch, part) in batches.into_iter().zip(parts) {
             let first = found.questions.len();
+            if !softmax.is_plain() {
+                let before = found.targets.len() as u32;
+                let (ends, targets) = Questions::targets(batch, all.answers());
+                found.target_ends.extend(ends[1..].iter().map(|end| before + end));
+                found.targets.extend(targets.iter().map(|answer| Pair(answer.entity, answer.target.to_bits())));
+            }
             for question in batch {
                 let side = u32::from(question.side == Side::Head);
                 let relation = question.triple.relation.0;

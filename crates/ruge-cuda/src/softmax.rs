@@ -4,8 +4,9 @@
 //! of rows adding up what touches them. Then every row moves, since every row is a candidate of every question. The host sorts
 //! out the next epoch while the card works on this one.
 
-use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
 use ruge_embed::optimizer::Rule;
+use ruge_embed::softmax::{AnswerLoss, Dropout};
 use ruge_embed::{Cap, Losses, Plan, Softmax};
 
 use crate::device::{Buffer, Device};
@@ -40,6 +41,7 @@ impl Fit {
 struct Functions {
     queries: CudaFunction,
     slopes: CudaFunction,
+    target_slopes: CudaFunction,
     backward: CudaFunction,
     relation_queries: CudaFunction,
     relation_backward: CudaFunction,
@@ -52,6 +54,27 @@ struct Functions {
 /// Candidates with a gap behind them, so that rows of scores begin where tensor cores can load them.
 pub(crate) fn padded(candidates: usize) -> usize {
     candidates.next_multiple_of(32)
+}
+
+/// `struct Dropout` of the kernels.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Drop {
+    seed: u64,
+    step: u64,
+    threshold: u32,
+    scale: f32,
+}
+
+// SAFETY: plain numbers in C layout, as in the kernels.
+unsafe impl DeviceRepr for Drop {}
+
+impl Drop {
+    fn of(dropout: Option<Dropout>) -> Self {
+        let Dropout { seed, step, threshold, scale } =
+            dropout.unwrap_or(Dropout { seed: 0, step: 0, threshold: 0, scale: 1.0 });
+        Self { seed, step, threshold, scale }
+    }
 }
 
 /// A batch's scores: where, and where their slopes go, how far apart rows are, how many candidates there are, and which
@@ -76,6 +99,9 @@ pub(crate) struct SoftmaxTraining {
     answers: Buffer<u32>,
     relations: Buffer<u32>,
     weights: Buffer<f32>,
+    /// Empty where questions are plain.
+    target_ends: Buffer<u32>,
+    targets: Buffer<Pair>,
     touched_entities: Buffer<Quad>,
     entity_slots: Buffer<u32>,
     touched_relations: Buffer<Quad>,
@@ -127,6 +153,7 @@ impl SoftmaxTraining {
         let functions = Functions {
             queries: kernels.get("softmax_queries")?,
             slopes: kernels.get("softmax_slopes")?,
+            target_slopes: kernels.get("target_slopes")?,
             backward: kernels.get("softmax_backward")?,
             relation_queries: kernels.get("relation_queries")?,
             relation_backward: kernels.get("relation_backward")?,
@@ -166,6 +193,8 @@ impl SoftmaxTraining {
             answers: device.zeros(all)?,
             relations: device.zeros(all)?,
             weights: device.zeros(all)?,
+            target_ends: device.zeros(if softmax.is_plain() { 0 } else { all + 1 })?,
+            targets: device.zeros(if softmax.is_plain() { 0 } else { all })?,
             touched_entities: device.zeros(2 * all)?,
             entity_slots: device.zeros((1 + asks) * all)?,
             touched_relations: device.zeros(all)?,
@@ -178,7 +207,7 @@ impl SoftmaxTraining {
             d_relation_queries: device.zeros(asks * batch * half)?,
             scores: device.zeros(batch * padded(tables.entity_rows))?,
             relation_scores: device.zeros(batch * candidates)?,
-            entity_gradients: device.zeros(tables.entity_rows * stride)?,
+            entity_gradients: device.zeros(padded(tables.entity_rows) * stride)?,
             relation_gradients: device.zeros(tables.relation_rows * constants.relations.stride)?,
             losses: device.zeros(all)?,
             relation_losses: device.zeros(all)?,
@@ -210,6 +239,8 @@ impl SoftmaxTraining {
         device.put(&data.answers, &mut self.answers)?;
         device.put(&data.relations, &mut self.relations)?;
         device.put(&data.weights, &mut self.weights)?;
+        device.put(&data.target_ends, &mut self.target_ends)?;
+        device.put(&data.targets, &mut self.targets)?;
         device.put(&data.touched_entities, &mut self.touched_entities)?;
         device.put(&data.entity_slots, &mut self.entity_slots)?;
         device.put(&data.touched_relations, &mut self.touched_relations)?;
@@ -217,7 +248,8 @@ impl SoftmaxTraining {
         self.round_tables(device, tables)?;
         for range in &data.batches {
             *steps += 1;
-            self.step(device, tables, range, *steps)?;
+            let dropout = Drop::of(self.softmax.dropout(plan.seed, *steps));
+            self.step(device, tables, range, *steps, (plan.rate, dropout))?;
         }
         self.next = Some(EpochQuestions::new(plan, &self.softmax, epoch + 1, sides));
         let mut losses = vec![0.0f32; data.questions.len()];
@@ -264,7 +296,14 @@ impl SoftmaxTraining {
         }
     }
 
-    fn step(&mut self, device: &Device, tables: &Tables, range: &Range, step: u64) -> Result<()> {
+    fn step(
+        &mut self,
+        device: &Device,
+        tables: &Tables,
+        range: &Range,
+        step: u64,
+        (rate, dropout): (f32, Drop),
+    ) -> Result<()> {
         let (entities, relations) = tables.scored();
         let rows = self.constants.entities;
         let first = range.questions[0];
@@ -281,6 +320,7 @@ impl SoftmaxTraining {
                 .arg(&number)
                 .arg(&entities)
                 .arg(&relations)
+                .arg(&dropout)
                 .arg(&self.queries.address)
                 .launch(self.layout(count))
         }
@@ -302,11 +342,14 @@ impl SoftmaxTraining {
         unsafe { device.multiply(all, queries, candidates.transposed(), out, "scoring all entities") }?;
         let at = |buffer: &Buffer<u32>| buffer.address + 4 * first as u64;
         let (answers, losses) = (at(&self.answers), self.losses.address + 4 * first as u64);
-        self.slopes(device, first, count, scores, answers, losses, 1.0)?;
+        match self.softmax.is_plain() {
+            true => self.slopes(device, first, count, scores, answers, losses, 1.0)?,
+            false => self.target_slopes(device, first, count, scores, losses)?,
+        }
         let slopes = Matrix::rows(scores.slopes, scores.stride).of(self.number);
         let scaled = |address: u64, stride: usize| Out { scale: 1.0 / count as f32, ..Out::rows(address, stride) };
         let back = Size { rows: count, columns: rows.width(), inner: among };
-        let to_entities = Size { rows: tables.entity_rows, columns: rows.width(), inner: count };
+        let to_entities = Size { rows: among, columns: rows.width(), inner: count };
         // SAFETY: see above.
         unsafe {
             let out = scaled(self.d_queries.address, rows.stride);
@@ -319,6 +362,7 @@ impl SoftmaxTraining {
                 .arg(&number)
                 .arg(&entities)
                 .arg(&relations)
+                .arg(&dropout)
                 .arg(&self.d_queries.address)
                 .arg(&self.d_ends.address)
                 .arg(&self.d_relations.address)
@@ -331,7 +375,7 @@ impl SoftmaxTraining {
             device.clear(&mut self.relation_gradients)?;
         }
 
-        let penalty = 3.0 * self.softmax.n3 / count as f32;
+        let [cubed, squared] = self.softmax.penalty(count);
         let gathers = [
             (&self.functions.gather_entities, &self.touched_entities, &self.entity_slots, range.entities, entities),
             (
@@ -356,13 +400,14 @@ impl SoftmaxTraining {
                     .arg(&slots.address)
                     .arg(&parameters)
                     .arg(&found.address)
-                    .arg(&penalty)
+                    .arg(&cubed)
+                    .arg(&squared)
                     .arg(&gradients.address)
                     .launch(self.layout(many))
             }
             .doing("adding up gradients")?;
         }
-        let optimizer = self.constants.optimizer;
+        let optimizer = self.constants.optimizer.slowed(rate);
         let corrections = match optimizer.rule {
             Rule::Adam { beta1, beta2, .. } => {
                 [beta1, beta2].map(|beta| (1.0 / (1.0 - f64::from(beta).powf(step as f64))) as f32)
@@ -377,7 +422,8 @@ impl SoftmaxTraining {
         ];
         for (parameters, gradients, moments, rate, copy) in tables_of {
             let moving = Moving { parameters: parameters.address, first: moments[0], second: moments[1], rate };
-            let floats = gradients.slice.len() as u64;
+            // Gradients of the rows behind the entities are nobody's.
+            let floats = gradients.slice.len().min(parameters.slice.len()) as u64;
             let blocks = floats.div_ceil(4 * 256).clamp(1, 1 << 16) as u32;
             let layout = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
             // SAFETY: tables and gradients have the same strides, multiples of 16 floats.
@@ -394,6 +440,34 @@ impl SoftmaxTraining {
             }
             .doing("moving rows")?;
         }
+        Ok(())
+    }
+
+    /// The same towards targets.
+    fn target_slopes(&self, device: &Device, first: usize, count: usize, scores: Scores, losses: u64) -> Result<()> {
+        let (stride, candidates) = (scores.stride as u32, scores.candidates as u32);
+        let (ends, weights) = (self.target_ends.address + 4 * first as u64, self.weights.address + 4 * first as u64);
+        let (factor, binary) = (1.0 / count as f32, i32::from(self.softmax.loss == AnswerLoss::Bce));
+        let layout = LaunchConfig { grid_dim: (count as u32, 1, 1), block_dim: (512, 1, 1), shared_mem_bytes: 0 };
+        // SAFETY: a row of scores, a range of targets, a weight and a place for the loss per question.
+        unsafe {
+            device
+                .stream
+                .launch_builder(&self.functions.target_slopes)
+                .arg(&scores.address)
+                .arg(&stride)
+                .arg(&candidates)
+                .arg(&ends)
+                .arg(&self.targets.address)
+                .arg(&weights)
+                .arg(&factor)
+                .arg(&self.softmax.smoothing)
+                .arg(&binary)
+                .arg(&scores.slopes)
+                .arg(&losses)
+                .launch(layout)
+        }
+        .doing("meeting the targets")?;
         Ok(())
     }
 

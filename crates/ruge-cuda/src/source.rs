@@ -10,10 +10,12 @@ use ruge_embed::objective::{Loss, Objective, Penalty, share, truth_scale};
 use ruge_embed::optimizer::{Cap, Optimizer, Rule};
 
 const MODEL: &str = include_str!("../kernels/model.cu");
+const RANDOM: &str = include_str!("../kernels/random.cu");
 const ORDER: &str = include_str!("../kernels/order.cu");
 const CROWD: &str = include_str!("../kernels/crowd.cu");
 const TRAIN: &str = include_str!("../kernels/train.cu");
 const SOFTMAX: &str = include_str!("../kernels/softmax.cu");
+const TARGETS: &str = include_str!("../kernels/targets.cu");
 const RANK: &str = include_str!("../kernels/rank.cu");
 
 /// Rows of one kind: entries, components per entry, floats from one row to the next.
@@ -220,8 +222,8 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     real("CAP", row);
     real("MATRIX_CAP", matrix);
     match part {
-        Program::Train => [&text, MODEL, ORDER, CROWD, TRAIN].concat(),
-        Program::Softmax => [&text, MODEL, SOFTMAX].concat(),
+        Program::Train => [&text, MODEL, RANDOM, ORDER, CROWD, TRAIN].concat(),
+        Program::Softmax => [&text, MODEL, RANDOM, SOFTMAX, TARGETS].concat(),
         Program::Rank => [&text, MODEL, RANK].concat(),
     }
 }

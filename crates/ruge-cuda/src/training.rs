@@ -98,6 +98,8 @@ pub(crate) struct Training {
     folds: Option<Folds>,
     most: Most,
     graph: Option<Recorded>,
+    /// What the recorded launches multiply learning rates by.
+    rate: f32,
     next: Option<EpochData>,
     conclusions: Conclusions,
 }
@@ -241,6 +243,7 @@ impl Training {
             folds,
             most,
             graph: None,
+            rate: plan.rate,
             next: Some(data),
             conclusions,
             constants,
@@ -269,6 +272,9 @@ impl Training {
         device.put(&data.places, &mut self.places)?;
         device.put(&data.relations, &mut self.relation_slots_of)?;
         device.put(&data.weights, &mut self.weights)?;
+        if self.rate != plan.rate {
+            (self.graph, self.rate) = (None, plan.rate);
+        }
         match &self.graph {
             Some(graph) => graph.0.launch().doing("starting an epoch")?,
             None => {
@@ -364,7 +370,7 @@ impl Training {
             second: moments[1],
             rate,
         };
-        let optimizer = self.constants.optimizer;
+        let optimizer = self.constants.optimizer.slowed(self.rate);
         let entity_move = moving(&tables.entities, tables.moments(0), optimizer.entity_rate);
         let relation_move = moving(&tables.relations, tables.moments(1), optimizer.relation_rate);
         let relation_blocks = self.most.relations.min(4096) as u32;

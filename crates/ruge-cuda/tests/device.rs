@@ -242,6 +242,32 @@ fn crowded_rows_are_added_up_by_many() {
 }
 
 #[test]
+fn rates_may_fall_between_epochs() {
+    let _one = CARD.lock();
+    let Some(device) = device() else { return };
+    let facts = facts(3000, 3);
+    let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
+    let optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
+    let start = Start::Normal { deviation: 0.4, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let scoring = ComplEx::new(24);
+    let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
+    for softmax in [None, Some(Softmax { batch: 512, ..Softmax::default() })] {
+        let card = CudaModel::new(device.clone(), &scoring, &embeddings, optimizer).unwrap();
+        let mut card = card.in_full_precision();
+        let mut processor = CpuModel::new(scoring, embeddings.clone(), optimizer);
+        for (epoch, rate) in [(1, 1.0), (2, 1.0), (3, 0.5), (4, 0.5), (5, 0.125)] {
+            let plan = Plan { batches: 7, rate, softmax, ..Plan::new(&graph, &facts, 9) };
+            card.epoch(&plan, epoch).unwrap();
+            processor.epoch(&plan, epoch).unwrap();
+        }
+        let (found, expected) = (Model::state(&card).unwrap(), processor.state());
+        let apart = difference(&found.embeddings.entities, &expected.embeddings.entities);
+        assert!(apart < 2e-4, "{softmax:?}: rows are {apart} apart");
+    }
+}
+
+#[test]
 fn adaptive_rules_agree_after_an_epoch() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };
@@ -402,7 +428,7 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
 fn softmax_agrees_with_the_processor() {
     let _card = CARD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some(device) = device() else { return };
-    let plain = Softmax { batch: 512, n3: 0.01, relations: 0.0, sample: 0 };
+    let plain = Softmax { batch: 512, n3: 0.01, ..Softmax::default() };
     let asking = Softmax { relations: 0.5, ..plain };
     // AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
     let adagrad = Rule::AdaGrad { epsilon: 1e-2, inside: false };
@@ -411,4 +437,14 @@ fn softmax_agrees_with_the_processor() {
     softmax(&device, &ComplEx::new(24), asking, Rule::Sgd);
     softmax(&device, &Reciprocal(DistMult::new(37)), asking, Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
     softmax(&device, &DistMult::new(40), plain, adagrad);
+    let dropped = Softmax { dropout: 0.3, l2: 0.02, ..asking };
+    softmax(&device, &Reciprocal(ComplEx::new(24)), dropped, Rule::Sgd);
+    softmax(&device, &ComplEx::new(300), Softmax { relations: 0.0, smoothing: 0.2, ..dropped }, Rule::Sgd);
+    for loss in [AnswerLoss::Softmax, AnswerLoss::Bce] {
+        for answers in [Answers::One, Answers::All] {
+            let all = Softmax { loss, answers, smoothing: 0.1, ..plain };
+            softmax(&device, &Reciprocal(ComplEx::new(24)), all, Rule::Sgd);
+            softmax(&device, &DistMult::new(40), Softmax { smoothing: 0.0, dropout: 0.2, ..all }, adagrad);
+        }
+    }
 }

@@ -69,6 +69,12 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
     put("version", VERSION.to_string());
     put("epoch", progress.epoch.to_string());
     put("stale", progress.stale.to_string());
+    // Runs without a plateau are written as ever.
+    for (key, count) in [("cuts", progress.cuts), ("waited", progress.waited)] {
+        if count > 0 {
+            put(key, count.to_string());
+        }
+    }
     put("steps", state.steps.to_string());
     put("moments", state.moments.len().to_string());
     if let Some(best) = &progress.best {
@@ -137,7 +143,14 @@ fn parse(bytes: &[u8]) -> std::result::Result<Checkpoint, String> {
             embeddings: embeddings("best.")?,
         }),
     };
-    let progress = Progress { epoch: number("epoch")?, best, stale: number("stale")? };
+    let count = |key: &str| if get(key).is_some() { number(key) } else { Ok(0) };
+    let progress = Progress {
+        epoch: number("epoch")?,
+        best,
+        stale: number("stale")?,
+        cuts: count("cuts")?,
+        waited: count("waited")?,
+    };
     if hash(self::tensors(&state, &progress).iter().map(|(_, tensor)| tensor.0)) != bits("hash")? {
         return Err("its numbers do not match its hash: the file is damaged".to_owned());
     }
@@ -221,7 +234,12 @@ mod tests {
         let mut embeddings = Embeddings { entities: Table::zeros(3, 2), relations: Table::zeros(1, 2) };
         embeddings.entities.row_mut(2)[1] = 0.5;
         let state = State { embeddings: embeddings.clone(), moments: vec![embeddings.clone()], steps: 7 };
-        let progress = Progress { epoch: 4, best: Some(Best { epoch: 3, mrr: 0.25, embeddings }), stale: 1 };
+        let progress = Progress {
+            epoch: 4,
+            best: Some(Best { epoch: 3, mrr: 0.25, embeddings }),
+            stale: 1,
+            ..Progress::default()
+        };
         let tensors = tensors(&state, &progress);
         let hash = hash(tensors.iter().map(|(_, tensor)| tensor.0));
         let mut metadata = HashMap::from([("spec".to_owned(), "d = 2".to_owned())]);

@@ -328,7 +328,8 @@ impl<F: ScoringFunction> CpuModel<F> {
         };
         let relations =
             RelationSources { incidence, partials: self.work.partials.as_slice(), stride: self.work.partials.stride() };
-        let (scoring, optimizer, steps, isa) = (&self.scoring, &self.optimizer, self.state.steps, self.isa);
+        let (scoring, optimizer) = (&self.scoring, &self.optimizer.slowed(plan.rate));
+        let (steps, isa) = (self.state.steps, self.isa);
         let State { embeddings, moments, .. } = &mut self.state;
         let mut moments = moments.iter_mut();
         let (first, second) = (moments.next(), moments.next());
@@ -377,14 +378,17 @@ impl<F: ScoringFunction> CpuModel<F> {
         let questions = Questions::new(plan, softmax, epoch);
         let batches = questions.batches();
         let (count, mut labeled) = (batches.len().max(1) as f64, 0.0);
+        let optimizer = &self.optimizer.slowed(plan.rate);
         for batch in batches {
             self.state.steps += 1;
             let State { embeddings, moments, steps } = &mut self.state;
             let mut moments = moments.iter_mut();
             let parameters = step::Parameters { embeddings, first: moments.next(), second: moments.next() };
-            let moment = step::Moment { optimizer: &self.optimizer, seed: plan.seed, steps: *steps };
+            let moment = step::Moment { optimizer, seed: plan.seed, steps: *steps };
             let work = &mut self.work.softmax;
-            labeled += step::step(&self.scoring, softmax, batch, parameters, moment, work, self.isa) / count;
+            labeled +=
+                step::step(&self.scoring, softmax, (batch, questions.answers()), parameters, moment, work, self.isa)
+                    / count;
         }
         Losses { labeled, unlabeled: 0.0 }
     }

@@ -75,6 +75,11 @@ impl Default for Optimizer {
 }
 
 impl Optimizer {
+    /// The same with other learning rates.
+    pub fn slowed(&self, rate: f32) -> Self {
+        Self { entity_rate: self.entity_rate * rate, relation_rate: self.relation_rate * rate, ..*self }
+    }
+
     /// Tables of state beside the parameters.
     pub fn state_tables(&self) -> usize {
         match self.rule {

@@ -64,6 +64,8 @@ pub struct Plan<'a> {
     pub inner_steps: usize,
     /// What is done to rows besides gradient steps.
     pub projection: Projection,
+    /// What learning rates are multiplied by.
+    pub rate: f32,
     /// Softmax over all entities instead of negatives, objective, batches and guidance above.
     pub softmax: Option<Softmax>,
     /// Weighted triples that softmax learns from besides the observed ones.
@@ -89,6 +91,7 @@ impl<'a> Plan<'a> {
             most_groundings: usize::MAX,
             inner_steps: 1,
             projection: Projection::default(),
+            rate: 1.0,
             softmax: None,
             examples: &[],
         }

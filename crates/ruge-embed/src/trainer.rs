@@ -27,6 +27,9 @@ pub struct Schedule {
     /// Stop after so many validations in a row without a better MRR.
     #[serde(default)]
     pub patience: Option<u64>,
+    /// Learn more slowly where validation no longer gets better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plateau: Option<Plateau>,
     /// Validate on the first triples only; the reference takes 1,000.
     #[serde(default)]
     pub validation_triples: Option<usize>,
@@ -35,9 +38,33 @@ pub struct Schedule {
     pub ties: Ties,
 }
 
+/// When learning rates fall.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Plateau {
+    /// What the rates are multiplied by, each time.
+    pub factor: f32,
+    /// After so many validations in a row without a better MRR, counted anew after each time.
+    pub patience: u64,
+}
+
 impl Default for Schedule {
     fn default() -> Self {
-        Self { epochs: 1000, validate_every: 50, patience: None, validation_triples: None, ties: Ties::Mean }
+        Self {
+            epochs: 1000,
+            validate_every: 50,
+            patience: None,
+            plateau: None,
+            validation_triples: None,
+            ties: Ties::Mean,
+        }
+    }
+}
+
+impl Schedule {
+    /// What learning rates are multiplied by after such progress.
+    pub fn rate(&self, progress: &Progress) -> f32 {
+        self.plateau.map_or(1.0, |plateau| (0..progress.cuts).fold(1.0, |rate, _| rate * plateau.factor))
     }
 }
 
@@ -50,6 +77,10 @@ pub struct Progress {
     pub best: Option<Best>,
     /// Validations since then.
     pub stale: u64,
+    /// How often a plateau has lowered the learning rates.
+    pub cuts: u64,
+    /// Validations since the best model or, where that was later, the last such time.
+    pub waited: u64,
 }
 
 /// The model with the best validation MRR.
@@ -84,6 +115,8 @@ pub struct Event<'e> {
     pub metrics: Option<&'e Metrics>,
     /// Whether it was the best so far.
     pub improved: bool,
+    /// What learning rates were multiplied by in this epoch.
+    pub rate: f32,
     /// How far the run has come: together with the model's state, all that resuming needs.
     pub progress: &'e Progress,
     /// The model.
@@ -122,7 +155,8 @@ pub fn train(
         }
         let epoch = progress.epoch + 1;
         let started = std::time::Instant::now();
-        let losses = model.epoch(plan, epoch)?;
+        let rate = schedule.rate(progress);
+        let losses = model.epoch(&Plan { rate, ..*plan }, epoch)?;
         let seconds = started.elapsed().as_secs_f64();
         progress.epoch = epoch;
         let due =
@@ -134,9 +168,13 @@ pub fn train(
             let found = Metrics::of(ranks.iter().map(|rank| rank.filtered), schedule.ties, &HITS);
             improved = progress.best.as_ref().is_none_or(|best| found.mrr > best.mrr);
             progress.note(epoch, &found, improved, &model.state()?.embeddings);
+            progress.waited = if improved { 0 } else { progress.waited + 1 };
+            if schedule.plateau.is_some_and(|plateau| progress.waited >= plateau.patience) {
+                (progress.cuts, progress.waited) = (progress.cuts + 1, 0);
+            }
             metrics = Some(found);
         }
-        let event = Event { losses, seconds, metrics: metrics.as_ref(), improved, progress, model };
+        let event = Event { losses, seconds, metrics: metrics.as_ref(), improved, rate, progress, model };
         if hear(event).is_break() {
             return Ok(StopReason::Asked);
         }

@@ -77,6 +77,48 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the checkpoint");
 }
 
+/// A run whose rates fall after every validation that is not better, from a state on disk where one is given.
+fn slowing(data: &Dataset, until: u64, stored: Option<checkpoint::Checkpoint>) -> (State, Progress, Vec<f32>) {
+    let plan = Plan { batches: 4, ..Plan::new(data.graph(), data.train(), 7) };
+    let plateau = Some(Plateau { factor: 0.5, patience: 2 });
+    let schedule = Schedule { epochs: 40, validate_every: 1, plateau, ..Schedule::default() };
+    let validation = Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
+    let (mut model, mut progress) = (model(data, false), Progress::default());
+    if let Some(stored) = stored {
+        model.restore(stored.state).unwrap();
+        progress = stored.progress;
+    }
+    let mut rates = Vec::new();
+    let mut hear = |event: Event<'_>| {
+        rates.push(event.rate);
+        if event.progress.epoch == until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    train(&mut *model, &plan, &schedule, Some(validation), &mut progress, &mut hear).unwrap();
+    (model.state().unwrap().clone(), progress, rates)
+}
+
+#[test]
+fn rates_fall_on_a_plateau_and_a_resumed_run_knows() {
+    let data = world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let (state, progress, rates) = slowing(&data, 99, None);
+    assert!(rates[0] == 1.0 && rates.windows(2).all(|pair| pair[1] == pair[0] || pair[1] == pair[0] / 2.0));
+    assert!(progress.cuts >= 3, "{rates:?}");
+    assert_eq!(rates.last(), Some(&0.5f32.powi(rates.windows(2).filter(|pair| pair[1] < pair[0]).count() as i32)));
+    // One that never slows down ends elsewhere.
+    let plan = Plan { batches: 4, ..Plan::new(data.graph(), data.train(), 7) };
+    let mut constant = model(&data, false);
+    (1..=40).for_each(|epoch| _ = constant.epoch(&plan, epoch).unwrap());
+    assert_ne!(constant.state().unwrap(), &state);
+    for until in [3, 17, 31] {
+        let (first, so_far, _) = slowing(&data, until, None);
+        checkpoint::write(&path, &first, &so_far, &BTreeMap::new()).unwrap();
+        let (again, end, _) = slowing(&data, 99, Some(checkpoint::read(&path).unwrap()));
+        assert!(again == state && end == progress, "stopped after {until}");
+    }
+}
+
 #[test]
 fn equal_runs_write_equal_bytes() {
     let data = world();

@@ -206,6 +206,11 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
     if data.train().is_empty() {
         return Err(RugeError::Spec("there are no training triples".into()));
     }
+    if spec.schedule.plateau.is_some() && data.valid().is_empty() {
+        return Err(RugeError::Spec(
+            "schedule.plateau looks at validations, and the data have no validation triples".into(),
+        ));
+    }
     let mut plan = Plan::new(data.graph(), data.train(), spec.seed);
     let count = spec.batches.size.map_or(spec.batches.count, |size| data.train().len().div_ceil(size));
     plan.batches = count.min(data.train().len());

@@ -4,29 +4,49 @@
 //! wants other numbers, and a first result within minutes. [`sized`] is the only place that decides them; everything it sets
 //! is a leaf of the spec, printed with the run and overridable.
 //!
+//! *Softmax, guided by examples*: what ComplEx and DistMult get unless another guidance is asked for.
+//!
 //! | setting | value | why |
 //! |---|---|---|
-//! | dimension | 60 · (train / 10,000)^⅓ in tens, 20 to 200 | rows need facts to be learnt from; 200 is the paper's |
+//! | dimension | 100 · (train / 10,000)^⅓ in tens, 30 to 200; on a card five times as much | rows need facts to be learnt from; a card has the time |
+//! | candidates | a sample of 500, 1,000 from 100,000 triples; on a card all | as good as all of them, and a fraction of the work |
+//! | batch | 200 questions; 1,000 from 100,000 triples | small graphs have few steps otherwise |
+//! | rate | 0.15; 0.1 from 100,000 triples | AdaGrad's, which falls by itself |
+//! | N3 | 0.03; 0.05 from 100,000 triples; 0.005 from 400,000 | the more facts, the less is to be held down |
+//! | weight of examples | 0.5; on a card 0.3 | larger models need less pressing |
+//! | their labels | the surest rule of each conclusion, confidences measured on validation | rules that say the same thing in other words count once; PCA confidence overstates rules of relations with many answers |
+//! | epochs | 60, validated every 3, patience 5; half as many from 100,000 triples | |
+//!
+//! *The paper's trainer*, `--guidance ruge`, `static` or `kale`, and other models:
+//!
+//! | setting | value | why |
+//! |---|---|---|
+//! | dimension | 60 · (train / 10,000)^⅓ in tens, 20 to 200 | 200 is the paper's |
 //! | start values | deviation 0.1 | the paper's 1 must be unlearnt first: a third of the epochs on small graphs |
 //! | negatives | 20; 10 from 100,000 triples | more of them help small graphs and cost little there |
 //! | batches | one per 100 triples, at most 100; on tiny graphs up to 10 of at least 10 triples | the paper's number, without batches of a handful |
 //! | learning rate | 0.5 | the paper's |
 //! | L2 | 0.015 | weak enough for rules to be learnt, strong enough for a peak within the epochs |
 //! | slackness C | 0.01 | the paper's |
-//! | rules | PCA ≥ 0.5 and standard confidence ≥ 0.4 | PCA confidence alone overstates rules of relations with many answers; the two together keep the conclusions that turn out true |
-//! | | support ≥ a thousandth of train, 2 to 10; heads of a hundredth of train, 5 to 100 facts | a rule seen twice may be chance |
-//! | | at most a quarter as many conclusions as training triples, the surest rules first | of a graph split 8:1:1 about so many facts are missing; on dense graphs rules conclude far more, mostly wrong ones |
 //! | epochs | 400, validated every 10, patience 6 | the model without rules peaks before; both get the same budget |
-//! | validation | on at most 5,000 triples | each costs two queries per triple every ten epochs |
+//!
+//! *Rules*, for both:
+//!
+//! | setting | value | why |
+//! |---|---|---|
+//! | confidence | PCA ≥ 0.5 and standard ≥ 0.4 | the two together keep the conclusions that turn out true |
+//! | support | ≥ a thousandth of train, 2 to 10; heads of a hundredth of train, 5 to 100 facts | a rule seen twice may be chance |
+//! | conclusions | at most a quarter as many as training triples, the surest rules first | of a graph split 8:1:1 about so many facts are missing; on dense graphs rules conclude far more, mostly wrong ones |
+//! | validation | on at most 5,000 triples | each costs two queries per triple |
 //!
 //! The values were chosen on the validation part of the embedded graph and then tried on others; `experiments/README.md` holds the
 //! table.
 
-use ruge_embed::{Penalty, Start};
+use ruge_embed::{Penalty, Start, StaticLabel};
 use ruge_kg::Dataset;
 
 use crate::error::Result;
-use crate::spec::{GuidanceSpec, ModelName, Spec};
+use crate::spec::{DeviceName, GuidanceSpec, ModelName, Spec, Weigh};
 
 /// The counts that settings depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,26 +55,80 @@ pub struct Size {
     pub train: usize,
     /// Validation triples.
     pub valid: usize,
+    /// Entities.
+    pub entities: usize,
 }
 
 impl Size {
     /// Of a data set.
     pub fn of(data: &Dataset) -> Self {
-        Self { train: data.train().len(), valid: data.valid().len() }
+        Self { train: data.train().len(), valid: data.valid().len(), entities: data.graph().entity_count() }
     }
 }
 
 /// Validation triples looked at every time, at most.
 const VALIDATED: usize = 5_000;
 
+/// What rules do unless something is said: they give examples to models that softmax can train, and soft labels to others.
+pub fn usual_guidance(model: ModelName) -> &'static str {
+    match model {
+        ModelName::ComplEx | ModelName::DistMult => "examples",
+        _ => "ruge",
+    }
+}
+
 /// The settings for a model and a guidance on data of this size.
 ///
 /// Models other than ComplEx and DistMult keep the start values, penalty and rates that [`Spec::paper`] has for them: those
 /// belong to the scoring function, not to the data.
-pub fn sized(size: Size, model: ModelName, guidance: &str) -> Result<Spec> {
+pub fn sized(size: Size, model: ModelName, guidance: &str, device: DeviceName) -> Result<Spec> {
     let mut spec = Spec::paper(model, guidance)?;
+    spec.device = device;
     let train = size.train.max(1);
-    spec.model.dimension = dimension(train);
+    if let GuidanceSpec::Examples { .. } = spec.guidance {
+        size_softmax(&mut spec, train, size.entities);
+    } else {
+        size_sampled(&mut spec, train);
+    }
+    spec.rules.min_pca = Some(0.5);
+    spec.rules.min_std = Some(0.4);
+    spec.rules.max_conclusions = Some(0.25);
+    spec.rules.min_support = Some((train as u64 / 1000).clamp(2, 10));
+    spec.rules.min_head_size = Some((train as u64 / 100).clamp(5, 100));
+    spec.schedule.validation_triples = (size.valid > VALIDATED).then_some(VALIDATED);
+    Ok(spec)
+}
+
+/// The trainer that came after the paper.
+fn size_softmax(spec: &mut Spec, train: usize, entities: usize) {
+    spec.set_softmax();
+    let (large, card) = (train >= 100_000, spec.device == DeviceName::Cuda);
+    spec.model.dimension = tens(100.0 * (train as f64 / 10_000.0).cbrt()).clamp(30, 200) * if card { 5 } else { 1 };
+    if let Some(softmax) = &mut spec.softmax {
+        softmax.batch = if large { 1000 } else { 200 };
+        softmax.n3 = match train {
+            0..100_000 => 0.03,
+            100_000..400_000 => 0.05,
+            _ => 0.005,
+        };
+        let sample = if large { 1000 } else { 500 };
+        softmax.sample = if card || sample >= entities { 0 } else { sample };
+    }
+    let rate = if large { 0.1 } else { 0.15 };
+    (spec.optimizer.entity_rate, spec.optimizer.relation_rate) = (rate, rate);
+    if let GuidanceSpec::Examples { weight, label, .. } = &mut spec.guidance {
+        (*weight, *label) = (if card { 0.3 } else { 0.5 }, StaticLabel::Max);
+    }
+    spec.rules.weigh = Weigh::Validated;
+    spec.schedule.epochs = if large { 30 } else { 60 };
+    spec.schedule.validate_every = 3;
+    spec.schedule.patience = Some(5);
+}
+
+/// The paper's trainer.
+fn size_sampled(spec: &mut Spec, train: usize) {
+    let model = spec.model.name;
+    spec.model.dimension = tens(60.0 * (train as f64 / 10_000.0).cbrt()).clamp(20, 200);
     spec.batches.count = (train / 100).max((train / 10).min(10)).clamp(1, 100);
     if matches!(model, ModelName::ComplEx | ModelName::DistMult) && !matches!(spec.guidance, GuidanceSpec::Kale { .. })
     {
@@ -63,22 +137,14 @@ pub fn sized(size: Size, model: ModelName, guidance: &str) -> Result<Spec> {
         (spec.init.entities, spec.init.relations) = (start, start);
         spec.objective.penalty = Penalty::L2 { weight: 0.015 };
     }
-    spec.rules.min_pca = Some(0.5);
-    spec.rules.min_std = Some(0.4);
-    spec.rules.max_conclusions = Some(0.25);
-    spec.rules.min_support = Some((train as u64 / 1000).clamp(2, 10));
-    spec.rules.min_head_size = Some((train as u64 / 100).clamp(5, 100));
     spec.schedule.epochs = 400;
     spec.schedule.validate_every = 10;
     spec.schedule.patience = Some(6);
-    spec.schedule.validation_triples = (size.valid > VALIDATED).then_some(VALIDATED);
-    Ok(spec)
 }
 
-/// 60 at 10,000 triples, growing with the cube root: eight times the facts carry twice the numbers.
-fn dimension(train: usize) -> usize {
-    let ideal = 60.0 * (train as f64 / 10_000.0).cbrt();
-    ((ideal / 10.0).round() as usize * 10).clamp(20, 200)
+/// Rounded to tens. Dimensions grow with the cube root: eight times the facts carry twice the numbers.
+fn tens(ideal: f64) -> usize {
+    (ideal / 10.0).round() as usize * 10
 }
 
 #[cfg(test)]
@@ -86,7 +152,23 @@ mod tests {
     use super::*;
 
     fn of(train: usize, valid: usize) -> Spec {
-        sized(Size { train, valid }, ModelName::ComplEx, "ruge").unwrap()
+        sized(Size { train, valid, entities: 2000 }, ModelName::ComplEx, "ruge", DeviceName::Cpu).unwrap()
+    }
+
+    #[test]
+    fn softmax_grows_with_the_data_and_the_device() {
+        let of = |train: usize, entities: usize, device: DeviceName| {
+            sized(Size { train, valid: 0, entities }, ModelName::ComplEx, "examples", device).unwrap()
+        };
+        let on_processor = |train: usize| of(train, 2000, DeviceName::Cpu);
+        assert_eq!([100, 9_521, 86_835, 483_142].map(|train| on_processor(train).model.dimension), [30, 100, 200, 200]);
+        assert_eq!(of(483_142, 15_000, DeviceName::Cuda).model.dimension, 1000);
+        let sample = |train: usize, entities: usize, device| of(train, entities, device).softmax.unwrap().sample;
+        assert_eq!(sample(9_521, 2000, DeviceName::Cpu), 500);
+        assert_eq!(sample(5_216, 135, DeviceName::Cpu), 0, "all of a few entities");
+        assert_eq!(sample(483_142, 15_000, DeviceName::Cpu), 1000);
+        assert_eq!(sample(483_142, 15_000, DeviceName::Cuda), 0);
+        assert!(on_processor(50_000).softmax.unwrap().n3 > on_processor(483_142).softmax.unwrap().n3);
     }
 
     #[test]
@@ -106,22 +188,25 @@ mod tests {
     #[test]
     fn every_system_gets_settings_that_can_run() {
         for model in ModelName::ALL.into_iter().filter(|model| *model != ModelName::Rules) {
-            for guidance in ["none", "ruge"] {
+            for guidance in ["none", "ruge", usual_guidance(model)] {
                 for train in [0, 1, 50, 10_000, 1_000_000] {
-                    let spec = sized(Size { train, valid: 7_000 }, model, guidance).unwrap();
+                    let size = Size { train, valid: 7_000, entities: 500 };
+                    let spec = sized(size, model, guidance, DeviceName::Cpu).unwrap();
                     assert!(spec.check().is_ok(), "{model:?} {guidance} {train}");
                     assert_eq!(spec.schedule.validation_triples, Some(5_000));
                 }
             }
         }
-        let kale = sized(Size { train: 10_000, valid: 0 }, ModelName::TransE, "kale").unwrap();
+        let size = Size { train: 10_000, valid: 0, entities: 500 };
+        let kale = sized(size, ModelName::TransE, "kale", DeviceName::Cpu).unwrap();
         assert_eq!((kale.negatives.count, kale.schedule.validation_triples), (2, None), "its own negatives stay");
-        assert!(sized(Size { train: 1, valid: 1 }, ModelName::TransE, "magic").is_err());
+        assert!(sized(size, ModelName::TransE, "magic", DeviceName::Cpu).is_err());
     }
 
     #[test]
     fn other_models_keep_their_own_start() {
-        let sized = sized(Size { train: 10_000, valid: 0 }, ModelName::RotatE, "ruge").unwrap();
+        let size = Size { train: 10_000, valid: 0, entities: 500 };
+        let sized = sized(size, ModelName::RotatE, "ruge", DeviceName::Cpu).unwrap();
         let paper = Spec::paper(ModelName::RotatE, "ruge").unwrap();
         assert_eq!((sized.init, sized.objective, sized.optimizer), (paper.init, paper.objective, paper.optimizer));
     }

@@ -81,6 +81,8 @@ pub struct Tick<'t> {
     pub improved: bool,
     /// Wall time of the epoch alone.
     pub seconds: f64,
+    /// What learning rates were multiplied by; below 1 after a plateau.
+    pub rate: f32,
 }
 
 /// Who listens, and who may stop.
@@ -293,6 +295,7 @@ pub fn train_grounded(
             metrics: event.metrics,
             improved: event.improved,
             seconds: event.seconds,
+            rate: event.rate,
         };
         let stop = listener.stop.load(Ordering::Relaxed);
         let mut keep = || -> Result<()> {
@@ -410,6 +413,10 @@ impl Curve {
         let mut line = json!({
             "epoch": tick.epoch, "loss": tick.losses.labeled, "unlabeled_loss": tick.losses.unlabeled, "seconds": tick.seconds,
         });
+        if tick.rate != 1.0 {
+            // By its own shortest digits, not by those of the f64 next to it.
+            line["rate"] = tick.rate.to_string().parse::<f64>().unwrap_or_default().into();
+        }
         if let Some(metrics) = tick.metrics {
             line["valid_mrr"] = metrics.mrr.into();
             line["valid_median"] = metrics.median.into();

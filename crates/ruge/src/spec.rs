@@ -362,6 +362,7 @@ impl Spec {
             return refuse("ptranse runs on the processor alone; leave `--device cuda` away".into());
         }
         self.rules.check()?;
+        self.check_schedule()?;
         self.check_negatives()?;
         self.check_softmax()?;
         if self.model.name == ModelName::Rules

@@ -9,6 +9,7 @@ use ruge::{DeviceName, GuidanceSpec, ModelName, Spec};
 use ruge_embed::Penalty;
 
 use crate::device::DeviceArg;
+use crate::preset::PresetArg;
 use crate::usage::UsageError;
 
 /// What may be said about a run besides its data.
@@ -21,9 +22,24 @@ pub struct Settings {
     /// The scoring function [default: complex]
     #[arg(long, value_name = "NAME", value_parser = model)]
     model: Option<ModelName>,
-    /// How rules guide it [default: ruge]
+    /// How rules guide it [default: examples for complex and distmult, ruge for others]
     #[arg(long, value_enum, value_name = "NAME")]
     guidance: Option<GuidanceArg>,
+    /// A complete setting by name instead of one sized to the data; flags stand over it
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["spec", "model", "guidance"])]
+    preset: Option<PresetArg>,
+    /// Questions of a softmax batch
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
+    /// Weight of the N3 penalty of softmax training
+    #[arg(long, value_name = "X")]
+    n3: Option<f32>,
+    /// Entities that a batch's questions are answered among; 0 for all
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// What a conclusion of rules weighs beside a fact, in guidance by examples
+    #[arg(long, value_name = "X")]
+    weight: Option<f32>,
     /// Rules to be guided by, in any format of `ruge rules convert` [default: mined from train]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
@@ -83,8 +99,13 @@ pub struct Settings {
 /// Guidances that have rules; without rules there is nothing to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GuidanceArg {
+    /// Their conclusions are further examples for softmax training
+    Examples,
+    /// Soft labels, renewed in every step: the paper's
     Ruge,
+    /// Labels given once
     Static,
+    /// Groundings as a loss of their own
     Kale,
 }
 
@@ -102,6 +123,7 @@ impl Settings {
             spec,
             model,
             guidance,
+            preset,
             rules,
             min_conf,
             min_pca,
@@ -113,14 +135,16 @@ impl Settings {
             ..
         } = self;
         let Self { dim, negatives, batches, rate, l2, slackness, epochs, validate_every, patience, device, .. } = self;
+        let Self { batch, sample, n3, weight, .. } = self;
         spec.is_some()
             || model.is_some()
             || guidance.is_some()
+            || preset.is_some()
             || rules.is_some()
             || device.is_some()
             || [min_conf, min_pca, min_hc, min_std, max_conclusions].iter().any(|x| x.is_some())
-            || [rate, l2, slackness].iter().any(|x| x.is_some())
-            || [max_body, dim, negatives, batches].iter().any(|x| x.is_some())
+            || [rate, l2, slackness, n3, weight].iter().any(|x| x.is_some())
+            || [max_body, dim, negatives, batches, batch, sample].iter().any(|x| x.is_some())
             || [min_support, epochs, validate_every, patience].iter().any(|x| x.is_some())
     }
 
@@ -136,7 +160,8 @@ impl Settings {
             None => None,
         };
         // What the file says about model and guidance decides which defaults the rest of it is laid over.
-        let (mut name, mut guidance, mut names_rules) = (ModelName::ComplEx, "ruge".to_string(), false);
+        let (mut name, mut guidance, mut names_rules) = (ModelName::ComplEx, None, false);
+        let mut device = DeviceName::Cpu;
         if let Some((file, text)) = &text {
             let table: toml::Table = toml::from_str(text).map_err(|error| UsageError(format!("{file}: {error}")))?;
             let leaf = |section: &str, key: &str| table.get(section)?.get(key)?.as_str().map(str::to_string);
@@ -144,24 +169,42 @@ impl Settings {
                 name = model(&wanted)
                     .map_err(|use_| UsageError(format!("{file}: no model is called {wanted:?}; {use_}")))?;
             }
-            guidance = leaf("guidance", "kind").unwrap_or(guidance);
+            guidance = leaf("guidance", "kind");
+            if table.get("device").and_then(|device| device.as_str()) == Some("cuda") {
+                device = DeviceName::Cuda;
+            }
             // Thresholds for mining would contradict a rule file.
             names_rules = leaf("rules", "file").is_some();
         }
         name = self.model.unwrap_or(name);
-        match self.guidance {
-            Some(GuidanceArg::Ruge) => guidance = "ruge".into(),
-            Some(GuidanceArg::Static) => guidance = "static".into(),
-            Some(GuidanceArg::Kale) => guidance = "kale".into(),
-            None => {}
-        }
+        device = self.device.map_or(device, DeviceName::from);
+        let guidance = match self.guidance {
+            Some(GuidanceArg::Examples) => "examples".into(),
+            Some(GuidanceArg::Ruge) => "ruge".into(),
+            Some(GuidanceArg::Static) => "static".into(),
+            Some(GuidanceArg::Kale) => "kale".into(),
+            None => guidance.unwrap_or_else(|| recipe::usual_guidance(name).to_string()),
+        };
         if guidance == "none" {
             bail!(UsageError(
                 "guidance is \"none\" in the spec, but `ruge run` compares with and without; use `ruge train` for one model"
                     .into()
             ));
         }
-        let mut spec = recipe::sized(size, name, &guidance).map_err(usage)?;
+        let mut spec = match self.preset {
+            Some(PresetArg(preset)) => {
+                let spec = preset.spec().map_err(usage)?;
+                if !spec.guidance.takes_rules() {
+                    bail!(UsageError(format!(
+                        "preset {} has no rules, but `ruge run` compares with and without; use `ruge train` for one model",
+                        preset.name()
+                    )));
+                }
+                name = spec.model.name;
+                spec
+            }
+            None => recipe::sized(size, name, &guidance, device).map_err(usage)?,
+        };
         if let Some((file, text)) = &text {
             if names_rules {
                 spec.rules = Default::default();
@@ -178,8 +221,31 @@ impl Settings {
     fn lay_over(&self, spec: &mut Spec) -> Result<()> {
         let set = |place: &mut usize, value: Option<usize>| *place = value.unwrap_or(*place);
         set(&mut spec.model.dimension, self.dim);
-        set(&mut spec.negatives.count, self.negatives);
-        set(&mut spec.batches.count, self.batches);
+        match &mut spec.softmax {
+            Some(softmax) => {
+                set(&mut softmax.batch, self.batch);
+                set(&mut softmax.sample, self.sample);
+                softmax.n3 = self.n3.unwrap_or(softmax.n3);
+                if self.negatives.is_some() || self.l2.is_some() || self.batches.is_some() {
+                    bail!(UsageError(
+                        "--negatives, --l2 and --batches are of the paper's trainer; add --guidance ruge to use it".into()
+                    ));
+                }
+            }
+            None if self.batch.is_some() || self.n3.is_some() || self.sample.is_some() => bail!(UsageError(
+                "--batch, --sample and --n3 belong to softmax training; use --guidance examples with complex or distmult"
+                    .into()
+            )),
+            None => {
+                set(&mut spec.negatives.count, self.negatives);
+                set(&mut spec.batches.count, self.batches);
+            }
+        }
+        match (&mut spec.guidance, self.weight) {
+            (GuidanceSpec::Examples { weight, .. }, Some(wanted)) => *weight = wanted,
+            (_, Some(_)) => bail!(UsageError("--weight belongs to --guidance examples".into())),
+            _ => {}
+        }
         if self.batches.is_some() {
             spec.batches.size = None;
         }
@@ -227,6 +293,9 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
     };
     let guidance = match spec.guidance {
         GuidanceSpec::Ruge { slackness, .. } => format!("ruge, slackness {slackness}"),
+        GuidanceSpec::Examples { weight, .. } => {
+            format!("conclusions as examples of weight {weight}, unless validation prefers none")
+        }
         other => other.name().to_string(),
     };
     let patience = spec.schedule.patience.map_or_else(String::new, |n| format!(", patience {n}"));
@@ -253,7 +322,16 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
         Some(size) => format!("batches of {size}"),
         None => format!("{} batches", spec.batches.count),
     };
-    let training = format!("{} negatives, {batches}, rate {rate}{penalty}", spec.negatives.count);
+    let training = match spec.softmax {
+        Some(softmax) => {
+            let among = match softmax.sample {
+                0 => "all entities".to_string(),
+                sample => format!("{sample} sampled entities"),
+            };
+            format!("softmax over {among}, batches of {} questions, rate {rate}, N3 {}", softmax.batch, softmax.n3)
+        }
+        None => format!("{} negatives, {batches}, rate {rate}{penalty}", spec.negatives.count),
+    };
     let schedule = spec.schedule;
     vec![
         ("model", format!("{}, dimension {}", model.name.name(), model.dimension)),

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use crate::cpu::matrix::{Matrix, multiply};
 use crate::cpu::{Isa, Kernel, row};
+use crate::softmax::targets::{Logistic, Targets};
 use crate::table::Table;
 
 /// Candidates whose scores have one owner.
@@ -49,6 +50,8 @@ pub(super) struct Asked<'a> {
     pub weights: &'a [f32],
     /// Where candidates are a sample, the answers' own scores: each answer then stands beside the sample, not in it.
     pub own: Option<Own<'a>>,
+    /// What scores should become, where that is more than one answer's being the largest.
+    pub targets: Option<Targets<'a>>,
 }
 
 /// Answers beside a sample.
@@ -86,7 +89,19 @@ pub(super) fn ask(
         scores.par_chunks_mut(APART * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
             |(chunk, (scores, parts))| {
                 multiply(queries, candidates.chunk(chunk).transposed(), scores, APART, false);
-                for ((scores, part), &answer) in scores.chunks_exact_mut(APART).zip(parts).zip(answers) {
+                for (at, ((scores, part), &answer)) in
+                    scores.chunks_exact_mut(APART).zip(parts).zip(answers).enumerate()
+                {
+                    if let Some(targets) = &asked.targets {
+                        let scores = &mut scores[..sizes[chunk].1];
+                        let answer_score = targets.wanted(from + at, chunk, scores);
+                        let (largest, sum) = match targets.binary {
+                            true => (0.0, isa.run(Logistic { scores })),
+                            false => isa.run(Exponentials { scores }),
+                        };
+                        *part = Part { largest, sum, answer_score, factor: 0.0 };
+                        continue;
+                    }
                     let mut answer_score = 0.0;
                     if answer as usize / CHUNK == chunk {
                         let score = &mut scores[answer as usize % CHUNK];
@@ -104,6 +119,15 @@ pub(super) fn ask(
             // Far fewer than scores, so in `f64`.
             let mut own = parts.get(answers[at] as usize / CHUNK * m + at).map_or(0.0, |part| part.answer_score);
             let of_question = || (0..chunks).map(|chunk| parts[chunk * m + at]);
+            if let Some(targets) = &asked.targets {
+                own = of_question().map(|part| part.answer_score).sum();
+                if targets.binary {
+                    let sum: f64 = of_question().map(|part| f64::from(part.sum)).sum();
+                    loss += f64::from(weights[at]) * (sum - f64::from(own));
+                    (0..chunks).for_each(|chunk| parts[chunk * m + at].factor = weights[at]);
+                    continue;
+                }
+            }
             let largest = of_question().map(|part| part.largest).fold(f32::NEG_INFINITY, f32::max);
             let (mut top, mut share) = (f64::from(largest), 0.0);
             if let Some(beside) = &asked.own {
@@ -134,7 +158,9 @@ pub(super) fn ask(
                 for (at, (scores, part)) in scores.chunks_exact_mut(APART).zip(parts).enumerate() {
                     let scores = &mut scores[..sizes[chunk].1];
                     isa.run(Slopes { scores, factor: part.factor });
-                    if asked.own.is_none() && answers[at] as usize / CHUNK == chunk {
+                    if let Some(targets) = &asked.targets {
+                        targets.subtract(from + at, chunk, weights[at], scores);
+                    } else if asked.own.is_none() && answers[at] as usize / CHUNK == chunk {
                         scores[answers[at] as usize % CHUNK] -= weights[at];
                     }
                 }
@@ -171,7 +197,7 @@ struct Part {
 
 /// eˣ for x ≤ 0 to about 2e-7, 0 below −87: short enough to vectorise, and the same bits everywhere.
 #[inline(always)]
-fn exp(x: f32) -> f32 {
+pub(super) fn exp(x: f32) -> f32 {
     // Adding 1.5 · 2²³ rounds to a whole number, which then stands in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     // Written as a comparison it is one instruction; NaN becomes −87.
@@ -297,7 +323,7 @@ mod tests {
                 chunks: Candidates::rows(0, among, rows.stride()).collect(),
             };
             let own = beside.then_some(Own { scores: &own_scores, others: 5000 });
-            let asked = Asked { queries: &queries, answers: &answers, weights: &weights, own };
+            let asked = Asked { queries: &queries, answers: &answers, weights: &weights, own, targets: None };
             let (mut d_queries, mut d_rows) =
                 (Table::zeros(count, width), Table::zeros(among.next_multiple_of(CHUNK), width));
             let mut d_own = Vec::new();

@@ -6,21 +6,22 @@ use crate::optimizer::Move;
 use crate::rank::Side;
 use crate::table::Table;
 
-/// Adds `weight` · |x| x to the gradient: moduli over complex pairs where a row has two parts.
+/// Adds `weight` · (cubed · |x| + squared) · x to the gradient: moduli over complex pairs where a row has two parts.
 #[inline(always)]
-fn add_penalty(weight: f32, parts: usize, x: &[f32], gradient: &mut [f32]) {
+fn add_penalty([cubed, squared]: [f32; 2], weight: f32, parts: usize, x: &[f32], gradient: &mut [f32]) {
+    let (weight, squared) = (cubed * weight, squared * weight);
     if parts == 2 {
         let half = x.len() / 2;
         let (x_re, x_im) = x.split_at(half);
         let (g_re, g_im) = gradient[..2 * half].split_at_mut(half);
         for i in 0..half {
-            let factor = weight * x_im[i].mul_add(x_im[i], x_re[i] * x_re[i]).sqrt();
+            let factor = weight.mul_add(x_im[i].mul_add(x_im[i], x_re[i] * x_re[i]).sqrt(), squared);
             g_re[i] = factor.mul_add(x_re[i], g_re[i]);
             g_im[i] = factor.mul_add(x_im[i], g_im[i]);
         }
     } else {
         for (g, &x) in gradient.iter_mut().zip(x) {
-            *g = (weight * x.abs()).mul_add(x, *g);
+            *g = weight.mul_add(x.abs(), squared).mul_add(x, *g);
         }
     }
 }
@@ -77,7 +78,7 @@ pub(super) struct MoveEntities<'a> {
     pub d_ends: &'a Table,
     pub d_own: &'a [f32],
     pub queries: &'a Table,
-    pub penalty: f32,
+    pub penalty: [f32; 2],
     pub parts: usize,
     pub isa: Isa,
 }
@@ -181,7 +182,7 @@ impl Kernel for MoveRows<'_, '_> {
             }
             let [parameters, a, b] = rows.row(touched.entity as usize);
             if touched.weight > 0.0 {
-                add_penalty(moves.penalty * touched.weight, moves.parts, parameters, &mut gradient);
+                add_penalty(moves.penalty, touched.weight, moves.parts, parameters, &mut gradient);
             }
             moves.movement.apply(&mut gradient, parameters, a, b);
         }
@@ -222,7 +223,7 @@ pub(super) struct MoveRelations<'a> {
     pub d_relations: &'a Table,
     /// By candidate, where relations were asked for: one side's rows, then the other's.
     pub d_asked: Option<&'a Table>,
-    pub penalty: f32,
+    pub penalty: [f32; 2],
     pub sides: usize,
     /// Parts of a side.
     pub parts: usize,
@@ -269,7 +270,7 @@ impl Kernel for MoveSides<'_, '_> {
                     row::add_scaled(gradient, 1.0, d_asked.row(half * rows + touched.relation as usize));
                 }
                 if *weight > 0.0 {
-                    add_penalty(moves.penalty * weight, moves.parts, &parameters[place], gradient);
+                    add_penalty(moves.penalty, *weight, moves.parts, &parameters[place], gradient);
                 }
             }
             moves.movement.apply(&mut gradient, parameters, a, b);

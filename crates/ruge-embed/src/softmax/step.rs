@@ -7,7 +7,8 @@ use rayon::prelude::*;
 
 use super::ask::{Asked, CHUNK, Candidates, Own, STRIP, ask};
 use super::rows::{MoveEntities, MoveRelations, Rows, TouchedRow, list_relations, list_touched};
-use super::{Question, Softmax, Touches};
+use super::targets::Targets;
+use super::{Answer, AnswerLoss, Question, Questions, Softmax, Touches};
 use crate::cpu::{Isa, Kernel, row};
 use crate::embeddings::Embeddings;
 use crate::optimizer::{Move, Optimizer, Rule};
@@ -71,7 +72,7 @@ fn split(moment: Option<&mut Embeddings>) -> (&mut [f32], &mut [f32]) {
 pub(crate) fn step<F: ScoringFunction>(
     scoring: &F,
     softmax: &Softmax,
-    questions: &[Question],
+    (questions, all_answers): (&[Question], &[Answer]),
     parameters: Parameters<'_>,
     moment: Moment<'_>,
     work: &mut Work,
@@ -91,7 +92,7 @@ pub(crate) fn step<F: ScoringFunction>(
     let among = sample.as_ref().map_or(entities, Vec::len);
     let d_entities = table(&mut work.d_entities, among.next_multiple_of(CHUNK), width);
     let stride = queries.stride();
-    work.touches.build(questions, asks_relations, sample.is_some());
+    work.touches.build(questions, all_answers, asks_relations, sample.is_some());
 
     let rows: &Embeddings = embeddings;
     queries
@@ -99,6 +100,13 @@ pub(crate) fn step<F: ScoringFunction>(
         .par_chunks_mut(STRIP * stride)
         .zip(questions.par_chunks(STRIP))
         .for_each(|(queries, questions)| isa.run(Queries { scoring, rows, questions, queries, stride, width }));
+    let dropout = softmax.dropout(seed, steps);
+    let drop_out = |table: &mut Table| {
+        let Some(dropout) = dropout else { return };
+        let rows = table.as_mut_slice()[..count * stride].par_chunks_mut(stride);
+        rows.enumerate().for_each(|(question, row)| dropout.apply(question, &mut row[..width]));
+    };
+    drop_out(queries);
     let mut candidate_rows = &rows.entities;
     let mut answers: Vec<u32> = questions.iter().map(Question::answer).collect();
     let mut own = None;
@@ -126,7 +134,18 @@ pub(crate) fn step<F: ScoringFunction>(
         chunks: Candidates::rows(0, among, candidate_rows.stride()).collect(),
     };
     let weights: Vec<f32> = questions.iter().map(|question| question.weight / count as f32).collect();
-    let asked = Asked { queries, answers: &answers, weights: &weights, own };
+    let (ends, targets) = match softmax.is_plain() {
+        true => (Vec::new(), Vec::new()),
+        false => Questions::targets(questions, all_answers),
+    };
+    let targets = (!softmax.is_plain()).then_some(Targets {
+        ends: &ends,
+        answers: &targets,
+        smoothing: softmax.smoothing,
+        candidates: entities,
+        binary: softmax.loss == AnswerLoss::Bce,
+    });
+    let asked = Asked { queries, answers: &answers, weights: &weights, own, targets };
     let mut d_own = std::mem::take(&mut work.d_own);
     let loss = ask(&asked, &candidates, &mut work.scores, d_queries, d_entities, &mut d_own, isa);
     if sample.is_some() {
@@ -136,6 +155,7 @@ pub(crate) fn step<F: ScoringFunction>(
         });
     }
 
+    drop_out(d_queries);
     // From queries back to what they were made of.
     let relation_stride = d_relations.stride();
     let d_queries: &Table = d_queries;
@@ -183,7 +203,7 @@ pub(crate) fn step<F: ScoringFunction>(
         };
         let answers: Vec<u32> = questions.iter().map(place).collect();
         let weights: Vec<f32> = weights.iter().map(|weight| weight * softmax.relations).collect();
-        let asked = Asked { queries, answers: &answers, weights: &weights, own: None };
+        let asked = Asked { queries, answers: &answers, weights: &weights, own: None, targets: None };
         ask(&asked, &candidates, &mut work.scores, d_queries, d_candidates, &mut Vec::new(), isa);
         let d_queries: &Table = d_queries;
         let (d_given, d_answers) = d_ends.as_mut_slice().split_at_mut(count * stride);
@@ -199,7 +219,7 @@ pub(crate) fn step<F: ScoringFunction>(
         d_asked = Some(d_candidates);
     }
 
-    let penalty = 3.0 * softmax.n3 / count as f32;
+    let penalty = softmax.penalty(count);
     let ((first_e, first_r), (second_e, second_r)) = (split(first), split(second));
     let touches: &Touches = &work.touches;
     list_touched(touches, sample.as_deref(), entities, &mut work.touched);

@@ -18,13 +18,17 @@ use ruge_kg::{Dataset, Filter, RelationId, Triple};
 use ruge_rules::RuleRecord;
 use serde::{Deserialize, Serialize};
 
+use super::scores::{block, by_question, in_place};
 use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum};
 
 /// Validation triples asked at most.
-pub const MOST: usize = 20_000;
+pub const MOST: usize = 10_000;
 
-/// Queries scored at a time.
-const BLOCK: usize = 256;
+/// Queries that the spread of a model's scores is measured on.
+const SPREAD: usize = 256;
+
+/// Rules of less confidence have no say beside a model: they reach the most candidates, cost the most, and tell the least.
+pub const LEAST: f64 = 0.01;
 
 /// γ to choose from beside a model, and without one.
 const DISCOUNTS: [f64; 6] = [0.0, 0.1, 0.3, 0.5, 0.7, 0.85];
@@ -69,7 +73,8 @@ const SMOOTHINGS: [f64; 6] = [2.0, 5.0, 10.0, 20.0, 40.0, 80.0];
 const FEW: usize = 1_000;
 
 /// Fits a combination of `base` and rules, or of rules alone; the rules come back filed by what was found. Without validation
-/// triples rules alone keep their default, and beside a model they weigh nothing.
+/// triples rules alone keep their default, and beside a model they weigh nothing. Whoever calls leaves out rules below [`LEAST`]
+/// beside a model.
 pub fn fit(base: Option<&dyn Model>, rules: &[RuleRecord], data: &Dataset) -> Result<(Ranking, RuleScores)> {
     let file = |smoothing: f64| RuleScores::new(data.shared_graph(), rules, smoothing);
     if data.valid().is_empty() {
@@ -209,12 +214,15 @@ impl Grid {
         known: &Filter,
     ) -> Result<Vec<Vec<f32>>> {
         let entities = rules.graph().entity_count();
-        let mut scores = vec![0.0; BLOCK.min(queries.len()) * entities];
+        let most = block(entities).min(queries.len());
+        let mut scores = vec![0.0; most * entities];
         let mut all = Vec::with_capacity(queries.len());
-        for block in queries.chunks(BLOCK) {
+        let order = by_question(queries);
+        for places in order.chunks(most.max(1)) {
+            let block: Vec<RankQuery> = places.iter().map(|&at| queries[at as usize]).collect();
             let scores = &mut scores[..block.len() * entities];
             if let Some(model) = base {
-                model.score_many(block, scores)?;
+                model.score_many(&block, scores)?;
             }
             let of = |work: &mut Work, (query, row): (&RankQuery, &[f32])| {
                 rules.ask(query, &mut work.heard);
@@ -223,14 +231,14 @@ impl Grid {
             let rows = scores.par_chunks(entities.max(1));
             all.par_extend(block.par_iter().zip(rows).map_init(|| Work::new(&self.sums), of));
         }
-        Ok(all)
+        Ok(in_place(&order, all))
     }
 }
 
 /// The mean over some queries of the standard deviation of all entities' scores.
 fn spread(model: &dyn Model, rules: &RuleScores, queries: &[RankQuery]) -> Result<f64> {
     let entities = rules.graph().entity_count();
-    let step = queries.len().div_ceil(BLOCK).max(1);
+    let step = queries.len().div_ceil(SPREAD).max(1);
     let sample: Vec<RankQuery> = queries.iter().copied().step_by(step).collect();
     let mut scores = vec![0.0; sample.len() * entities];
     model.score_many(&sample, &mut scores)?;

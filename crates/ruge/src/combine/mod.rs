@@ -18,7 +18,7 @@ use ruge_embed::rank::Side;
 use ruge_kg::RelationId;
 use serde::{Deserialize, Serialize};
 
-pub use fit::{Tried, fit};
+pub use fit::{LEAST, Tried, fit};
 pub use model::Combined;
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, ranking_confidence};
 pub use write::{Outcome, combine};

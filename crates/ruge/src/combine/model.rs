@@ -9,10 +9,8 @@ use ruge_embed::top::{self, Scored, TopOptions};
 use ruge_embed::{EmbedError, Embeddings, Losses, Model, Plan, Rank, RankOptions, RankQuery, Result, Table};
 use ruge_kg::{Filter, RelationId, Triple};
 
+use super::scores::{block, by_question, in_place};
 use super::{Heard, Ranking, RuleScores, Setting, Sum};
-
-/// Queries scored at a time: enough for a card, few enough for memory.
-const BLOCK: usize = 256;
 
 /// A model with rules beside it, or rules alone.
 pub struct Combined {
@@ -83,11 +81,14 @@ impl Combined {
         then: impl Fn(&RankQuery, &[f32]) -> T + Sync,
     ) -> Result<Vec<T>> {
         let entities = self.rules.graph().entity_count();
-        let mut scores = vec![0.0; BLOCK.min(queries.len()) * entities];
+        let most = block(entities).min(queries.len());
+        let mut scores = vec![0.0; most * entities];
         let mut all = Vec::with_capacity(queries.len());
-        for block in queries.chunks(BLOCK) {
+        let order = by_question(queries);
+        for places in order.chunks(most.max(1)) {
+            let block: Vec<RankQuery> = places.iter().map(|&at| queries[at as usize]).collect();
             let scores = &mut scores[..block.len() * entities];
-            self.base_scores(block, scores)?;
+            self.base_scores(&block, scores)?;
             let rows = scores.par_chunks_mut(entities.max(1));
             let of = |heard: &mut Vec<(Sum, Heard)>, (query, row): (&RankQuery, &mut [f32])| {
                 self.add(query, heard, row);
@@ -96,7 +97,7 @@ impl Combined {
             all.par_extend(block.par_iter().zip(rows).map_init(Vec::new, of));
             progress(all.len(), queries.len());
         }
-        Ok(all)
+        Ok(in_place(&order, all))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ruge_embed::rank::{RankQuery, Side};
-use ruge_kg::{EntityId, Graph};
+use ruge_kg::{EntityId, Graph, RelationId};
 use ruge_rules::index::{Asker, Hearer, RuleIndex};
 use ruge_rules::{RuleRecord, measure};
 
@@ -52,7 +52,12 @@ impl RuleScores {
 
     /// Sums what the rules say of every candidate of a query, for each of the ways to sum that `heard` was made for.
     pub fn ask(&self, query: &RankQuery, heard: &mut Heard) {
+        let asked = question(query);
+        if heard.asked == Some(asked) {
+            return;
+        }
         heard.clear(self.graph.entity_count());
+        heard.asked = Some(asked);
         let known = match query.side {
             Side::Head => (measure::Side::Object, query.triple.tail),
             Side::Tail => (measure::Side::Subject, query.triple.head),
@@ -62,6 +67,35 @@ impl RuleScores {
         self.index.ask(&self.graph, query.triple.relation, known, &mut asker, &mut hearing);
         heard.asker = asker;
     }
+}
+
+/// What a query asks, its answer left away.
+fn question(query: &RankQuery) -> (RelationId, Side, EntityId) {
+    let known = match query.side {
+        Side::Head => query.triple.tail,
+        Side::Tail => query.triple.head,
+    };
+    (query.triple.relation, query.side, known)
+}
+
+/// Queries in an order in which the same questions follow each other, so that rules are walked once for each; as places.
+pub(super) fn by_question(queries: &[RankQuery]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..queries.len() as u32).collect();
+    order.sort_by_key(|&at| question(&queries[at as usize]));
+    order
+}
+
+/// What came of queries taken in such an order, in the order of the queries.
+pub(super) fn in_place<T>(order: &[u32], found: Vec<T>) -> Vec<T> {
+    let mut found: Vec<(u32, T)> = order.iter().copied().zip(found).collect();
+    found.sort_unstable_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, one)| one).collect()
+}
+
+/// Queries scored at a time: as many as 256 MB of scores hold. Some questions take a thousand times as long as others, and the
+/// end of a block waits for its last.
+pub(super) fn block(entities: usize) -> usize {
+    ((1 << 26) / entities.max(1)).clamp(64, 4096)
 }
 
 /// A way to sum: how much each further rule counts, and which rules count at all.
@@ -84,13 +118,16 @@ pub struct Heard {
     /// Per candidate and way, the sum so far and the weight of the next term.
     values: Vec<(f64, f64)>,
     asker: Asker,
+    /// The question that all this answers, of the rules it was asked of.
+    asked: Option<(RelationId, Side, EntityId)>,
 }
 
 impl Heard {
     /// For these ways to sum.
     pub fn new(sums: &[Sum]) -> Self {
         let asker = Asker::default();
-        Self { sums: sums.to_vec(), place: Vec::new(), candidates: Vec::new(), values: Vec::new(), asker }
+        let (place, candidates, values) = (Vec::new(), Vec::new(), Vec::new());
+        Self { sums: sums.to_vec(), place, candidates, values, asker, asked: None }
     }
 
     fn clear(&mut self, entities: usize) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
 
-use super::{Combined, Ranking, fit};
+use super::{Combined, LEAST, Ranking, SMOOTHING, fit, ranking_confidence};
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
@@ -35,6 +35,8 @@ pub fn combine(file: &ModelFile, rules: &[RuleRecord], path: &Path, mode: Mode, 
     }
     let folder = Folder::open(path, mode)?;
     let base = file.base_on(device)?;
+    let sure = |record: &&RuleRecord| ranking_confidence(record, SMOOTHING) >= LEAST;
+    let rules: &[RuleRecord] = &rules.iter().filter(sure).cloned().collect::<Vec<_>>();
     let (ranking, scores) = fit(Some(&*base), rules, &file.data)?;
     let model = Combined::new(base, scores, &ranking);
     let calibration = Calibration::fit(&model, &file.data, file.spec.seed)?;

@@ -25,6 +25,7 @@ use crate::loaded::Loaded;
 use crate::model_file::{Contents, ModelFile};
 use crate::rules_only::{Aggregation, RulesOnly};
 use crate::run::{self, Listener, Mode, Tick};
+use crate::spec::GuidanceSpec;
 
 /// Doubtful training triples kept for people to look at.
 const DOUBTFUL: usize = 20;
@@ -150,22 +151,45 @@ fn train_unguided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Op
 fn train_guided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let (records, groundings) = grounded(job)?;
     if groundings.is_empty() {
-        return without_evidence(job, &records).map(Some);
+        let curve = job.out.join("unguided/metrics.jsonl");
+        let lines = std::fs::read(&curve).map_err(RugeError::io(&curve, "read"))?;
+        write_file(&job.out.join("metrics.jsonl"), &lines)?;
+        take_unguided(job, &job.spec, &records)?;
+        return Ok(Some("no rule concludes anything new: the guided model is the unguided one".into()));
     }
-    train(job, Stage::TrainGuided, &job.spec, records, &job.out, mode, watcher)
+    let Some(line) = train(job, Stage::TrainGuided, &job.spec, records.clone(), &job.out, mode, watcher)? else {
+        return Ok(None);
+    };
+    step_aside(job, &records, watcher).map(|aside| Some(aside.unwrap_or(line)))
 }
 
-/// No rule concludes anything new: guided training would repeat the unguided one to the bit, so its model is taken.
-fn without_evidence(job: &Job<'_>, records: &[RuleRecord]) -> Result<String> {
+/// Validation chooses the weight of examples, 0 among its choices: where the model with them is no better, the one without, which
+/// is what weight 0 gives to the bit, stands in its place. The curve stays as it was run.
+fn step_aside(job: &Job<'_>, records: &[RuleRecord], watcher: &Watcher<'_>) -> Result<Option<String>> {
+    let mut spec = job.spec.clone();
+    let GuidanceSpec::Examples { weight, .. } = &mut spec.guidance else { return Ok(None) };
+    let mrr = |path: &Path| -> Result<Option<f64>> { Ok(Training::of(&ModelFile::read(path)?).valid_mrr) };
+    let (with, without) = (mrr(&job.out.join("model.safetensors"))?, mrr(&job.out.join("unguided/model.safetensors"))?);
+    let (Some(with), Some(without)) = (with, without) else { return Ok(None) };
+    if with > without {
+        return Ok(None);
+    }
+    let tried = std::mem::replace(weight, 0.0);
+    take_unguided(job, &spec, records)?;
+    watcher.note("rules step aside: they did not help on the validation triples, so their conclusions weigh nothing");
+    Ok(Some(format!(
+        "validation MRR {with:.3} with examples of weight {tried}, {without:.3} without: rules step aside"
+    )))
+}
+
+/// The unguided model in the guided one's place, with the rules that explain it.
+fn take_unguided(job: &Job<'_>, spec: &crate::Spec, records: &[RuleRecord]) -> Result<()> {
     let twin = ModelFile::read(&job.out.join("unguided/model.safetensors"))?;
     let head =
         format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), crate::model_file::data_hash(job.data));
-    write_file(&job.out.join("spec.toml"), format!("{head}{}", job.spec.to_toml()).as_bytes())?;
-    let curve = job.out.join("unguided/metrics.jsonl");
-    let lines = std::fs::read(&curve).map_err(RugeError::io(&curve, "read"))?;
-    write_file(&job.out.join("metrics.jsonl"), &lines)?;
+    write_file(&job.out.join("spec.toml"), format!("{head}{}", spec.to_toml()).as_bytes())?;
     let contents = Contents {
-        spec: &job.spec,
+        spec,
         embeddings: &twin.embeddings,
         data: job.data,
         rules: records,
@@ -173,8 +197,7 @@ fn without_evidence(job: &Job<'_>, records: &[RuleRecord]) -> Result<String> {
         calibration: twin.calibration.as_ref(),
         ranking: None,
     };
-    ModelFile::write(&job.out.join("model.safetensors"), &contents)?;
-    Ok("no rule concludes anything new: the guided model is the unguided one".into())
+    ModelFile::write(&job.out.join("model.safetensors"), &contents)
 }
 
 fn train(

@@ -1,6 +1,6 @@
 //! Settings by name, and the trainer that came after the paper.
 
-use ruge_embed::{Cap, Init, Penalty, Projection, Rule, Softmax, Start};
+use ruge_embed::{Answers, Cap, Init, Penalty, Projection, Rule, Softmax, Start};
 
 use super::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec};
 use crate::error::{Result, RugeError};
@@ -134,10 +134,25 @@ impl Spec {
         if softmax.sample > 0 && self.device == DeviceName::Cuda {
             return refuse("softmax.sample is for the processor; a card answers among all entities".into());
         }
+        let several = softmax.answers == Answers::All;
+        if softmax.sample > 0 && !softmax.is_plain() {
+            let leaves = "softmax.smoothing, softmax.loss and softmax.answers";
+            return refuse(format!("{leaves} look at all entities; leave softmax.sample away"));
+        }
+        if several && softmax.relations > 0.0 {
+            return refuse(
+                "softmax.relations asks for a head and a tail, and softmax.answers = \"all\" has many".into(),
+            );
+        }
+        for (leaf, share) in [("dropout", softmax.dropout), ("smoothing", softmax.smoothing)] {
+            if !(0.0..1.0).contains(&share) {
+                return refuse(format!("softmax.{leaf} is a share from 0 to below 1, not {share}"));
+            }
+        }
         if softmax.batch == 0 {
             return refuse("softmax.batch must be at least 1".into());
         }
-        for (leaf, weight) in [("n3", softmax.n3), ("relations", softmax.relations)] {
+        for (leaf, weight) in [("n3", softmax.n3), ("l2", softmax.l2), ("relations", softmax.relations)] {
             if !(weight.is_finite() && weight >= 0.0) {
                 return refuse(format!("softmax.{leaf} must be finite and not negative, not {weight}"));
             }
@@ -172,6 +187,14 @@ mod tests {
         assert!(refused("[softmax]\n[guidance]\nkind = \"ruge\"\n"));
         assert!(refused("[softmax]\nn3 = nan\n") && refused("[softmax]\nbatch = 0\n"));
         assert!(refused("[model]\nreciprocal = true\n"));
+        assert!(refused("[softmax]\ndropout = 1.0\n") && refused("[softmax]\nsmoothing = -0.1\n"));
+        assert!(refused("[softmax]\nl2 = -1.0\n") && refused("[softmax]\nsample = 9\nloss = \"bce\"\n"));
+        assert!(refused("[softmax]\nanswers = \"all\"\nrelations = 0.5\n"));
+        assert!(refused("[softmax]\nanswers = \"all\"\nsample = 100\n"));
+        let whole = "[softmax]\nanswers = \"all\"\nloss = \"bce\"\nsmoothing = 0.1\ndropout = 0.2\nl2 = 0.01\n";
+        assert!(!refused(whole) && !refused("[softmax]\nsample = 100\ndropout = 0.2\nl2 = 0.01\n"));
+        let spec = Spec::from_toml(whole, "x").unwrap();
+        assert_eq!(Spec::from_toml(&spec.to_toml(), "x").unwrap(), spec);
         assert!(!refused("[guidance]\nkind = \"examples\"\nweight = 1.0\n"));
     }
 }

@@ -59,8 +59,12 @@ impl Model for PTransE {
     }
 
     /// One epoch of PTransE's own: of the plan only the number of the epoch is asked, since the settings are the model's.
-    fn epoch(&mut self, _: &Plan<'_>, epoch: u64) -> Result<Losses> {
-        Ok(Losses { labeled: PTransE::epoch(self, epoch)?, unlabeled: 0.0 })
+    fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
+        let rate = self.config.rate;
+        self.config.rate = rate * plan.rate;
+        let labeled = PTransE::epoch(self, epoch);
+        self.config.rate = rate;
+        Ok(Losses { labeled: labeled?, unlabeled: 0.0 })
     }
 
     fn state(&self) -> Result<&State> {
