@@ -108,6 +108,8 @@ pub fn select(scores: &[f32], query: &RankQuery, options: &TopOptions<'_>) -> Ve
     if options.k < found.len() {
         found.select_nth_unstable_by(options.k, best_first);
         found.truncate(options.k);
+        // Room for all entities, kept for every query, would be gigabytes.
+        found.shrink_to_fit();
     }
     found.sort_unstable_by(best_first);
     found

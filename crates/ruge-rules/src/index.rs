@@ -14,7 +14,11 @@ use crate::apply::{Application, Walker};
 use crate::atom::{Atom, Term};
 use crate::ground::{NotGrounded, prepare};
 use crate::measure::Side;
+use crate::mine::walks::follow;
 use crate::rule::Rule;
+
+/// Steps of a path of four or more atoms, at most, from one known end: whoever is not reached by then is not told of.
+const WALKED: usize = 50_000;
 
 /// Rules filed for questions from either end.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +57,8 @@ enum Way {
     Both(Label, Label),
     Two([Label; 2]),
     Three([Label; 3]),
+    /// Four and more: nobody is passed twice, as when they were mined.
+    Walk(Box<[Label]>),
     Other(Box<Application>),
 }
 
@@ -66,6 +72,7 @@ pub struct Asker {
     passed: Vec<u64>,
     stamp: u64,
     walker: Walker,
+    trail: Vec<EntityId>,
 }
 
 impl RuleIndex {
@@ -103,7 +110,7 @@ impl RuleIndex {
         hearer: &mut impl Hearer,
     ) {
         let Some(file) = self.files.get(&(relation, side)) else { return };
-        let Asker { chosen, last, passed, stamp, walker } = asker;
+        let Asker { chosen, last, passed, stamp, walker, trail } = asker;
         last.resize(graph.entity_count(), 0);
         passed.resize(graph.entity_count(), 0);
         file.choose(graph, known, chosen);
@@ -147,6 +154,11 @@ impl RuleIndex {
                             }
                         }
                     }
+                }
+                Way::Walk(labels) => {
+                    trail.clear();
+                    trail.push(known);
+                    follow(graph, labels, trail, &mut { WALKED }, &mut tell);
                 }
                 Way::Other(rule) => match side {
                     Side::Subject => rule.objects(graph, known, walker, &mut tell),
@@ -281,7 +293,10 @@ fn file_of(rule: &Rule, known: Term, hidden: Term) -> Option<(Key, Way)> {
                     let path = path(atoms, known, hidden)?;
                     Some((Key::Label(path[0]), Way::Three([path[0], path[1], path[2]])))
                 }
-                _ => None,
+                _ => {
+                    let path = path(atoms, known, hidden)?;
+                    Some((Key::Label(path[0]), Way::Walk(path.into())))
+                }
             }
         }
         _ => None,

@@ -255,7 +255,7 @@ pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result
 
 /// The rules that mining finds; nothing if it was stopped before it was done.
 pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Option<Vec<RuleRecord>> {
-    let mined = mine(data.graph(), &wanted.config_for(data.train().len()), watch);
+    let mined = mine(data.graph(), &wanted.config_for(data.train().len(), data.graph().entity_count()), watch);
     if !mined.unfinished.is_empty() {
         return None;
     }

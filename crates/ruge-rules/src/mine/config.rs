@@ -4,6 +4,8 @@ use ruge_kg::RelationId;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
+use super::walks::{LONGEST, Walks};
+
 /// A set of relations to keep to, a set to stay away from.
 #[derive(Clone, Debug, Default)]
 pub struct RelationFilter {
@@ -75,6 +77,8 @@ pub struct MineConfig {
     pub min_constant_support: u64,
     /// Thresholds of their own for bodies of three atoms.
     pub long: Option<Long>,
+    /// Also paths of four and five atoms.
+    pub walks: Option<Walks>,
 }
 
 impl Default for MineConfig {
@@ -94,6 +98,7 @@ impl Default for MineConfig {
             constants: false,
             min_constant_support: 5,
             long: None,
+            walks: None,
         }
     }
 }
@@ -114,14 +119,25 @@ impl MineConfig {
         Self { min_head_coverage: 0.5, min_std: 0.8, skyline: false, shapes: Shapes::DirectedChains, ..Self::default() }
     }
 
-    /// Rules to rank by, for a graph of so many triples. Rare and weak rules count there, since they are all that tells most
-    /// candidates apart; different variables take different values, or long paths would conclude what they begin with.
-    pub fn ranking(triples: usize) -> Self {
-        let long = if triples <= 150_000 {
-            Long { min_support: 3, min_head_coverage: 0.0001, min_confidence: 0.001 }
-        } else {
-            Long { min_support: 50, min_head_coverage: 0.05, min_confidence: 0.1 }
+    /// Rules to rank by, for a graph of so many triples and entities. Rare and weak rules count there, since they are all that
+    /// tells most candidates apart; different variables take different values, or long paths would conclude what they begin with.
+    ///
+    /// The sparser a graph, the longer and rarer the paths worth following: in a dense one they lead everywhere.
+    pub fn ranking(triples: usize, entities: usize) -> Self {
+        let degree = 2.0 * triples as f64 / entities.max(1) as f64;
+        let long = match triples {
+            ..=150_000 if degree <= 20.0 => Long { min_support: 3, min_head_coverage: 0.0001, min_confidence: 0.001 },
+            ..=150_000 => Long { min_support: 5, min_head_coverage: 0.02, min_confidence: 0.1 },
+            _ => Long { min_support: 50, min_head_coverage: 0.05, min_confidence: 0.1 },
         };
+        let walks = (degree <= 10.0).then_some(Walks {
+            longest: LONGEST,
+            facts: 10_000,
+            starts: 2_000,
+            most: 20_000,
+            min_support: 3,
+            min_confidence: 0.005,
+        });
         Self {
             max_body: 3,
             min_head_coverage: 0.0001,
@@ -132,9 +148,14 @@ impl MineConfig {
             skyline: false,
             injective: true,
             constants: true,
-            // Five keeps more that is worth having, and millions of rules on large graphs.
-            min_constant_support: if triples <= 400_000 { 5 } else { 10 },
+            // Five keeps more that is worth having, and millions of rules on large graphs; two even more on sparse ones.
+            min_constant_support: match triples {
+                ..=400_000 if walks.is_some() => 2,
+                ..=400_000 => 5,
+                _ => 10,
+            },
             long: Some(long),
+            walks,
             ..Self::default()
         }
     }

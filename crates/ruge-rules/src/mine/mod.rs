@@ -9,7 +9,7 @@
 //! 2. [`denominator`]: PCA body sizes, stopped as soon as a body is known to fail; exact sizes for what passes.
 //! 3. [`prune`]: thresholds, perfect rules, the skyline, shapes.
 //!
-//! [`long`] adds paths of three atoms, [`constants`] rules that name an entity. Heads are independent, so they run in
+//! [`long`] adds paths of three atoms, [`walks`] some of four and five, [`constants`] rules that name an entity. Heads are independent, so they run in
 //! parallel, largest first, and the result is sorted by a total order: the same bytes on any number of threads.
 
 mod config;
@@ -18,6 +18,7 @@ mod denominator;
 mod long;
 mod prune;
 mod support;
+pub(crate) mod walks;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +31,7 @@ use crate::measure::{Counts, Side};
 use crate::rule::{Confidence, Rule, SoftRule};
 
 pub use config::{ConfigError, Long, MineConfig, RelationFilter, Shapes};
+pub use walks::Walks;
 
 /// A premise in the miner's own words; the conclusion is h(x, y), or has one place taken by an entity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -42,6 +44,8 @@ pub(crate) enum Body {
     Path(Label, Label),
     /// x –first→ z –second→ z1 –third→ y.
     Long(Label, Label, Label),
+    /// More labels from x to y.
+    Walk(walks::Walk),
     /// The head's place reached by `to` holds the entity `at`; the other variable has the label, perhaps to a given entity.
     Constant { to: Label, at: EntityId, label: Label, of: Option<EntityId> },
 }
@@ -52,6 +56,7 @@ impl Body {
             Body::One(_) | Body::Constant { .. } => 1,
             Body::SamePair(..) | Body::Path(..) => 2,
             Body::Long(..) => 3,
+            Body::Walk(walk) => walk.labels().len(),
         }
     }
 
@@ -71,6 +76,16 @@ impl Body {
             Body::SamePair(a, b) => Rule::new(conclusion, vec![step(a, x, y), step(b, x, y)]),
             Body::Path(a, b) => Rule::new(conclusion, vec![step(a, x, z), step(b, z, y)]),
             Body::Long(a, b, c) => Rule::new(conclusion, vec![step(a, x, z), step(b, z, z1), step(c, z1, y)]),
+            Body::Walk(walk) => {
+                let labels = walk.labels();
+                let variable = |at: usize| match at {
+                    0 => x,
+                    at if at == labels.len() => y,
+                    at => Variable(1 + at as u8),
+                };
+                let steps = labels.iter().enumerate().map(|(at, &label)| step(label, variable(at), variable(at + 1)));
+                Rule::new(conclusion, steps.collect())
+            }
             Body::Constant { to, at, label, of } => {
                 // Walking `to` from the variable leads to the entity.
                 let free = if to.is_inverse() { y } else { x };
@@ -93,7 +108,7 @@ impl Body {
 pub struct MinedRule {
     /// The rule.
     pub rule: Rule,
-    /// Its numbers, all exact.
+    /// Its numbers, exact but for paths of four and more atoms.
     pub counts: Counts,
 }
 
@@ -329,6 +344,9 @@ fn mine_head(
     if head.config.max_body >= 3 {
         let head = Head::new(head.graph, for_long, head.relation, head.hints, head.watch);
         rules.extend(long::mine(&head, pool)?);
+    }
+    if let Some(walks) = head.config.walks.filter(|_| head.config.max_body >= 3) {
+        rules.extend(walks::mine(head, &walks, pool)?);
     }
     if let Some(links) = links {
         rules.extend(constants::mine(head, links)?);

@@ -18,7 +18,7 @@ use ruge_kg::{Dataset, Filter, RelationId, Triple};
 use ruge_rules::RuleRecord;
 use serde::{Deserialize, Serialize};
 
-use super::scores::{block, by_question, in_place};
+use super::scores::{SHARE, block, by_question, in_place};
 use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum};
 
 /// Validation triples asked at most.
@@ -229,7 +229,7 @@ impl Grid {
                 work.gains(self, query, row, query.known(known))
             };
             let rows = scores.par_chunks(entities.max(1));
-            all.par_extend(block.par_iter().zip(rows).map_init(|| Work::new(&self.sums), of));
+            all.par_extend(block.par_iter().zip(rows).with_min_len(SHARE).map_init(|| Work::new(&self.sums), of));
         }
         Ok(in_place(&order, all))
     }

@@ -9,7 +9,7 @@ use ruge_embed::top::{self, Scored, TopOptions};
 use ruge_embed::{EmbedError, Embeddings, Losses, Model, Plan, Rank, RankOptions, RankQuery, Result, Table};
 use ruge_kg::{Filter, RelationId, Triple};
 
-use super::scores::{block, by_question, in_place};
+use super::scores::{SHARE, block, by_question, in_place};
 use super::{Heard, Ranking, RuleScores, Setting, Sum};
 
 /// A model with rules beside it, or rules alone.
@@ -94,7 +94,7 @@ impl Combined {
                 self.add(query, heard, row);
                 then(query, row)
             };
-            all.par_extend(block.par_iter().zip(rows).map_init(Vec::new, of));
+            all.par_extend(block.par_iter().zip(rows).with_min_len(SHARE).map_init(Vec::new, of));
             progress(all.len(), queries.len());
         }
         Ok(in_place(&order, all))
@@ -124,6 +124,7 @@ impl Model for Combined {
         let entities = self.rules.graph().entity_count();
         let said: Vec<Vec<f32>> = groups
             .par_iter()
+            .with_min_len(SHARE)
             .map_init(
                 || (Vec::new(), vec![0.0f32; entities]),
                 |(heard, row), group| {

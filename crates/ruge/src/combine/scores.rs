@@ -98,6 +98,9 @@ pub(super) fn block(entities: usize) -> usize {
     ((1 << 26) / entities.max(1)).clamp(64, 4096)
 }
 
+/// Queries that share their working memory, at least: it is large, and the same question often follows.
+pub(super) const SHARE: usize = 16;
+
 /// A way to sum: how much each further rule counts, and which rules count at all.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sum {

@@ -63,13 +63,13 @@ impl RulesSpec {
         config
     }
 
-    /// The same for a graph of so many triples: the preset for ranking looks for long paths and rare rules as far as time and
+    /// The same for a graph of so many triples and entities: the preset for ranking looks for long paths and rare rules as far as time and
     /// memory allow.
-    pub fn config_for(&self, triples: usize) -> MineConfig {
+    pub fn config_for(&self, triples: usize, entities: usize) -> MineConfig {
         let mut config = self.config();
         if self.mine == MinePreset::Ranking {
-            let MineConfig { long, min_constant_support, .. } = MineConfig::ranking(triples);
-            (config.long, config.min_constant_support) = (long, min_constant_support);
+            let MineConfig { long, walks, min_constant_support, .. } = MineConfig::ranking(triples, entities);
+            (config.long, config.walks, config.min_constant_support) = (long, walks, min_constant_support);
         }
         config
     }
@@ -155,7 +155,7 @@ impl MinePreset {
             MinePreset::Default => MineConfig::default(),
             MinePreset::RugeFb15k => MineConfig::ruge_fb15k(),
             MinePreset::Amie => MineConfig::amie(),
-            MinePreset::Ranking => MineConfig::ranking(0),
+            MinePreset::Ranking => MineConfig::ranking(0, 0),
         }
     }
 }
@@ -171,9 +171,10 @@ mod tests {
         assert_eq!((config.min_pca, config.min_support, config.max_body), (0.1, 7, 2));
         assert!(rules.check().is_ok());
         let ranking = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-        let (small, large) = (ranking.config_for(100_000), ranking.config_for(500_000));
+        let (small, large) = (ranking.config_for(100_000, 40_000), ranking.config_for(500_000, 15_000));
         assert!(small.long < large.long && small.min_constant_support < large.min_constant_support);
-        assert!(small.constants && rules.config_for(500_000).long.is_none());
+        assert!(small.constants && rules.config_for(500_000, 15_000).long.is_none());
+        assert!(small.walks.is_some() && large.walks.is_none() && ranking.config_for(5_000, 100).walks.is_none());
         let file = RulesSpec { file: Some("x".into()), ..rules.clone() };
         assert!(file.check().is_err(), "a file is not mined");
         assert!(rules.from_file("x".into()).check().is_ok());
