@@ -108,7 +108,10 @@ impl MineArgs {
             Some(Preset::Amie) => MineConfig::amie(),
             Some(Preset::RugeFb15k) => MineConfig::ruge_fb15k(),
             Some(Preset::RugeYago) => MineConfig::ruge_yago(),
-            Some(Preset::Ranking) => MineConfig::ranking(data.train().len(), data.graph().entity_count()),
+            Some(Preset::Ranking) => {
+                let graph = data.graph();
+                MineConfig::ranking(data.train().len(), graph.entity_count(), graph.relation_count())
+            }
         };
         let set = |place: &mut f64, value: Option<f64>| *place = value.unwrap_or(*place);
         set(&mut config.min_pca, self.min_pca);

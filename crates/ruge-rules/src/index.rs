@@ -17,8 +17,9 @@ use crate::measure::Side;
 use crate::mine::walks::follow;
 use crate::rule::Rule;
 
-/// Steps of a path of four or more atoms, at most, from one known end: whoever is not reached by then is not told of.
-const WALKED: usize = 50_000;
+/// Steps on paths of four and more atoms for one question, all rules together: the first are the surest, and the last would cost
+/// more than all others.
+const WALKED: usize = 100_000;
 
 /// Rules filed for questions from either end.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +115,7 @@ impl RuleIndex {
         last.resize(graph.entity_count(), 0);
         passed.resize(graph.entity_count(), 0);
         file.choose(graph, known, chosen);
+        let mut steps = WALKED;
         for &at in chosen.iter() {
             let Filed { place, way } = &file.rules[at as usize];
             if !hearer.goes_on(*place) {
@@ -158,7 +160,7 @@ impl RuleIndex {
                 Way::Walk(labels) => {
                     trail.clear();
                     trail.push(known);
-                    follow(graph, labels, trail, &mut { WALKED }, &mut tell);
+                    follow(graph, labels, trail, &mut steps, &mut tell);
                 }
                 Way::Other(rule) => match side {
                     Side::Subject => rule.objects(graph, known, walker, &mut tell),

@@ -255,7 +255,9 @@ pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result
 
 /// The rules that mining finds; nothing if it was stopped before it was done.
 pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Option<Vec<RuleRecord>> {
-    let mined = mine(data.graph(), &wanted.config_for(data.train().len(), data.graph().entity_count()), watch);
+    let graph = data.graph();
+    let size = [data.train().len(), graph.entity_count(), graph.relation_count()];
+    let mined = mine(graph, &wanted.config_for(size), watch);
     if !mined.unfinished.is_empty() {
         return None;
     }

@@ -1,9 +1,11 @@
 //! The report of a run, filled from what its stages left.
 
+use ruge::GuidanceSpec;
 use ruge::calibrate::{Reliability, Source};
 use ruge::consistency;
 use ruge::explain;
 use ruge::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
+use ruge::spec::Weigh;
 use ruge_kg::LoadReport;
 use ruge_report::{
     self as report, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Fact, Firing, MetricsTable, Part,
@@ -33,7 +35,10 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport) -> Report
         calibration: calibration(findings),
         consistency: obedience(findings),
         predictions: match &findings.samples {
-            Some(samples) if !samples.is_empty() => samples.iter().map(prediction).collect::<Vec<_>>().into(),
+            Some(samples) if !samples.is_empty() => {
+                let moves_labels = !matches!(job.spec.guidance, GuidanceSpec::Examples { .. });
+                samples.iter().map(|sample| prediction(sample, moves_labels)).collect::<Vec<_>>().into()
+            }
             _ => Part::Missing("No fact was predicted.".into()),
         },
         clean_up: clean_up(findings),
@@ -61,8 +66,11 @@ fn rules(findings: &Findings, job: &Job<'_>) -> Part<report::RuleSet> {
     if findings.rules.is_empty() {
         return Part::Missing("No rule passes the thresholds.".into());
     }
-    let source =
+    let mut source =
         job.spec.rules.file.as_ref().map_or("mined from train".to_string(), |file| format!("read from {file}"));
+    if job.spec.rules.weigh == Weigh::Validated {
+        source += "; the confidence of each is the share of its new conclusions that are true, measured on validation";
+    }
     let mut set = gather::rules(&source, &findings.rules, job.data.names(), RULES);
     if let Some(grounded) = &findings.grounded {
         set.groundings = Some(grounded.groundings);
@@ -216,12 +224,13 @@ fn fact(of: &explain::Fact, negated: bool) -> Fact {
     Fact { negated, ..Fact::new(&of.head, &of.relation, &of.tail) }
 }
 
-fn prediction(sample: &Sample) -> Prediction {
+/// Only soft labels are moved; examples weigh what they weigh.
+fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
     let found = &sample.explanation;
     let firing = |(place, rule): (usize, &explain::RuleEvidence)| Firing {
         words: rule.words.clone(),
         confidence: rule.confidence,
-        push: Some(rule.push),
+        push: moves_labels.then_some(rule.push),
         premises: found
             .groundings
             .iter()

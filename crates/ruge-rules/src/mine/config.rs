@@ -119,24 +119,25 @@ impl MineConfig {
         Self { min_head_coverage: 0.5, min_std: 0.8, skyline: false, shapes: Shapes::DirectedChains, ..Self::default() }
     }
 
-    /// Rules to rank by, for a graph of so many triples and entities. Rare and weak rules count there, since they are all that
+    /// Rules to rank by, for a graph of so many triples, entities and relations. Rare and weak rules count there, since they are all that
     /// tells most candidates apart; different variables take different values, or long paths would conclude what they begin with.
     ///
-    /// The sparser a graph, the longer and rarer the paths worth following: in a dense one they lead everywhere.
-    pub fn ranking(triples: usize, entities: usize) -> Self {
+    /// The sparser a graph, the longer and rarer the paths worth following: in a dense one they lead everywhere. Paths of four and more atoms
+    /// are followed where relations are few, since their number grows with its fifth power.
+    pub fn ranking(triples: usize, entities: usize, relations: usize) -> Self {
         let degree = 2.0 * triples as f64 / entities.max(1) as f64;
         let long = match triples {
             ..=150_000 if degree <= 20.0 => Long { min_support: 3, min_head_coverage: 0.0001, min_confidence: 0.001 },
             ..=150_000 => Long { min_support: 5, min_head_coverage: 0.02, min_confidence: 0.1 },
             _ => Long { min_support: 50, min_head_coverage: 0.05, min_confidence: 0.1 },
         };
-        let walks = (degree <= 10.0).then_some(Walks {
+        let walks = (degree <= 10.0 && relations <= 20).then_some(Walks {
             longest: LONGEST,
-            facts: 10_000,
-            starts: 2_000,
-            most: 20_000,
+            facts: 5_000,
+            starts: 1_000,
+            most: 3_000,
             min_support: 3,
-            min_confidence: 0.005,
+            min_confidence: 0.02,
         });
         Self {
             max_body: 3,

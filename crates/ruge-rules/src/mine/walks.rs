@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn mined(graph: &Graph) -> Vec<crate::mine::MinedRule> {
-        let config = MineConfig { walks: Some(WALKS), ..MineConfig::ranking(100, 1000) };
+        let config = MineConfig { walks: Some(WALKS), ..MineConfig::ranking(100, 1000, 3) };
         let mut rules = crate::mine::mine(graph, &config, &Watch::default()).rules;
         rules.retain(|rule| rule.rule.premise.len() >= 4 && rule.rule.head() == RelationId(2));
         rules

@@ -110,27 +110,76 @@ pub struct Sum {
     pub constants: bool,
 }
 
+/// Ways to sum at a time, at most.
+const LANES: usize = 16;
+
 /// The candidates that rules reach, with a sum for each way to sum: the scratch of one thread.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    sums: Vec<Sum>,
     /// Per entity, its place among the candidates plus one.
     place: Vec<u32>,
     /// Who was reached, in the order of being reached.
     pub candidates: Vec<EntityId>,
-    /// Per candidate and way, the sum so far and the weight of the next term.
-    values: Vec<(f64, f64)>,
+    sums: Sums,
     asker: Asker,
     /// The question that all this answers, of the rules it was asked of.
     asked: Option<(RelationId, Side, EntityId)>,
 }
 
+/// Per candidate, sums so far and the weights of their next terms.
+#[derive(Clone, Debug)]
+enum Sums {
+    One(Sum, Vec<(f64, f64)>),
+    /// All ways in step, in numbers of 32 bits: only a fit looks at so many, and millions of terms are told to it.
+    Many(Box<Lanes>),
+}
+
+#[derive(Clone, Debug)]
+struct Lanes {
+    discounts: [f32; LANES],
+    /// 1 where rules that name an entity count, else 0.
+    constants: [f32; LANES],
+    /// Sums, then weights.
+    values: Vec<[[f32; LANES]; 2]>,
+}
+
+impl Lanes {
+    fn new(sums: &[Sum]) -> Self {
+        assert!(sums.len() <= LANES, "{} ways to sum at a time, at most {LANES}", sums.len());
+        let mut lanes = Self { discounts: [0.0; LANES], constants: [0.0; LANES], values: Vec::new() };
+        for (lane, sum) in sums.iter().enumerate() {
+            lanes.discounts[lane] = sum.discount as f32;
+            lanes.constants[lane] = f32::from(u8::from(sum.constants));
+        }
+        lanes
+    }
+
+    #[inline]
+    fn add(&mut self, candidate: usize, term: f32, constant: bool) {
+        let [sums, weights] = &mut self.values[candidate];
+        if constant {
+            for lane in 0..LANES {
+                let counts = self.constants[lane];
+                sums[lane] += counts * weights[lane] * term;
+                weights[lane] *= counts.mul_add(self.discounts[lane] - 1.0, 1.0);
+            }
+        } else {
+            for lane in 0..LANES {
+                sums[lane] += weights[lane] * term;
+                weights[lane] *= self.discounts[lane];
+            }
+        }
+    }
+}
+
 impl Heard {
     /// For these ways to sum.
     pub fn new(sums: &[Sum]) -> Self {
-        let asker = Asker::default();
-        let (place, candidates, values) = (Vec::new(), Vec::new(), Vec::new());
-        Self { sums: sums.to_vec(), place, candidates, values, asker, asked: None }
+        let sums = match sums {
+            [one] => Sums::One(*one, Vec::new()),
+            many => Sums::Many(Box::new(Lanes::new(many))),
+        };
+        Self { place: Vec::new(), candidates: Vec::new(), sums, asker: Asker::default(), asked: None }
     }
 
     fn clear(&mut self, entities: usize) {
@@ -138,13 +187,19 @@ impl Heard {
             self.place[entity.index()] = 0;
         }
         self.place.resize(entities, 0);
-        self.values.clear();
+        match &mut self.sums {
+            Sums::One(_, values) => values.clear(),
+            Sums::Many(lanes) => lanes.values.clear(),
+        }
     }
 
     /// The sum of a candidate, by its place, and a way.
     #[inline]
     pub fn sum(&self, candidate: usize, way: usize) -> f64 {
-        self.values[candidate * self.sums.len() + way].0
+        match &self.sums {
+            Sums::One(_, values) => values[candidate].0,
+            Sums::Many(lanes) => f64::from(lanes.values[candidate][0][way]),
+        }
     }
 
     /// The place of an entity among the candidates.
@@ -161,20 +216,27 @@ struct Hearing<'a> {
 impl Hearer for Hearing<'_> {
     #[inline]
     fn hear(&mut self, rule: u32, entity: EntityId) {
-        let Heard { sums, place, candidates, values, .. } = &mut *self.heard;
+        let Heard { place, candidates, sums, .. } = &mut *self.heard;
         let (term, constant) = self.terms[rule as usize];
         let slot = &mut place[entity.index()];
         if *slot == 0 {
             candidates.push(entity);
             *slot = candidates.len() as u32;
-            values.resize(candidates.len() * sums.len(), (0.0, 1.0));
-        }
-        let from = (*slot as usize - 1) * sums.len();
-        for (way, (sum, weight)) in sums.iter().zip(&mut values[from..]) {
-            if way.constants || !constant {
-                *sum += *weight * term;
-                *weight *= way.discount;
+            match sums {
+                Sums::One(_, values) => values.push((0.0, 1.0)),
+                Sums::Many(lanes) => lanes.values.push([[0.0; LANES], [1.0; LANES]]),
             }
+        }
+        let at = *slot as usize - 1;
+        match sums {
+            Sums::One(way, values) => {
+                if way.constants || !constant {
+                    let (sum, weight) = &mut values[at];
+                    *sum += *weight * term;
+                    *weight *= way.discount;
+                }
+            }
+            Sums::Many(lanes) => lanes.add(at, term as f32, constant),
         }
     }
 }

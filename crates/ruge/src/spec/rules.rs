@@ -63,12 +63,14 @@ impl RulesSpec {
         config
     }
 
-    /// The same for a graph of so many triples and entities: the preset for ranking looks for long paths and rare rules as far as time and
-    /// memory allow.
-    pub fn config_for(&self, triples: usize, entities: usize) -> MineConfig {
+    /// The same for a graph of so many triples, entities and relations: the preset for ranking looks for long paths and rare rules as
+    /// far as time and memory allow.
+    pub fn config_for(&self, size: [usize; 3]) -> MineConfig {
         let mut config = self.config();
         if self.mine == MinePreset::Ranking {
-            let MineConfig { long, walks, min_constant_support, .. } = MineConfig::ranking(triples, entities);
+            let [triples, entities, relations] = size;
+            let sized = MineConfig::ranking(triples, entities, relations);
+            let MineConfig { long, walks, min_constant_support, .. } = sized;
             (config.long, config.walks, config.min_constant_support) = (long, walks, min_constant_support);
         }
         config
@@ -155,7 +157,7 @@ impl MinePreset {
             MinePreset::Default => MineConfig::default(),
             MinePreset::RugeFb15k => MineConfig::ruge_fb15k(),
             MinePreset::Amie => MineConfig::amie(),
-            MinePreset::Ranking => MineConfig::ranking(0, 0),
+            MinePreset::Ranking => MineConfig::ranking(0, 0, 0),
         }
     }
 }
@@ -171,10 +173,10 @@ mod tests {
         assert_eq!((config.min_pca, config.min_support, config.max_body), (0.1, 7, 2));
         assert!(rules.check().is_ok());
         let ranking = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-        let (small, large) = (ranking.config_for(100_000, 40_000), ranking.config_for(500_000, 15_000));
+        let (small, large) = (ranking.config_for([100_000, 40_000, 11]), ranking.config_for([500_000, 15_000, 1345]));
         assert!(small.long < large.long && small.min_constant_support < large.min_constant_support);
-        assert!(small.constants && rules.config_for(500_000, 15_000).long.is_none());
-        assert!(small.walks.is_some() && large.walks.is_none() && ranking.config_for(5_000, 100).walks.is_none());
+        assert!(small.constants && rules.config_for([500_000, 15_000, 1345]).long.is_none());
+        assert!(small.walks.is_some() && large.walks.is_none() && ranking.config_for([5_000, 100, 11]).walks.is_none());
         let file = RulesSpec { file: Some("x".into()), ..rules.clone() };
         assert!(file.check().is_err(), "a file is not mined");
         assert!(rules.from_file("x".into()).check().is_ok());
