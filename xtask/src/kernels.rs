@@ -24,7 +24,8 @@ pub fn run() -> Result<()> {
     };
     let mut paths = vec![libraries];
     paths.extend(std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths));
-    let status = cargo(&["test", "--package", "ruge-cuda", "--test", "kernels"])
+    // The whole workspace, though one test is meant: chosen alone, its dependencies would be built anew with other features.
+    let status = cargo(&["test", "--workspace", "--test", "kernels"])
         .env("LD_LIBRARY_PATH", std::env::join_paths(paths)?)
         .env("RUGE_NVRTC", "required")
         .status()
