@@ -32,6 +32,7 @@ mod rule_args;
 mod rules;
 mod run;
 mod search;
+mod softmax_args;
 mod text;
 mod train;
 mod usage;

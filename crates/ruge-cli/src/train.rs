@@ -21,6 +21,7 @@ use crate::device::DeviceArg;
 use crate::path_words::path_words;
 use crate::preset::PresetArg;
 use crate::rule_args::RuleArgs;
+use crate::softmax_args::SoftmaxArgs;
 use crate::text::grouped;
 use crate::usage::UsageError;
 use crate::{memory, progress};
@@ -57,18 +58,8 @@ pub struct TrainArgs {
     /// A complete setting by name
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["model", "guidance"])]
     preset: Option<PresetArg>,
-    /// Questions of a softmax batch
-    #[arg(long, value_name = "N")]
-    batch: Option<usize>,
-    /// Weight of the N3 penalty of softmax training
-    #[arg(long, value_name = "X")]
-    n3: Option<f32>,
-    /// Entities that a softmax batch is answered among; 0 for all
-    #[arg(long, value_name = "N")]
-    sample: Option<usize>,
-    /// What a rule's conclusion weighs beside an observed triple, in guidance by examples
-    #[arg(long, value_name = "X")]
-    weight: Option<f32>,
+    #[command(flatten)]
+    softmax: SoftmaxArgs,
     /// Epochs at most
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
@@ -285,36 +276,12 @@ impl TrainArgs {
         } else if self.slackness.is_some() || self.t_norm.is_some() {
             bail!(UsageError("--slackness and --t-norm belong to --guidance ruge".into()));
         }
-        match &mut spec.softmax {
-            Some(softmax) => {
-                set(&mut softmax.batch, self.batch);
-                set(&mut softmax.sample, self.sample);
-                softmax.n3 = self.n3.unwrap_or(softmax.n3);
-                if self.negatives.is_some() || self.l2.is_some() || self.batches.is_some() || self.inner_steps.is_some()
-                {
-                    let flags = "--negatives, --l2, --batches and --inner-steps";
-                    bail!(UsageError(format!("{flags} are of the paper's trainer; this spec trains by softmax")));
-                }
-            }
-            None if self.batch.is_some()
-                && spec.batches.size.is_some()
-                && self.n3.is_none()
-                && self.sample.is_none() =>
-            {
-                spec.batches.size = self.batch;
-            }
-            None if self.batch.is_some() || self.n3.is_some() || self.sample.is_some() => {
-                bail!(UsageError(
-                    "--batch, --sample and --n3 belong to softmax training; use --preset complex-n3".into()
-                ))
-            }
-            None => {}
+        let sampled = [self.negatives, self.batches, self.inner_steps].iter().any(Option::is_some) || self.l2.is_some();
+        if spec.softmax.is_some() && sampled {
+            let flags = "--negatives, --l2, --batches and --inner-steps";
+            bail!(UsageError(format!("{flags} are of the paper's trainer; this spec trains by softmax")));
         }
-        match (&mut spec.guidance, self.weight) {
-            (GuidanceSpec::Examples { weight, .. }, Some(wanted)) => *weight = wanted,
-            (_, Some(_)) => bail!(UsageError("--weight belongs to --guidance examples".into())),
-            _ => {}
-        }
+        self.softmax.lay_over(spec)?;
         if let GuidanceSpec::PTransE { path_length, rerank, confidence_cut_off, .. } = &mut spec.guidance {
             set(path_length, self.path_length);
             set(rerank, self.rerank);

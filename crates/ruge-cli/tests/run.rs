@@ -215,6 +215,9 @@ fn rules_that_do_not_help_step_aside() {
     assert!(stderr(&output).contains("rules step aside"), "{}", stderr(&output));
     let object = json(&quick(&out, &["--weight", "100", "--json"]));
     assert_eq!(object["guided"]["mrr"], object["unguided"]["mrr"]);
+    // What was asked for is remembered, though the model has another weight.
+    let resumed = json(&["run", "demo", "--out", &out, "--resume", "--json"]);
+    assert_eq!(resumed["guided"], object["guided"]);
     // The model says what it is: a spec that gives these bits.
     let spec = fs::read_to_string(place.path("run/spec.toml")).unwrap();
     assert!(spec.contains("weight = 0.0"), "{spec}");

@@ -168,10 +168,16 @@ impl SoftmaxTraining {
         let asks = usize::from(softmax.relations > 0.0);
         let ends = batch * (1 + asks);
         let candidates = asks * padded(tables.relation_rows) * constants.sides;
+        let table_numbers = padded(tables.entity_rows) * stride + tables.relation_rows * constants.relations.stride;
+        let copied = match number {
+            Number::Full => 0,
+            Number::Half => 2 * (table_numbers + batch * (padded(tables.entity_rows) + candidates)),
+        };
         device.require(&[
             ("scores of a batch", 4 * batch * (padded(tables.entity_rows) + candidates)),
             ("vectors of a batch", 4 * (batch * (2 * stride + (1 + 2 * asks) * half) + ends * stride)),
-            ("gradients", 4 * (tables.entity_rows * stride + tables.relation_rows * constants.relations.stride)),
+            ("gradients", 4 * table_numbers),
+            ("copies in 16 bits", copied),
             ("questions", all * (16 + 12 + 32 + 16 + 4 * (2 + asks))),
         ])?;
         let rounded = match number {

@@ -10,6 +10,7 @@ use ruge_embed::Penalty;
 
 use crate::device::DeviceArg;
 use crate::preset::PresetArg;
+use crate::softmax_args::SoftmaxArgs;
 use crate::usage::UsageError;
 
 /// What may be said about a run besides its data.
@@ -28,18 +29,8 @@ pub struct Settings {
     /// A complete setting by name instead of one sized to the data; flags stand over it
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["spec", "model", "guidance"])]
     preset: Option<PresetArg>,
-    /// Questions of a softmax batch
-    #[arg(long, value_name = "N")]
-    batch: Option<usize>,
-    /// Weight of the N3 penalty of softmax training
-    #[arg(long, value_name = "X")]
-    n3: Option<f32>,
-    /// Entities that a batch's questions are answered among; 0 for all
-    #[arg(long, value_name = "N")]
-    sample: Option<usize>,
-    /// What a conclusion of rules weighs beside a fact, in guidance by examples
-    #[arg(long, value_name = "X")]
-    weight: Option<f32>,
+    #[command(flatten)]
+    softmax: SoftmaxArgs,
     /// Rules to be guided by, in any format of `ruge rules convert` [default: mined from train]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
@@ -135,16 +126,16 @@ impl Settings {
             ..
         } = self;
         let Self { dim, negatives, batches, rate, l2, slackness, epochs, validate_every, patience, device, .. } = self;
-        let Self { batch, sample, n3, weight, .. } = self;
         spec.is_some()
             || model.is_some()
             || guidance.is_some()
             || preset.is_some()
             || rules.is_some()
             || device.is_some()
+            || self.softmax.are_given()
             || [min_conf, min_pca, min_hc, min_std, max_conclusions].iter().any(|x| x.is_some())
-            || [rate, l2, slackness, n3, weight].iter().any(|x| x.is_some())
-            || [max_body, dim, negatives, batches, batch, sample].iter().any(|x| x.is_some())
+            || [rate, l2, slackness].iter().any(|x| x.is_some())
+            || [max_body, dim, negatives, batches].iter().any(|x| x.is_some())
             || [min_support, epochs, validate_every, patience].iter().any(|x| x.is_some())
     }
 
@@ -221,31 +212,14 @@ impl Settings {
     fn lay_over(&self, spec: &mut Spec) -> Result<()> {
         let set = |place: &mut usize, value: Option<usize>| *place = value.unwrap_or(*place);
         set(&mut spec.model.dimension, self.dim);
-        match &mut spec.softmax {
-            Some(softmax) => {
-                set(&mut softmax.batch, self.batch);
-                set(&mut softmax.sample, self.sample);
-                softmax.n3 = self.n3.unwrap_or(softmax.n3);
-                if self.negatives.is_some() || self.l2.is_some() || self.batches.is_some() {
-                    bail!(UsageError(
-                        "--negatives, --l2 and --batches are of the paper's trainer; add --guidance ruge to use it".into()
-                    ));
-                }
-            }
-            None if self.batch.is_some() || self.n3.is_some() || self.sample.is_some() => bail!(UsageError(
-                "--batch, --sample and --n3 belong to softmax training; use --guidance examples with complex or distmult"
-                    .into()
-            )),
-            None => {
-                set(&mut spec.negatives.count, self.negatives);
-                set(&mut spec.batches.count, self.batches);
-            }
+        if spec.softmax.is_some() && (self.negatives.is_some() || self.l2.is_some() || self.batches.is_some()) {
+            bail!(UsageError(
+                "--negatives, --l2 and --batches are of the paper's trainer; add --guidance ruge to use it".into()
+            ));
         }
-        match (&mut spec.guidance, self.weight) {
-            (GuidanceSpec::Examples { weight, .. }, Some(wanted)) => *weight = wanted,
-            (_, Some(_)) => bail!(UsageError("--weight belongs to --guidance examples".into())),
-            _ => {}
-        }
+        self.softmax.lay_over(spec)?;
+        set(&mut spec.negatives.count, self.negatives);
+        set(&mut spec.batches.count, self.batches);
         if self.batches.is_some() {
             spec.batches.size = None;
         }
