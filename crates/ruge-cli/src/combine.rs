@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ruge::combine::combine;
+use ruge::combine::{Prepared, combine};
 use ruge::run::Mode;
 use ruge::spec::{MinePreset, RulesSpec};
 use ruge::{ModelFile, assemble};
@@ -76,7 +76,8 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");
         let mode = if args.force { Mode::Force } else { Mode::Fresh };
-        combine(&file, &rules, &args.out, mode, args.device.name()).map_err(|error| match error {
+        let prepared = Prepared::beside(rules, data)?;
+        combine(&file, &prepared, &args.out, mode, args.device.name()).map_err(|error| match error {
             ruge::RugeError::Spec(message) => UsageError(message).into(),
             other => anyhow::Error::from(other),
         })?

@@ -7,7 +7,7 @@
 //! Rules fire in the order in which they were given, which for ranking is that of falling confidence; each tells a candidate
 //! once, however many ways lead there.
 
-use ruge_kg::{EntityId, Graph, Label, RelationId};
+use ruge_kg::{EntityId, Graph, Label, Pair, RelationId};
 use rustc_hash::FxHashMap;
 
 use crate::apply::{Application, Walker};
@@ -25,6 +25,8 @@ const WALKED: usize = 100_000;
 #[derive(Clone, Debug, Default)]
 pub struct RuleIndex {
     files: FxHashMap<(RelationId, Side), File>,
+    /// Different variables take different values.
+    injective: bool,
     not_applied: Vec<(usize, NotGrounded)>,
 }
 
@@ -50,6 +52,8 @@ struct Filed {
 enum Way {
     /// The premise holds for the known end, so this entity is the answer.
     Answer(EntityId),
+    /// This entity is the answer if the known end has such an edge.
+    AnswerIf(Label, EntityId),
     /// Everyone whom the label leads to from the entity.
     From(EntityId, Label),
     /// Everyone who has the label.
@@ -71,6 +75,8 @@ pub struct Asker {
     last: Vec<u64>,
     /// Per entity, for inner variables.
     passed: Vec<u64>,
+    /// Per entity that was passed: from where first.
+    via: Vec<EntityId>,
     stamp: u64,
     walker: Walker,
     trail: Vec<EntityId>,
@@ -96,6 +102,13 @@ impl RuleIndex {
         index
     }
 
+    /// The same rules, but no entity stands for two variables, or for one and a constant: as rules for ranking are counted.
+    #[must_use]
+    pub fn injective(mut self) -> Self {
+        self.injective = true;
+        self
+    }
+
     /// Rules that can conclude nothing, by their place in the list given, and why.
     pub fn not_applied(&self) -> &[(usize, NotGrounded)] {
         &self.not_applied
@@ -110,12 +123,34 @@ impl RuleIndex {
         asker: &mut Asker,
         hearer: &mut impl Hearer,
     ) {
+        self.ask_without(graph, relation, (side, known), None, asker, hearer);
+    }
+
+    /// As [`Self::ask`], as if the graph lacked the fact that joins `known` by a label to an entity: what the rules say of a fact
+    /// that they may not see. Rules of unusual shapes say nothing then. Rules must be applied injectively, so that `known` is passed but once.
+    pub fn ask_without(
+        &self,
+        graph: &Graph,
+        relation: RelationId,
+        (side, known): (Side, EntityId),
+        lacking: Option<(Label, EntityId)>,
+        asker: &mut Asker,
+        hearer: &mut impl Hearer,
+    ) {
+        debug_assert!(self.injective || lacking.is_none());
         let Some(file) = self.files.get(&(relation, side)) else { return };
-        let Asker { chosen, last, passed, stamp, walker, trail } = asker;
+        let Asker { chosen, last, passed, via, stamp, walker, trail } = asker;
         last.resize(graph.entity_count(), 0);
         passed.resize(graph.entity_count(), 0);
-        file.choose(graph, known, chosen);
+        via.resize(graph.entity_count(), known);
+        let apart = self.injective;
+        file.choose(graph, known, (lacking, apart), chosen);
         let mut steps = WALKED;
+        // The first step of a path.
+        let first = |label: Label| {
+            let there = move |other: &&EntityId| !(apart && **other == known || lacking == Some((label, **other)));
+            graph.neighbours(known, label).iter().filter(there)
+        };
         for &at in chosen.iter() {
             let Filed { place, way } = &file.rules[at as usize];
             if !hearer.goes_on(*place) {
@@ -133,35 +168,74 @@ impl RuleIndex {
                 }
             };
             match way {
-                Way::Answer(entity) => tell(*entity),
-                Way::From(entity, label) => graph.neighbours(*entity, *label).iter().for_each(|&other| tell(other)),
-                Way::Having(label) => graph.pairs(*label).iter().for_each(|pair| tell(pair.key)),
-                Way::One(label) => graph.neighbours(known, *label).iter().for_each(|&other| tell(other)),
+                Way::Answer(entity) => {
+                    if !(apart && *entity == known) {
+                        tell(*entity);
+                    }
+                }
+                Way::AnswerIf(label, entity) => {
+                    if !apart || *entity != known && first(*label).any(|other| other != entity) {
+                        tell(*entity);
+                    }
+                }
+                Way::From(entity, label) => {
+                    let new = |other: &&EntityId| !apart || ![known, *entity].contains(other);
+                    graph.neighbours(*entity, *label).iter().filter(new).for_each(|&other| tell(other));
+                }
+                Way::Having(label) => {
+                    let counts =
+                        |Pair { key, other }: &&Pair| !apart || *other != known && other != key && *key != known;
+                    graph.pairs(*label).iter().filter(counts).for_each(|pair| tell(pair.key));
+                }
+                Way::One(label) => first(*label).for_each(|&other| tell(other)),
                 Way::Both(a, b) => {
-                    let (a, b) = (graph.neighbours(known, *a), graph.neighbours(known, *b));
-                    a.iter().filter(|other| b.binary_search(other).is_ok()).for_each(|&other| tell(other));
+                    let also = |other: &EntityId| lacking != Some((*b, *other));
+                    let b = graph.neighbours(known, *b);
+                    let both = |other: &&EntityId| b.binary_search(other).is_ok() && also(other);
+                    first(*a).filter(both).for_each(|&other| tell(other));
                 }
                 Way::Two([a, b]) => {
-                    for &z in graph.neighbours(known, *a) {
-                        graph.neighbours(z, *b).iter().for_each(|&other| tell(other));
+                    for &z in first(*a) {
+                        let new = |other: &&EntityId| !apart || **other != known && **other != z;
+                        graph.neighbours(z, *b).iter().filter(new).for_each(|&other| tell(other));
                     }
                 }
                 Way::Three([a, b, c]) => {
-                    for &z in graph.neighbours(known, *a) {
+                    for &z in first(*a) {
                         for &w in graph.neighbours(z, *b) {
-                            // Many ways lead to w, but what follows is the same.
+                            if apart && (w == known || w == z) {
+                                continue;
+                            }
+                            // Many ways lead to w, but what follows is the same, but for the one who was passed on the first way:
+                            // the second way may end there.
                             if passed[w.index()] != stamp {
                                 passed[w.index()] = stamp;
-                                graph.neighbours(w, *c).iter().for_each(|&other| tell(other));
+                                via[w.index()] = z;
+                                let new = |end: &&EntityId| !apart || **end != known && **end != z && **end != w;
+                                graph.neighbours(w, *c).iter().filter(new).for_each(|&end| tell(end));
+                            } else if apart && via[w.index()] != known {
+                                let end = std::mem::replace(&mut via[w.index()], known);
+                                if graph.neighbours(w, *c).binary_search(&end).is_ok() {
+                                    tell(end);
+                                }
                             }
                         }
                     }
                 }
                 Way::Walk(labels) => {
-                    trail.clear();
-                    trail.push(known);
-                    follow(graph, labels, trail, &mut steps, &mut tell);
+                    for &z in first(labels[0]) {
+                        if steps == 0 {
+                            break;
+                        }
+                        steps -= 1;
+                        if z != known {
+                            trail.clear();
+                            trail.extend([known, z]);
+                            follow(graph, &labels[1..], trail, &mut steps, &mut tell);
+                        }
+                    }
                 }
+                Way::Other(_) if lacking.is_some() => {}
                 Way::Other(rule) => match side {
                     Side::Subject => rule.objects(graph, known, walker, &mut tell),
                     Side::Object => rule.subjects(graph, known, walker, &mut tell),
@@ -218,15 +292,25 @@ impl File {
     }
 
     /// The rules that have a chance, in their order.
-    fn choose(&self, graph: &Graph, known: EntityId, chosen: &mut Vec<u32>) {
+    fn choose(
+        &self,
+        graph: &Graph,
+        known: EntityId,
+        (lacking, apart): (Option<(Label, EntityId)>, bool),
+        chosen: &mut Vec<u32>,
+    ) {
         chosen.clear();
         chosen.extend(&self.always);
         chosen.extend(self.by_known.get(&known).into_iter().flatten());
         if known.index() < graph.entity_count() {
             for (label, others) in graph.adjacency().runs(known) {
+                let lacks = |other: EntityId| lacking == Some((label, other)) || apart && other == known;
+                if others.iter().all(|&other| lacks(other)) {
+                    continue;
+                }
                 chosen.extend(self.by_label.get(&label).into_iter().flatten());
                 if !self.by_edge.is_empty() {
-                    for &other in others {
+                    for &other in others.iter().filter(|other| !lacks(**other)) {
                         chosen.extend(self.by_edge.get(&(label, other)).into_iter().flatten());
                     }
                 }
@@ -266,7 +350,7 @@ fn file_of(rule: &Rule, known: Term, hidden: Term) -> Option<(Key, Way)> {
     match (known, hidden, &rule.premise[..]) {
         (Term::Variable(_), Term::Constant(answer), [atom]) => match walked(atom, known)? {
             (label, Term::Constant(of)) => Some((Key::Edge(label, of), Way::Answer(answer))),
-            (label, Term::Variable(_)) => Some((Key::Label(label), Way::Answer(answer))),
+            (label, Term::Variable(_)) => Some((Key::Label(label), Way::AnswerIf(label, answer))),
         },
         (Term::Constant(known), Term::Variable(_), [atom]) => match walked(atom, hidden)? {
             (label, Term::Constant(of)) => Some((Key::Known(known), Way::From(of, label.reversed()))),

@@ -71,7 +71,7 @@ impl Loaded {
     /// The same model with new entities folded in.
     pub fn with_facts(self, facts: NewFacts) -> Result<Self> {
         let NewFacts { names, triples, entities: new } = facts;
-        let ModelFile { spec, embeddings, data, rules, notes, ranking, .. } = self.file;
+        let ModelFile { spec, embeddings, data, mut rules, notes, ranking, mut weights, .. } = self.file;
         let rows = if new.is_empty() {
             Vec::new()
         } else {
@@ -96,12 +96,15 @@ impl Loaded {
             entities.row_mut(entity.index()).copy_from_slice(row);
         }
         // A rule may name an entity that no triple had: its number now means somebody else.
-        let rules = rules.into_iter().filter(|record| names_only(record, data.entity_count())).collect();
+        let kept: Vec<bool> = rules.iter().map(|record| names_only(record, data.entity_count())).collect();
+        let (mut of_rules, mut of_weights) = (kept.iter(), kept.iter());
+        rules.retain(|_| of_rules.next() == Some(&true));
+        weights.iter_mut().for_each(|weights| weights.retain(|_| of_weights.next() == Some(&true)));
         let train = [data.train(), &triples].concat();
         let data = Dataset::new(names, train, data.valid().to_vec(), data.test().to_vec());
         let embeddings = Embeddings { entities, relations: embeddings.relations };
         let calibration = Some(self.calibration);
-        Self::new(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking })
+        Self::new(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights })
     }
 }
 

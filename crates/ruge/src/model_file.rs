@@ -18,15 +18,15 @@ use sha2::{Digest, Sha256};
 
 use crate::assemble;
 use crate::calibrate::Calibration;
-use crate::combine::{Combined, Ranking, RuleScores, Setting};
+use crate::combine::{Combined, Ranking, RuleScores, Setting, Weights};
 use crate::error::{Result, RugeError};
 use crate::spec::{DeviceName, ModelName, Spec};
 
 mod rules;
 
 /// The newest version this program reads. A file without a ranking by rules is written as version 1, so that programs before it
-/// read it too.
-pub const VERSION: u32 = 2;
+/// read it too. Version 3 has learned weights of rules, or rules applied so that no entity stands for two variables.
+pub const VERSION: u32 = 3;
 
 /// A trained model with everything it needs.
 #[derive(Debug)]
@@ -45,10 +45,14 @@ pub struct ModelFile {
     pub calibration: Option<Calibration>,
     /// How the rules take part in ranking; most models rank without them.
     pub ranking: Option<Ranking>,
+    /// Learned weights of the rules, where the ranking uses them.
+    pub weights: Option<Weights>,
 }
 
 /// The metadata entry that holds everything of ours, as JSON.
 const OURS: &str = "ruge";
+/// The tensor of learned weights.
+const RULE_WEIGHTS: &str = "rule_weights";
 
 impl ModelFile {
     /// The model, ready to score on the processor, wherever it was trained.
@@ -58,14 +62,17 @@ impl ModelFile {
 
     /// The model, ready to score on a device.
     pub fn model_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
-        let rules = |smoothing: f64| RuleScores::new(self.data.shared_graph(), &self.rules, smoothing);
+        let rules = |ranking: &Ranking| {
+            let scores = RuleScores::new(self.data.shared_graph(), &self.rules, ranking.smoothing, ranking.injective);
+            scores.with_weights(self.weights.as_deref().unwrap_or_default())
+        };
         if self.spec.model.name == ModelName::Rules {
             let ranking = self.ranking.clone().unwrap_or_else(|| Ranking::of(Setting::ALONE));
-            return Ok(Box::new(Combined::rules_alone(rules(ranking.smoothing), &ranking)));
+            return Ok(Box::new(Combined::rules_alone(rules(&ranking), &ranking)));
         }
         let model = self.base_on(device)?;
         Ok(match &self.ranking {
-            Some(ranking) if ranking.uses_rules() => Box::new(Combined::new(model, rules(ranking.smoothing), ranking)),
+            Some(ranking) if ranking.uses_rules() => Box::new(Combined::new(model, rules(ranking), ranking)),
             _ => model,
         })
     }
@@ -98,9 +105,17 @@ impl ModelFile {
                 write_rules(&mut text, RuleFormat::Native, contents.rules, names, &RuleWriteOptions::default())?;
             }
         }
-        let newer = contents.ranking.is_some() || many;
+        if let Some(weights) = contents.weights {
+            let bytes: Vec<u8> = weights.as_flattened().iter().flat_map(|weight| weight.to_le_bytes()).collect();
+            tensors.push((RULE_WEIGHTS.into(), Tensor { dtype: Dtype::F32, shape: vec![weights.len(), 2], bytes }));
+        }
+        let version = match contents.ranking {
+            Some(ranking) if ranking.injective => VERSION,
+            Some(_) => 2,
+            None => 1 + u32::from(many),
+        };
         let mut ours = serde_json::json!({
-            "version": if newer { VERSION } else { 1 },
+            "version": version,
             "spec": contents.spec.to_toml(),
             "rules": String::from_utf8_lossy(&text),
             "data": data_hash(contents.data),
@@ -147,6 +162,8 @@ pub struct Contents<'a> {
     pub calibration: Option<&'a Calibration>,
     /// How the rules take part in ranking.
     pub ranking: Option<&'a Ranking>,
+    /// Learned weights of the rules, where the ranking uses them.
+    pub weights: Option<&'a [[f32; 2]]>,
 }
 
 /// SHA-256 over names and triples of all splits: the same data, the same hash, wherever they were read from.
@@ -322,9 +339,22 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
         names.relations.intern(name);
     }
     // Files of older programs may hold rules about names that no triple has.
-    rules.retain(|record| ruge_rules::words::is_sayable(&record.rule, &names));
+    let sayable = |record: &RuleRecord| ruge_rules::words::is_sayable(&record.rule, &names);
+    let mut weights = match tensors.tensor(RULE_WEIGHTS) {
+        Err(_) => None,
+        Ok(tensor) if tensor.dtype() == Dtype::F32 && tensor.shape() == [rules.len(), 2] => {
+            let numbers: Vec<f32> = tensor.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+            Some(numbers.as_chunks::<2>().0.to_vec())
+        }
+        Ok(_) => return Err(format!("`{RULE_WEIGHTS}` does not fit its {} rules; copy it again", rules.len())),
+    };
+    if let Some(weights) = &mut weights {
+        let mut kept = rules.iter().map(sayable);
+        weights.retain(|_| kept.next() == Some(true));
+    }
+    rules.retain(sayable);
     let data = Dataset::new(names, train, valid, test);
-    Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking })
+    Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights })
 }
 
 fn unflat<'t>(text: &'t [u8], ends: &'t [u8]) -> std::result::Result<impl Iterator<Item = &'t str>, String> {

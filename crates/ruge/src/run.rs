@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::assemble;
 use crate::calibrate::Calibration;
-use crate::combine::{self, Combined};
+use crate::combine::{self, Combined, Prepared};
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::PathReport;
 use crate::model_file::{Contents, ModelFile, data_hash};
@@ -194,8 +194,10 @@ fn fit_rules(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>, path: &Path, m
         folder.write("rules.tsv", &text)?;
     }
     let started = Instant::now();
-    let (ranking, scores) = combine::fit(None, &rules, data)?;
-    let model = Combined::rules_alone(scores, &ranking);
+    let prepared = Prepared::alone(rules, data)?;
+    let ranking = combine::fit(None, &prepared, data)?;
+    let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
+    let model = Combined::rules_alone(prepared.scores(), &ranking);
     let seconds = started.elapsed().as_secs_f64();
     let (mut valid_mrr, mut line) = (None, json!({ "epoch": 0, "seconds": seconds }));
     if !data.valid().is_empty() {
@@ -215,8 +217,8 @@ fn fit_rules(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>, path: &Path, m
     let file = folder.file("model.safetensors");
     let embeddings = &model.state()?.embeddings;
     let calibration = calibration.as_ref();
-    let contents =
-        Contents { spec, embeddings, data, rules: &rules, notes: &words, calibration, ranking: Some(&ranking) };
+    let (ranking, weights) = (Some(&ranking), weights.as_deref());
+    let contents = Contents { spec, embeddings, data, rules, notes: &words, calibration, ranking, weights };
     ModelFile::write(&file, &contents)?;
     Ok(Outcome {
         epochs: 0,
@@ -343,7 +345,9 @@ pub fn train_grounded(
     let calibration = Calibration::fit(&*model, data, spec.seed)?;
     let calibration = calibration.as_ref();
     let embeddings = &model.state()?.embeddings;
-    ModelFile::write(&file, &Contents { spec, embeddings, data, rules, notes: &words, calibration, ranking: None })?;
+    let notes = &words;
+    let contents = Contents { spec, embeddings, data, rules, notes, calibration, ranking: None, weights: None };
+    ModelFile::write(&file, &contents)?;
     Ok(Outcome {
         epochs: progress.epoch,
         best_epoch,

@@ -1,6 +1,9 @@
 //! Rules beside a model: held to definitions that score every candidate, and to stepping aside where rules say nothing.
 
-use ruge::combine::{Combined, Form, Heard, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence};
+use ruge::combine::{
+    Combined, Form, Heard, Prepared, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence,
+};
+use ruge::model_file::{Contents, ModelFile};
 use ruge::rules_only::{Aggregation, RulesOnly};
 use ruge::spec::{MinePreset, RulesSpec};
 use ruge::{ModelName, Spec, assemble};
@@ -35,12 +38,11 @@ fn all_ways_to_ask_agree() {
     let data = demo();
     let rules = rules(&data);
     let model = untrained(&data);
-    let setting = Setting { discount: 0.5, constants: true, form: Form::Probability, weight: 3.0 };
-    let combined =
-        Combined::new(untrained(&data), RuleScores::new(data.shared_graph(), &rules, SMOOTHING), &Ranking::of(setting));
+    let setting = Setting { discount: 0.5, constants: true, learned: false, form: Form::Probability, weight: 3.0 };
+    let scores = RuleScores::new(data.shared_graph(), &rules, SMOOTHING, true);
+    let combined = Combined::new(untrained(&data), scores.clone(), &Ranking::of(setting));
     let queries: Vec<RankQuery> = RankQuery::both_sides(data.test()).into_iter().take(300).collect();
     let entities = data.entity_count();
-    let scores = RuleScores::new(data.shared_graph(), &rules, SMOOTHING);
     let mut heard = Heard::new(&[setting.sum()]);
     let ranks = combined.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
     let best = combined.top(&queries, &TopOptions::new(5), &|_, _| ()).expect("answers");
@@ -86,7 +88,7 @@ fn without_a_model_the_rules_rank_as_the_ranker_of_rules_does() {
     let queries: Vec<RankQuery> = RankQuery::both_sides(data.test()).into_iter().take(300).collect();
     for discount in [0.0, 0.5] {
         let ranking = Ranking::of(Setting { discount, ..Setting::ALONE });
-        let model = Combined::rules_alone(RuleScores::new(data.shared_graph(), &records, SMOOTHING), &ranking);
+        let model = Combined::rules_alone(RuleScores::new(data.shared_graph(), &records, SMOOTHING, false), &ranking);
         let alone = RulesOnly::new(data.graph(), &soft);
         let ranks = alone.rank(&queries, Some(data.filter()), Aggregation::Discounted(discount), &|_, _| ());
         let found = mrr(&model, &data, &queries);
@@ -102,7 +104,9 @@ fn fitting_helps_where_rules_speak() {
     let data = demo();
     let rules = rules(&data);
     let model = untrained(&data);
-    let (ranking, scores) = fit(Some(&*model), &rules, &data).expect("a fit");
+    let prepared = Prepared::alone(rules.clone(), &data).expect("rules");
+    let ranking = fit(Some(&*model), &prepared, &data).expect("a fit");
+    let scores = prepared.scores();
     assert!(ranking.uses_rules() && ranking.fitted > 1, "{ranking:?}");
     assert_eq!(ranking.tried.iter().filter(|tried| tried.taken).count(), 1);
     let test = RankQuery::both_sides(data.test());
@@ -114,7 +118,53 @@ fn fitting_helps_where_rules_speak() {
     assert_eq!(serde_json::from_str::<Ranking>(&text).expect("a ranking"), ranking);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let model = untrained(&data);
-    assert_eq!(pool.install(|| fit(Some(&*model), &rules, &data)).expect("a fit").0, ranking);
+    let again = pool.install(|| {
+        let prepared = Prepared::alone(rules, &data).expect("rules");
+        fit(Some(&*model), &prepared, &data).expect("a fit")
+    });
+    assert_eq!(again, ranking);
+}
+
+#[test]
+fn learned_weights_are_kept_with_the_model() {
+    let data = demo();
+    let rules = rules(&data);
+    let prepared = Prepared::alone(rules, &data).expect("rules");
+    let (rules, scores) = (&prepared.rules, prepared.scores());
+    let ranking = fit(None, &prepared, &data).expect("a fit");
+    assert!(ranking.uses_weights() && ranking.injective, "{:?}", ranking.tried);
+    let weights = scores.weights(rules.len());
+    let counted = RuleScores::new(data.shared_graph(), rules, ranking.smoothing, true);
+    assert!(weights != counted.weights(rules.len()) && weights.iter().flatten().all(|&weight| weight >= 0.0));
+    let model = Combined::rules_alone(scores, &ranking);
+    let test = RankQuery::both_sides(data.test());
+    let ranks =
+        |model: &dyn Model| model.rank(&test, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.safetensors");
+    let spec = Spec::paper(ModelName::Rules, "none").expect("a spec");
+    let mut contents = Contents {
+        spec: &spec,
+        embeddings: &model.state().expect("tables").embeddings,
+        data: &data,
+        rules,
+        notes: &Default::default(),
+        calibration: None,
+        ranking: Some(&ranking),
+        weights: Some(&weights),
+    };
+    ModelFile::write(&path, &contents).expect("written");
+    let read = ModelFile::read(&path).expect("read").model().expect("a model");
+    assert_eq!(ranks(&*read), ranks(&model));
+    // What was learned helps here; without it the ranks are others.
+    contents.weights = None;
+    ModelFile::write(&path, &contents).expect("written");
+    let without = ModelFile::read(&path).expect("read").model().expect("a model");
+    assert!(mrr(&*read, &data, &test) > mrr(&*without, &data, &test));
+    contents.weights = Some(&weights[1..]);
+    ModelFile::write(&path, &contents).expect("written");
+    let error = ModelFile::read(&path).expect_err("one weight is missing").to_string();
+    assert!(error.contains("does not fit its"), "{error}");
 }
 
 #[test]
@@ -131,14 +181,15 @@ fn rules_that_say_nothing_step_aside() {
     rules.retain(|record| !record.rule.has_constants());
     // A model that knows every answer leaves rules nothing to add.
     let known = Knowing(untrained(&data), demo());
-    let (ranking, _) = fit(Some(&known), &rules, &data).expect("a fit");
+    let ranking = fit(Some(&known), &Prepared::alone(rules.clone(), &data).expect("rules"), &data).expect("a fit");
     assert!(!ranking.uses_rules(), "{:?}", ranking.tried);
     assert!(ranking.tried[0].taken && ranking.settings.is_empty() && ranking.fitted == 2);
     // Neither do rules where there is nothing to fit on.
     let bare = Dataset::new(data.names().clone(), data.train().to_vec(), vec![], vec![]);
-    let (ranking, _) = fit(Some(&*untrained(&data)), &rules, &bare).expect("a fit");
+    let prepared = Prepared::alone(rules, &bare).expect("rules");
+    let ranking = fit(Some(&*untrained(&data)), &prepared, &bare).expect("a fit");
     assert!(!ranking.uses_rules() && ranking.fitted == 0);
-    assert!(fit(None, &rules, &bare).expect("a fit").0.uses_rules(), "alone they are all there is");
+    assert!(fit(None, &prepared, &bare).expect("a fit").uses_rules(), "alone they are all there is");
 }
 
 /// Scores facts of any split 1 and everything else as an untrained model does, far below.

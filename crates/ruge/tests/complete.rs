@@ -32,7 +32,16 @@ fn train(data: Dataset, guided: bool) -> Loaded {
         }
     }
     let embeddings = model.state().expect("parameters").embeddings.clone();
-    let file = ModelFile { spec, embeddings, data, rules, notes: BTreeMap::new(), calibration: None, ranking: None };
+    let file = ModelFile {
+        spec,
+        embeddings,
+        data,
+        rules,
+        notes: BTreeMap::new(),
+        calibration: None,
+        ranking: None,
+        weights: None,
+    };
     Loaded::new(file).expect("a model")
 }
 
@@ -135,6 +144,7 @@ fn truth_can_be_believed_on_test_and_never_looks_at_it() {
         // The model's own calibration is another matter, and fitted elsewhere.
         calibration: Some(loaded.calibration.clone()),
         ranking: None,
+        weights: None,
         data: other,
     };
     let twin = Loaded::new(twin).expect("a model");
@@ -155,6 +165,7 @@ fn without_validation_truth_is_the_models() {
         notes: BTreeMap::new(),
         calibration: None,
         ranking: None,
+        weights: None,
         data: bare,
     };
     let bare = Loaded::new(file).expect("a model");
@@ -211,8 +222,16 @@ fn train_on_half() -> Loaded {
     let data = Dataset::new(data.names().clone(), half, vec![], vec![]);
     let model = assemble::model(&spec, &data).expect("a model");
     let embeddings = model.state().expect("parameters").embeddings.clone();
-    let file =
-        ModelFile { spec, embeddings, data, rules: vec![], notes: BTreeMap::new(), calibration: None, ranking: None };
+    let file = ModelFile {
+        spec,
+        embeddings,
+        data,
+        rules: vec![],
+        notes: BTreeMap::new(),
+        calibration: None,
+        ranking: None,
+        weights: None,
+    };
     Loaded::new(file).expect("a model")
 }
 

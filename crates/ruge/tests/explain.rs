@@ -72,6 +72,7 @@ fn world(t_norm: TNorm, slackness: f32) -> Loaded {
         notes: BTreeMap::new(),
         calibration: None,
         ranking: None,
+        weights: None,
     };
     Loaded::new(file).expect("a model")
 }

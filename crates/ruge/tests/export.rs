@@ -16,7 +16,16 @@ fn model(entities: &[&str]) -> ModelFile {
     let mut spec = Spec::paper(ModelName::DistMult, "none").unwrap();
     spec.model.dimension = 3;
     let embeddings = assemble::model(&spec, &data).unwrap().state().unwrap().embeddings.clone();
-    ModelFile { spec, embeddings, data, rules: Vec::new(), notes: BTreeMap::new(), calibration: None, ranking: None }
+    ModelFile {
+        spec,
+        embeddings,
+        data,
+        rules: Vec::new(),
+        notes: BTreeMap::new(),
+        calibration: None,
+        ranking: None,
+        weights: None,
+    }
 }
 
 fn refused(model: &ModelFile, format: ExportFormat, out: &Path) -> String {

@@ -20,8 +20,16 @@ fn spec() -> Spec {
 fn write(path: &Path, data: &Dataset, calibration: Option<&Calibration>) {
     let model = assemble::model(&spec(), data).unwrap();
     let embeddings = &model.state().unwrap().embeddings;
-    let contents =
-        Contents { spec: &spec(), embeddings, data, rules: &[], notes: &BTreeMap::new(), calibration, ranking: None };
+    let contents = Contents {
+        spec: &spec(),
+        embeddings,
+        data,
+        rules: &[],
+        notes: &BTreeMap::new(),
+        calibration,
+        ranking: None,
+        weights: None,
+    };
     ModelFile::write(path, &contents).unwrap();
 }
 

@@ -254,6 +254,7 @@ impl Session<'_> {
             until,
             stop,
             force: args.force,
+            ranking_rules: Default::default(),
         };
         let (mut verified, mut unfinished) = (Vec::new(), false);
         let cells: Vec<&Cell> = tables.iter().flat_map(|table| &table.cells).collect();

@@ -10,6 +10,7 @@
 //! halves. Rules must gain more than one standard error over the model alone, or they weigh nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use ruge_embed::rank::{RankQuery, Side};
@@ -19,7 +20,7 @@ use ruge_rules::RuleRecord;
 use serde::{Deserialize, Serialize};
 
 use super::scores::{SHARE, block, by_question, in_place};
-use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum};
+use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights, ranking_confidence};
 
 /// Validation triples asked at most.
 pub const MOST: usize = 10_000;
@@ -33,6 +34,9 @@ pub const LEAST: f64 = 0.01;
 /// γ to choose from beside a model, and without one.
 const DISCOUNTS: [f64; 6] = [0.0, 0.1, 0.3, 0.5, 0.7, 0.85];
 const DISCOUNTS_ALONE: [f64; 8] = [0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.75, 0.9];
+/// γ to choose from for weights that were learned, beside a model and without one.
+const DISCOUNTS_LEARNED: [f64; 2] = [0.7, 0.9];
+const DISCOUNTS_LEARNED_ALONE: [f64; 4] = [0.5, 0.7, 0.8, 0.9];
 /// β to choose from, in units of the spread of the model's scores.
 const WEIGHTS: [f64; 12] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 5.0, 10.0];
 /// κ to choose from: how many average queries a relation and direction is held to.
@@ -72,40 +76,77 @@ const SMOOTHINGS: [f64; 6] = [2.0, 5.0, 10.0, 20.0, 40.0, 80.0];
 /// Validation triples that choose among them.
 const FEW: usize = 1_000;
 
-/// Fits a combination of `base` and rules, or of rules alone; the rules come back filed by what was found. Without validation
-/// triples rules alone keep their default, and beside a model they weigh nothing. Whoever calls leaves out rules below [`LEAST`]
-/// beside a model.
-pub fn fit(base: Option<&dyn Model>, rules: &[RuleRecord], data: &Dataset) -> Result<(Ranking, RuleScores)> {
-    let file = |smoothing: f64| RuleScores::new(data.shared_graph(), rules, smoothing);
-    if data.valid().is_empty() {
-        let weight = if base.is_some() { 0.0 } else { 1.0 };
-        return Ok((Ranking::of(Setting { weight, ..Setting::ALONE }), file(SMOOTHING)));
-    }
-    // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
-    let few = RankQuery::both_sides(&some(data.valid(), FEW));
-    let mut best = (f64::NEG_INFINITY, SMOOTHING);
-    if rules.iter().any(|record| record.counts.is_some()) {
-        for smoothing in SMOOTHINGS {
-            let rules = file(smoothing);
-            let grid = Grid::new(None, &rules, &few)?;
-            let gains = grid.gains(None, &rules, &few, data.filter())?;
-            let mean = |setting: usize| gains.iter().map(|gains| f64::from(gains[setting])).sum::<f64>();
-            let found = (0..grid.settings.len()).map(mean).fold(f64::NEG_INFINITY, f64::max);
-            if found > best.0 {
-                best = (found, smoothing);
+/// Rules ready to rank with, alone or beside any model of a graph: filed by what validation says of rare ones, their weights
+/// learned. None of this depends on a model, so that many share it.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// In the order given.
+    pub rules: Vec<RuleRecord>,
+    scores: Arc<RuleScores>,
+    smoothing: f64,
+}
+
+impl Prepared {
+    /// For rules alone.
+    pub fn alone(rules: Vec<RuleRecord>, data: &Dataset) -> Result<Self> {
+        let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
+        if data.valid().is_empty() {
+            let scores = Arc::new(file(SMOOTHING));
+            return Ok(Self { rules, scores, smoothing: SMOOTHING });
+        }
+        // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
+        let few = RankQuery::both_sides(&some(data.valid(), FEW));
+        let mut best = (f64::NEG_INFINITY, SMOOTHING);
+        if rules.iter().any(|record| record.counts.is_some()) {
+            for smoothing in SMOOTHINGS {
+                let rules = file(smoothing);
+                let grid = Grid::new(None, &rules, &few, false)?;
+                let gains = grid.gains(None, &rules, &few, data.filter())?;
+                let mean = |setting: usize| gains.iter().map(|gains| f64::from(gains[setting])).sum::<f64>();
+                let found = (0..grid.settings.len()).map(mean).fold(f64::NEG_INFINITY, f64::max);
+                if found > best.0 {
+                    best = (found, smoothing);
+                }
             }
         }
+        let mut scores = file(best.1);
+        scores.learn(&rules, best.1, data.train());
+        Ok(Self { rules, scores: Arc::new(scores), smoothing: best.1 })
     }
-    let scores = file(best.1);
-    let ranking = fit_scores(base, &scores, data)?;
-    Ok((Ranking { smoothing: best.1, fitted: ranking.fitted + 1, ..ranking }, scores))
+
+    /// For rules beside a model: those below [`LEAST`] are left out.
+    pub fn beside(mut rules: Vec<RuleRecord>, data: &Dataset) -> Result<Self> {
+        rules.retain(|record| ranking_confidence(record, SMOOTHING) >= LEAST);
+        Self::alone(rules, data)
+    }
+
+    /// The rules as filed.
+    pub fn scores(&self) -> Arc<RuleScores> {
+        Arc::clone(&self.scores)
+    }
+
+    /// What was learned, if the ranking uses it.
+    pub fn weights(&self, ranking: &Ranking) -> Option<Weights> {
+        ranking.uses_weights().then(|| self.scores.weights(self.rules.len()))
+    }
+}
+
+/// Fits a combination of `base` and rules, or of rules alone. Without validation triples rules alone keep their default, and beside a
+/// model they weigh nothing.
+pub fn fit(base: Option<&dyn Model>, prepared: &Prepared, data: &Dataset) -> Result<Ranking> {
+    if data.valid().is_empty() {
+        let weight = if base.is_some() { 0.0 } else { 1.0 };
+        return Ok(Ranking::of(Setting { weight, ..Setting::ALONE }));
+    }
+    let ranking = fit_scores(base, &prepared.scores, data)?;
+    Ok(Ranking { smoothing: prepared.smoothing, fitted: ranking.fitted + 1, ..ranking })
 }
 
 /// The rest of a fit, for rules that are filed.
 fn fit_scores(base: Option<&dyn Model>, rules: &RuleScores, data: &Dataset) -> Result<Ranking> {
     let triples = some(data.valid(), MOST);
     let queries = RankQuery::both_sides(&triples);
-    let grid = Grid::new(base, rules, &queries)?;
+    let grid = Grid::new(base, rules, &queries, true)?;
     let gains = grid.gains(base, rules, &queries, data.filter())?;
     let fitting = Fitting { queries: &queries, gains: &gains };
 
@@ -136,14 +177,14 @@ fn fit_scores(base: Option<&dyn Model>, rules: &RuleScores, data: &Dataset) -> R
     let settings: Vec<GroupSetting> = groups
         .map(|(&(relation, side), &at)| GroupSetting { relation: relation.0, side, setting: grid.settings[at] })
         .collect();
-    // Discount, constants, form and weight, or the first alone without a model; and which way was taken.
-    let numbers = if base.is_some() { 4 } else { 1 };
+    // Discount, whether learned, constants, form and weight, or the first two without a model; and which way was taken.
+    let numbers = if base.is_some() { 5 } else { 2 };
     let fitted = 1 + match ways[best] {
         Way::NoRules => 0,
         Way::OneForAll => numbers,
         Way::ByGroup(_) => numbers * (1 + chosen.groups.len()),
     };
-    Ok(Ranking { smoothing: SMOOTHING, global, settings, tried, fitted })
+    Ok(Ranking { smoothing: SMOOTHING, injective: true, global, settings, tried, fitted })
 }
 
 /// At most so many triples, evenly spread.
@@ -171,23 +212,27 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(base: Option<&dyn Model>, rules: &RuleScores, queries: &[RankQuery]) -> Result<Self> {
+    fn new(base: Option<&dyn Model>, rules: &RuleScores, queries: &[RankQuery], learned: bool) -> Result<Self> {
         // Alone, rules that name an entity are all that tells most candidates apart; a model may know what they know.
-        let sums = |discounts: &[f64], constants: &[bool]| -> Vec<Sum> {
-            let each = |&discount: &f64| constants.iter().map(move |&constants| Sum { discount, constants });
-            discounts.iter().flat_map(each).collect()
+        let sums = |counted: &[f64], of_learned: &[f64], constants: &[bool]| -> Vec<Sum> {
+            let counted = counted.iter().map(|&discount| (discount, false));
+            let of_learned = of_learned.iter().filter(|_| learned).map(|&discount| (discount, true));
+            let each =
+                |(discount, learned)| constants.iter().map(move |&constants| Sum { discount, constants, learned });
+            counted.chain(of_learned).flat_map(each).collect()
         };
         let mut grid = match base {
             None => Self {
                 settings: Vec::new(),
-                sums: sums(&DISCOUNTS_ALONE, &[true]),
+                sums: sums(&DISCOUNTS_ALONE, &DISCOUNTS_LEARNED_ALONE, &[true]),
                 forms: vec![Form::Evidence],
                 weights: vec![1.0],
                 alone: true,
             },
             Some(model) => {
                 let spread = spread(model, rules, queries)?;
-                let (sums, forms) = (sums(&DISCOUNTS, &[true, false]), vec![Form::Evidence, Form::Probability]);
+                let sums = sums(&DISCOUNTS, &DISCOUNTS_LEARNED, &[true, false]);
+                let forms = vec![Form::Evidence, Form::Probability];
                 let weights = WEIGHTS.map(|weight| weight * spread).to_vec();
                 Self { settings: Vec::new(), sums, forms, weights, alone: false }
             }
@@ -196,9 +241,9 @@ impl Grid {
         if !grid.alone {
             grid.settings.push(Setting { weight: 0.0, ..Setting::ALONE });
         }
-        for &Sum { discount, constants } in &grid.sums {
+        for &Sum { discount, constants, learned } in &grid.sums {
             for &form in &grid.forms {
-                let with = |&weight: &f64| Setting { discount, constants, form, weight };
+                let with = |&weight: &f64| Setting { discount, constants, learned, form, weight };
                 grid.settings.extend(grid.weights.iter().map(with));
             }
         }

@@ -8,6 +8,7 @@
 //! Without a model β is 1 and the rules rank alone: `--model rules`.
 
 mod fit;
+mod learn;
 mod model;
 mod scores;
 mod write;
@@ -18,9 +19,9 @@ use ruge_embed::rank::Side;
 use ruge_kg::RelationId;
 use serde::{Deserialize, Serialize};
 
-pub use fit::{LEAST, Tried, fit};
+pub use fit::{LEAST, Prepared, Tried, fit};
 pub use model::Combined;
-pub use scores::{Heard, RuleScores, SMOOTHING, Sum, ranking_confidence};
+pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
 pub use write::{Outcome, combine};
 
 /// How a sum of log-doubts becomes a rule score.
@@ -52,6 +53,9 @@ pub struct Setting {
     pub discount: f64,
     /// Whether rules that name an entity have a say.
     pub constants: bool,
+    /// Whether rules weigh what was learned from train facts instead of what was counted.
+    #[serde(default)]
+    pub learned: bool,
     /// Probability or evidence.
     pub form: Form,
     /// β.
@@ -60,11 +64,12 @@ pub struct Setting {
 
 impl Setting {
     /// Rules alone, nothing fitted: the best rule decides, the others break ties.
-    pub const ALONE: Setting = Setting { discount: 0.5, constants: true, form: Form::Evidence, weight: 1.0 };
+    pub const ALONE: Setting =
+        Setting { discount: 0.5, constants: true, learned: false, form: Form::Evidence, weight: 1.0 };
 
     /// How the rules are summed.
     pub fn sum(&self) -> Sum {
-        Sum { discount: self.discount, constants: self.constants }
+        Sum { discount: self.discount, constants: self.constants, learned: self.learned }
     }
 }
 
@@ -74,6 +79,9 @@ impl Setting {
 pub struct Ranking {
     /// What is added to the size of a rule's body for its confidence.
     pub smoothing: f64,
+    /// Whether no entity stands for two variables where rules are applied; older files know no such thing.
+    #[serde(default)]
+    pub injective: bool,
     /// For relations and directions not named below.
     pub global: Setting,
     /// By relation and direction, where it differs.
@@ -101,12 +109,18 @@ pub struct GroupSetting {
 impl Ranking {
     /// The same setting for all.
     pub fn of(global: Setting) -> Self {
-        Self { smoothing: SMOOTHING, global, settings: Vec::new(), tried: Vec::new(), fitted: 0 }
+        Self { smoothing: SMOOTHING, injective: true, global, settings: Vec::new(), tried: Vec::new(), fitted: 0 }
     }
 
     /// Settings by relation and direction.
     fn table(&self) -> BTreeMap<(RelationId, Side), Setting> {
         self.settings.iter().map(|group| ((RelationId(group.relation), group.side), group.setting)).collect()
+    }
+
+    /// Whether learned weights count anywhere.
+    pub fn uses_weights(&self) -> bool {
+        let uses = |setting: &Setting| setting.learned && setting.weight > 0.0;
+        uses(&self.global) || self.settings.iter().any(|group| uses(&group.setting))
     }
 
     /// Whether rules count anywhere.

@@ -1,6 +1,7 @@
 //! The combination as a [`Model`]: whatever ranks, predicts, explains or completes with a model does so with this one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use ruge_embed::model::{State, check_shapes};
@@ -15,7 +16,7 @@ use super::{Heard, Ranking, RuleScores, Setting, Sum};
 /// A model with rules beside it, or rules alone.
 pub struct Combined {
     base: Base,
-    rules: RuleScores,
+    rules: Arc<RuleScores>,
     global: Setting,
     settings: BTreeMap<(RelationId, Side), Setting>,
 }
@@ -28,12 +29,13 @@ enum Base {
 
 impl Combined {
     /// Rules beside a model.
-    pub fn new(base: Box<dyn Model>, rules: RuleScores, ranking: &Ranking) -> Self {
-        Self { base: Base::Model(base), rules, global: ranking.global, settings: ranking.table() }
+    pub fn new(base: Box<dyn Model>, rules: impl Into<Arc<RuleScores>>, ranking: &Ranking) -> Self {
+        Self { base: Base::Model(base), rules: rules.into(), global: ranking.global, settings: ranking.table() }
     }
 
     /// Rules alone.
-    pub fn rules_alone(rules: RuleScores, ranking: &Ranking) -> Self {
+    pub fn rules_alone(rules: impl Into<Arc<RuleScores>>, ranking: &Ranking) -> Self {
+        let rules = rules.into();
         let empty = |rows| Table::zeros(rows, 0);
         let graph = rules.graph();
         let embeddings = Embeddings { entities: empty(graph.entity_count()), relations: empty(graph.relation_count()) };

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use ruge_embed::rank::{RankQuery, Side};
-use ruge_kg::{EntityId, Graph, RelationId};
+use ruge_kg::{EntityId, Graph, RelationId, Triple};
 use ruge_rules::index::{Asker, Hearer, RuleIndex};
 use ruge_rules::{RuleRecord, measure};
 
+use super::learn::{self, Counted};
 use crate::rules_only::log_doubt;
 
 /// What is added to the body's size where nothing was fitted: a rule that was right five times of five is not yet certain.
@@ -29,20 +30,82 @@ pub struct RuleScores {
     graph: Arc<Graph>,
     /// In falling confidence, then in the order given.
     index: RuleIndex,
-    /// −ln(1 − confidence) of each; rules that name an entity are told apart.
-    terms: Vec<(f64, bool)>,
+    terms: Vec<Term>,
+    /// Of each, its place in the order given.
+    order: Vec<u32>,
 }
 
+/// What a rule counts.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    /// −ln(1 − confidence).
+    counted: f64,
+    /// What was learned for questions about heads and about tails; as counted where nothing was.
+    learned: [f32; 2],
+    /// Whether it names an entity.
+    constant: bool,
+}
+
+/// What rules weigh in questions about heads and tails, for each rule in the order given.
+pub type Weights = Vec<[f32; 2]>;
+
 impl RuleScores {
-    /// Files every rule.
-    pub fn new(graph: Arc<Graph>, rules: &[RuleRecord], smoothing: f64) -> Self {
+    /// Files every rule, to be applied as `ranking` says.
+    pub fn new(graph: Arc<Graph>, rules: &[RuleRecord], smoothing: f64, injective: bool) -> Self {
         let confidence = |record: &RuleRecord| ranking_confidence(record, smoothing).clamp(0.0, 1.0);
         let confidences: Vec<f64> = rules.iter().map(confidence).collect();
         let mut order: Vec<usize> = (0..rules.len()).filter(|&at| confidences[at] > 0.0).collect();
         order.sort_by(|&a, &b| confidences[b].total_cmp(&confidences[a]));
         let index = RuleIndex::new(&graph, order.iter().map(|&at| &rules[at].rule));
-        let terms = order.iter().map(|&at| (log_doubt(confidences[at]), rules[at].rule.has_constants())).collect();
-        Self { graph, index, terms }
+        let index = if injective { index.injective() } else { index };
+        let term = |&at: &usize| {
+            let counted = log_doubt(confidences[at]);
+            Term { counted, learned: [counted as f32; 2], constant: rules[at].rule.has_constants() }
+        };
+        let terms = order.iter().map(term).collect();
+        Self { graph, index, terms, order: order.into_iter().map(|at| at as u32).collect() }
+    }
+
+    /// As filed, with weights that were learned.
+    #[must_use]
+    pub fn with_weights(mut self, weights: &[[f32; 2]]) -> Self {
+        for (term, &at) in self.terms.iter_mut().zip(&self.order) {
+            if let Some(&learned) = weights.get(at as usize) {
+                term.learned = learned;
+            }
+        }
+        self
+    }
+
+    /// Weights to be kept for [`Self::with_weights`], for so many rules; those that conclude nothing weigh nothing.
+    pub fn weights(&self, rules: usize) -> Weights {
+        let mut weights = vec![[0.0; 2]; rules];
+        for (term, &at) in self.terms.iter().zip(&self.order) {
+            weights[at as usize] = term.learned;
+        }
+        weights
+    }
+
+    /// Learns what the rules weigh from the facts of train, each hidden in its turn. `rules` are those that were filed.
+    pub(super) fn learn(&mut self, rules: &[RuleRecord], smoothing: f64, train: &[Triple]) {
+        let counted: Vec<Counted> = self
+            .terms
+            .iter()
+            .zip(&self.order)
+            .map(|(term, &at)| {
+                // Without the fact that is asked about: a rule that was right twice would else call itself right.
+                let without = rules[at as usize].counts.map(|counts| {
+                    let support = counts.support.saturating_sub(1) as f64;
+                    log_doubt(support / (counts.body.saturating_sub(1) as f64 + smoothing))
+                });
+                let weight = term.counted as f32;
+                Counted { weight, share_without: without.map_or(1.0, |without| (without / term.counted) as f32) }
+            })
+            .collect();
+        let learned = learn::learn(&self.graph, &self.index, &counted, train);
+        for (term, learned) in self.terms.iter_mut().zip(learned) {
+            term.learned = learned;
+        }
     }
 
     /// The training graph.
@@ -63,9 +126,18 @@ impl RuleScores {
             Side::Tail => (measure::Side::Subject, query.triple.head),
         };
         let mut asker = std::mem::take(&mut heard.asker);
-        let mut hearing = Hearing { heard, terms: &self.terms };
+        let side = side_place(query.side);
+        let mut hearing = Hearing { heard, terms: &self.terms, side };
         self.index.ask(&self.graph, query.triple.relation, known, &mut asker, &mut hearing);
         heard.asker = asker;
+    }
+}
+
+/// Where weights of questions with this end hidden stand.
+pub(super) fn side_place(hidden: Side) -> usize {
+    match hidden {
+        Side::Head => 0,
+        Side::Tail => 1,
     }
 }
 
@@ -108,6 +180,8 @@ pub struct Sum {
     pub discount: f64,
     /// Whether rules that name an entity have a say.
     pub constants: bool,
+    /// Whether rules weigh what was learned instead of what was counted.
+    pub learned: bool,
 }
 
 /// Ways to sum at a time, at most.
@@ -139,6 +213,8 @@ struct Lanes {
     discounts: [f32; LANES],
     /// 1 where rules that name an entity count, else 0.
     constants: [f32; LANES],
+    /// 1 where rules weigh what was learned, else 0.
+    learned: [f32; LANES],
     /// Sums, then weights.
     values: Vec<[[f32; LANES]; 2]>,
 }
@@ -146,26 +222,29 @@ struct Lanes {
 impl Lanes {
     fn new(sums: &[Sum]) -> Self {
         assert!(sums.len() <= LANES, "{} ways to sum at a time, at most {LANES}", sums.len());
-        let mut lanes = Self { discounts: [0.0; LANES], constants: [0.0; LANES], values: Vec::new() };
+        let mut lanes =
+            Self { discounts: [0.0; LANES], constants: [0.0; LANES], learned: [0.0; LANES], values: Vec::new() };
         for (lane, sum) in sums.iter().enumerate() {
             lanes.discounts[lane] = sum.discount as f32;
             lanes.constants[lane] = f32::from(u8::from(sum.constants));
+            lanes.learned[lane] = f32::from(u8::from(sum.learned));
         }
         lanes
     }
 
     #[inline]
-    fn add(&mut self, candidate: usize, term: f32, constant: bool) {
+    fn add(&mut self, candidate: usize, counted: f32, learned: f32, constant: bool) {
         let [sums, weights] = &mut self.values[candidate];
+        let more = learned - counted;
         if constant {
             for lane in 0..LANES {
                 let counts = self.constants[lane];
-                sums[lane] += counts * weights[lane] * term;
+                sums[lane] += counts * weights[lane] * more.mul_add(self.learned[lane], counted);
                 weights[lane] *= counts.mul_add(self.discounts[lane] - 1.0, 1.0);
             }
         } else {
             for lane in 0..LANES {
-                sums[lane] += weights[lane] * term;
+                sums[lane] += weights[lane] * more.mul_add(self.learned[lane], counted);
                 weights[lane] *= self.discounts[lane];
             }
         }
@@ -210,14 +289,16 @@ impl Heard {
 
 struct Hearing<'a> {
     heard: &'a mut Heard,
-    terms: &'a [(f64, bool)],
+    terms: &'a [Term],
+    side: usize,
 }
 
 impl Hearer for Hearing<'_> {
     #[inline]
     fn hear(&mut self, rule: u32, entity: EntityId) {
         let Heard { place, candidates, sums, .. } = &mut *self.heard;
-        let (term, constant) = self.terms[rule as usize];
+        let Term { counted, learned, constant } = self.terms[rule as usize];
+        let learned = learned[self.side];
         let slot = &mut place[entity.index()];
         if *slot == 0 {
             candidates.push(entity);
@@ -232,11 +313,11 @@ impl Hearer for Hearing<'_> {
             Sums::One(way, values) => {
                 if way.constants || !constant {
                     let (sum, weight) = &mut values[at];
-                    *sum += *weight * term;
+                    *sum += *weight * if way.learned { f64::from(learned) } else { counted };
                     *weight *= way.discount;
                 }
             }
-            Sums::Many(lanes) => lanes.add(at, term as f32, constant),
+            Sums::Many(lanes) => lanes.add(at, counted as f32, learned, constant),
         }
     }
 }

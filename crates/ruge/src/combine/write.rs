@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
+use ruge_rules::{RuleFormat, RuleWriteOptions, write_rules};
 
-use super::{Combined, LEAST, Ranking, SMOOTHING, fit, ranking_confidence};
+use super::{Combined, Prepared, Ranking, fit};
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
@@ -24,7 +24,7 @@ pub struct Outcome {
 
 /// Fits rules beside a trained model on its validation triples and writes both as a run folder. Its own rules, if it was guided,
 /// make place for these.
-pub fn combine(file: &ModelFile, rules: &[RuleRecord], path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
+pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
     if file.spec.model.name == ModelName::Rules {
         let message = "this model is rules alone; combine rules with an embedding, as in `ruge combine runs/complex`";
         return Err(RugeError::Spec(message.into()));
@@ -35,10 +35,9 @@ pub fn combine(file: &ModelFile, rules: &[RuleRecord], path: &Path, mode: Mode, 
     }
     let folder = Folder::open(path, mode)?;
     let base = file.base_on(device)?;
-    let sure = |record: &&RuleRecord| ranking_confidence(record, SMOOTHING) >= LEAST;
-    let rules: &[RuleRecord] = &rules.iter().filter(sure).cloned().collect::<Vec<_>>();
-    let (ranking, scores) = fit(Some(&*base), rules, &file.data)?;
-    let model = Combined::new(base, scores, &ranking);
+    let ranking = fit(Some(&*base), prepared, &file.data)?;
+    let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
+    let model = Combined::new(base, prepared.scores(), &ranking);
     let calibration = Calibration::fit(&model, &file.data, file.spec.seed)?;
     let head = format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), data_hash(&file.data));
     let what = "# rules beside the model at ranking time: ruge combine\n";
@@ -60,6 +59,7 @@ pub fn combine(file: &ModelFile, rules: &[RuleRecord], path: &Path, mode: Mode, 
         notes: &notes,
         calibration: calibration.as_ref(),
         ranking: Some(&ranking),
+        weights: weights.as_deref(),
     };
     let model = folder.file("model.safetensors");
     ModelFile::write(&model, &contents)?;

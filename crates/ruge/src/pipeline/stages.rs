@@ -196,6 +196,7 @@ fn take_unguided(job: &Job<'_>, spec: &crate::Spec, records: &[RuleRecord]) -> R
         notes: &twin.notes,
         calibration: twin.calibration.as_ref(),
         ranking: None,
+        weights: None,
     };
     ModelFile::write(&job.out.join("model.safetensors"), &contents)
 }

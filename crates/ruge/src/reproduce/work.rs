@@ -1,7 +1,9 @@
 //! Filling one cell for one seed: mine, ground, train, rank, record.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::cells::{Cell, Point, RankBy, Work, hex, portable};
 use super::record::{Beside, Example, Figures, Record, RuleCounts, Seconds, Tried, ranks_sha256, spec_json, utc};
 use crate::assemble;
-use crate::combine;
+use crate::combine::{self, Prepared};
 use crate::error::{Result, RugeError};
 use crate::model_file::{ModelFile, data_hash};
 use crate::rules_only::{Aggregation, RulesOnly};
@@ -49,12 +51,30 @@ pub struct Place<'a> {
     pub stop: &'a AtomicBool,
     /// Runs again what is recorded.
     pub force: bool,
+    /// Rules for ranking that the last cell needed, by the hash of their data: all seeds of a cell share them.
+    pub ranking_rules: RefCell<Option<(String, Arc<Prepared>)>>,
 }
 
 impl Place<'_> {
     /// Whether nothing new should begin.
     pub fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Rules to stand beside models of these data, mined and weighed once; `None` when stopped.
+    fn ranking_rules(&self, data: &Dataset) -> Result<Option<Arc<Prepared>>> {
+        let hash = data_hash(data);
+        if let Some((of, prepared)) = &*self.ranking_rules.borrow()
+            && *of == hash
+        {
+            return Ok(Some(Arc::clone(prepared)));
+        }
+        let watch = Watch { stop: Some(self.stop), ..Watch::default() };
+        let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
+        let Some(rules) = assemble::mined(&wanted, data, &watch) else { return Ok(None) };
+        let prepared = Arc::new(Prepared::beside(rules, data)?);
+        *self.ranking_rules.borrow_mut() = Some((hash, Arc::clone(&prepared)));
+        Ok(Some(prepared))
     }
 }
 
@@ -377,7 +397,7 @@ fn train(
     }
     let mut file = ModelFile::read(&trained.model)?;
     if cell.rank_by == RankBy::Combined {
-        match beside(&file, data, folder, spec, &watch, record)? {
+        match beside(&file, data, folder, spec, place, record)? {
             Some(with_rules) => file = with_rules,
             None => return Ok(false),
         }
@@ -397,13 +417,12 @@ fn beside(
     data: &Dataset,
     folder: &Path,
     spec: &Spec,
-    watch: &Watch<'_>,
+    place: &Place<'_>,
     record: &mut Record,
 ) -> Result<Option<ModelFile>> {
     let started = Instant::now();
-    let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-    let Some(rules) = assemble::mined(&wanted, data, watch) else { return Ok(None) };
-    let combined = combine::combine(file, &rules, &folder.join("with-rules"), Mode::Force, spec.device)?;
+    let Some(prepared) = place.ranking_rules(data)? else { return Ok(None) };
+    let combined = combine::combine(file, &prepared, &folder.join("with-rules"), Mode::Force, spec.device)?;
     let seconds = started.elapsed().as_secs_f64();
     let queries = RankQuery::both_sides(data.test());
     let alone = file.model_on(spec.device)?;
