@@ -260,9 +260,9 @@ impl CudaModel {
         self.ranker.score(&self.device, &self.tables, triples, scores)
     }
 
-    fn try_score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
+    fn try_score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
         let _one = self.one_at_a_time();
-        self.ranker.score_all(&self.device, &self.tables, query, scores)
+        self.ranker.score_many(&self.device, &self.tables, queries, scores)
     }
 
     fn try_top(
@@ -331,7 +331,12 @@ impl Model for CudaModel {
     }
 
     fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> ruge_embed::Result<()> {
-        self.try_score_all(query, scores).map_err(embed)
+        self.try_score_many(&[query], scores).map_err(embed)
+    }
+
+    /// Sums of many queries at a time may be rounded otherwise than those of one.
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> ruge_embed::Result<()> {
+        self.try_score_many(queries, scores).map_err(embed)
     }
 
     fn rank(

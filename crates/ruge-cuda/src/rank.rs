@@ -96,11 +96,21 @@ impl Ranker {
         Ok(())
     }
 
-    /// η of every entity in the hidden place.
-    pub fn score_all(&self, device: &Device, tables: &Tables, query: RankQuery, scores: &mut [f32]) -> Result<()> {
-        let mut work = Work::new(device, tables, &self.constants, &[query], 1)?;
-        self.scores(device, tables, &mut work, 0, 1)?;
-        device.get(&work.scores, scores)
+    /// η of every entity in the hidden place of each query, a row each.
+    pub fn score_many(
+        &self,
+        device: &Device,
+        tables: &Tables,
+        queries: &[RankQuery],
+        scores: &mut [f32],
+    ) -> Result<()> {
+        let mut work = Work::new(device, tables, &self.constants, queries, 1024)?;
+        let at_a_time = work.block;
+        for (block, rows) in scores.chunks_mut((at_a_time * tables.entity_rows).max(1)).enumerate() {
+            self.scores(device, tables, &mut work, block * at_a_time, rows.len() / tables.entity_rows)?;
+            device.get(&work.scores, rows)?;
+        }
+        Ok(())
     }
 
     /// Scores of `count` queries from the `first` on, a row of all entities each.

@@ -357,6 +357,13 @@ fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     for (a, b) in card_scores.iter().zip(&scores) {
         assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "{}: {a} for {b}", F::NAME);
     }
+    let row = ENTITIES as usize;
+    let [mut found, mut expected] = [(); 2].map(|()| vec![0.0; queries.len() * row]);
+    card.score_many(&queries, &mut found).unwrap();
+    Model::score_many(&processor, &queries, &mut expected).unwrap();
+    for (a, b) in found.iter().zip(&expected) {
+        assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "{}: {a} for {b}", F::NAME);
+    }
     let options = ruge_embed::top::TopOptions::new(5);
     let top = card.top(&queries[..50], &options, &|_, _| ()).unwrap();
     for (query, list) in queries.iter().zip(&top) {

@@ -7,6 +7,9 @@
 //! Rules fire in the order in which they were given, which for ranking is that of falling confidence; each tells a candidate
 //! once, however many ways lead there.
 
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label, Pair, RelationId};
 use rustc_hash::FxHashMap;
 
@@ -21,14 +24,19 @@ use crate::rule::Rule;
 /// more than all others.
 const WALKED: usize = 100_000;
 
+const SIDES: [Side; 2] = [Side::Subject, Side::Object];
+
 /// Rules filed for questions from either end.
 #[derive(Clone, Debug, Default)]
 pub struct RuleIndex {
     files: FxHashMap<(RelationId, Side), File>,
     /// Different variables take different values.
     injective: bool,
-    not_applied: Vec<(usize, NotGrounded)>,
+    not_applied: Vec<NotApplied>,
 }
+
+/// A rule that can conclude nothing, by its place in the list, and why.
+pub type NotApplied = (usize, NotGrounded);
 
 /// The rules of one relation as asked from one end of it.
 #[derive(Clone, Debug, Default)]
@@ -85,20 +93,29 @@ pub struct Asker {
 impl RuleIndex {
     /// Files every rule. Whoever asks gets them in this order.
     pub fn new<'r>(graph: &Graph, rules: impl IntoIterator<Item = &'r Rule>) -> Self {
-        let mut index = Self::default();
+        let mut heads: BTreeMap<RelationId, Vec<(usize, &Rule)>> = BTreeMap::new();
         for (place, rule) in rules.into_iter().enumerate() {
-            if let Err(reason) = prepare(graph, rule) {
-                index.not_applied.push((place, reason));
-                continue;
-            }
-            for side in [Side::Subject, Side::Object] {
-                let file = index.files.entry((rule.head(), side)).or_default();
-                if let Err(reason) = file.put(graph, place as u32, rule, side) {
-                    index.not_applied.push((place, reason));
-                    break;
-                }
-            }
+            heads.entry(rule.head()).or_default().push((place, rule));
         }
+        let heads: Vec<(RelationId, Vec<(usize, &Rule)>)> = heads.into_iter().collect();
+        let filed: Vec<([File; 2], Vec<NotApplied>)> = heads
+            .par_iter()
+            .map(|(_, rules)| {
+                let (mut files, mut not_applied) = (<[File; 2]>::default(), Vec::new());
+                for &(place, rule) in rules {
+                    let put = |(file, side): (&mut File, Side)| file.put(graph, place as u32, rule, side);
+                    let tried = prepare(graph, rule).and_then(|_| files.iter_mut().zip(SIDES).try_for_each(put));
+                    not_applied.extend(tried.err().map(|reason| (place, reason)));
+                }
+                (files, not_applied)
+            })
+            .collect();
+        let mut index = Self::default();
+        for ((relation, _), (files, not_applied)) in heads.into_iter().zip(filed) {
+            index.files.extend(SIDES.map(|side| (relation, side)).into_iter().zip(files));
+            index.not_applied.extend(not_applied);
+        }
+        index.not_applied.sort_by_key(|(place, _)| *place);
         index
     }
 
@@ -110,7 +127,7 @@ impl RuleIndex {
     }
 
     /// Rules that can conclude nothing, by their place in the list given, and why.
-    pub fn not_applied(&self) -> &[(usize, NotGrounded)] {
+    pub fn not_applied(&self) -> &[NotApplied] {
         &self.not_applied
     }
 

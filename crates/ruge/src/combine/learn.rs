@@ -9,7 +9,7 @@
 //! Every rule was found and counted with the fact in sight. Its weight for the answer is therefore what the counts would
 //! be without: a rule that was right twice is not proven right by one of the two.
 //!
-//! Nothing but train is read. Whether learned weights are used is decided on validation, as all else is ([`super::fit`]).
+//! Nothing but train is read. Whether learned weights are used is decided on validation, as all else is ([`super::fit()`]).
 
 use std::collections::BTreeMap;
 
