@@ -53,26 +53,25 @@ pub struct RulesSpec {
 impl RulesSpec {
     /// The thresholds of mining.
     pub fn config(&self) -> MineConfig {
-        let mut config = self.mine.config();
+        self.laid_over(self.mine.config())
+    }
+
+    /// The same for a graph of so many triples, entities and relations: the preset for ranking looks for long paths and rare rules as
+    /// far as time and memory allow.
+    pub fn config_for(&self, [triples, entities, relations]: [usize; 3]) -> MineConfig {
+        self.laid_over(match self.mine {
+            MinePreset::Ranking => MineConfig::ranking(triples, entities, relations),
+            _ => self.mine.config(),
+        })
+    }
+
+    fn laid_over(&self, mut config: MineConfig) -> MineConfig {
         config.min_pca = self.min_pca.unwrap_or(config.min_pca);
         config.min_std = self.min_std.unwrap_or(config.min_std);
         config.min_head_coverage = self.min_hc.unwrap_or(config.min_head_coverage);
         config.max_body = self.max_body.unwrap_or(config.max_body);
         config.min_support = self.min_support.unwrap_or(config.min_support);
         config.min_head_size = self.min_head_size.unwrap_or(config.min_head_size);
-        config
-    }
-
-    /// The same for a graph of so many triples, entities and relations: the preset for ranking looks for long paths and rare rules as
-    /// far as time and memory allow.
-    pub fn config_for(&self, size: [usize; 3]) -> MineConfig {
-        let mut config = self.config();
-        if self.mine == MinePreset::Ranking {
-            let [triples, entities, relations] = size;
-            let sized = MineConfig::ranking(triples, entities, relations);
-            let MineConfig { long, walks, min_constant_support, .. } = sized;
-            (config.long, config.walks, config.min_constant_support) = (long, walks, min_constant_support);
-        }
         config
     }
 
@@ -175,6 +174,7 @@ mod tests {
         let ranking = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
         let (small, large) = (ranking.config_for([100_000, 40_000, 11]), ranking.config_for([500_000, 15_000, 1345]));
         assert!(small.long < large.long && small.min_constant_support < large.min_constant_support);
+        assert_eq!((small.max_body, large.max_body), (3, 2));
         assert!(small.constants && rules.config_for([500_000, 15_000, 1345]).long.is_none());
         assert!(small.walks.is_some() && large.walks.is_none() && ranking.config_for([5_000, 100, 11]).walks.is_none());
         let file = RulesSpec { file: Some("x".into()), ..rules.clone() };
