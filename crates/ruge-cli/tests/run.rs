@@ -64,6 +64,7 @@ fn the_whole_job_then_nothing_left_to_do() {
         "metrics.jsonl",
         "report.html",
         "unguided/model.safetensors",
+        "with-rules/model.safetensors",
         "evaluation.json",
         "stages.json",
     ] {
@@ -71,25 +72,35 @@ fn the_whole_job_then_nothing_left_to_do() {
     }
     let mrr = |object: &Value, key: &str| object[key]["mrr"].as_f64().unwrap_or_else(|| panic!("{key}: {object}"));
     assert!(mrr(&first, "guided") > mrr(&first, "unguided"), "{first}");
+    assert!(mrr(&first, "with_rules") > mrr(&first, "guided") + 0.01, "{first}");
     assert_eq!((&first["complex"], &first["ruge"]), (&first["unguided"], &first["guided"]));
     assert!(first["rules"].as_u64().unwrap() > 20 && first["rules_only"]["mrr"].as_f64().unwrap() > 0.1, "{first}");
     assert_eq!(first["finished"], true);
     assert_eq!(first["predictions"].as_array().unwrap().len(), 6, "three new, three held out");
     assert!(Path::new(first["report"].as_str().unwrap()).is_file());
 
-    // What `eval` says of the two models is what the run says.
-    for (model, key) in [(out.clone(), "guided"), (place.at("run/unguided"), "unguided")] {
+    // What `eval` says of the models is what the run says.
+    for (model, key) in
+        [(out.clone(), "guided"), (place.at("run/unguided"), "unguided"), (place.at("run/with-rules"), "with_rules")]
+    {
         let eval = json(&["eval", &model, "--json"]);
         assert_eq!(eval["ranks_sha256"], first[key]["ranks_sha256"], "{key}");
     }
 
     // Again: every stage is there, nothing is done, the story is the same.
     let again = succeed(&quick(&out, &[]));
-    assert_eq!(skipped(&again), 10, "{}", stderr(&again));
+    assert_eq!(skipped(&again), 11, "{}", stderr(&again));
     let story = stdout(&again);
-    for part in
-        ["entities", "if x ", "ComplEx alone", "ComplEx guided by rules", "the rules alone", "because", "report.html"]
-    {
+    for part in [
+        "entities",
+        "if x ",
+        "ComplEx alone",
+        "ComplEx guided by rules",
+        "rules beside it",
+        "the rules alone",
+        "because",
+        "report.html",
+    ] {
         assert!(story.contains(part), "{part}: {story}");
     }
     assert!(story.lines().all(|line| line.chars().count() <= 100), "{story}");
@@ -100,7 +111,7 @@ fn the_whole_job_then_nothing_left_to_do() {
     let only = succeed(&quick(&out, &["--only", "report"]));
     assert!(report.is_file() && stdout(&only).contains("kB"), "{}", stdout(&only));
     let from = succeed(&quick(&out, &["--from", "evaluate"]));
-    assert_eq!(skipped(&from), 5, "{}", stderr(&from));
+    assert_eq!(skipped(&from), 6, "{}", stderr(&from));
 
     // Other settings are named and refused; --resume goes on with the stored ones, without repeating them.
     let refused = ruge(&quick(&out, &["--rate", "0.2"]));
@@ -113,7 +124,7 @@ fn the_whole_job_then_nothing_left_to_do() {
     fs::write(place.path("run/evaluation.json"), "{}").unwrap();
     let mended = succeed(&quick(&out, &[]));
     // The report reads it too, but it came out the same.
-    assert_eq!(skipped(&mended), 9, "{}", stderr(&mended));
+    assert_eq!(skipped(&mended), 10, "{}", stderr(&mended));
 }
 
 #[test]
@@ -129,6 +140,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
     for file in [
         "model.safetensors",
         "unguided/model.safetensors",
+        "with-rules/model.safetensors",
         "rules.tsv",
         "evaluation.json",
         "calibration.json",
@@ -262,6 +274,7 @@ fn what_is_not_ours_is_left_alone() {
         (vec!["run", "demo", "--out", &trained], 1, "ruge train"),
         (vec!["run", "demo", "--out", &new, "--only", "evaluate"], 1, "stage check is not finished"),
         (vec!["run", "demo", "--out", &new, "--only", "train"], 2, "train-unguided"),
+        (vec!["run", "demo", "--out", &new, "--guidance", "ruge", "--only", "with-rules"], 1, "ruge combine"),
         (vec!["run", "demo", "--out", &new, "--only", "mine", "--from", "mine"], 2, "cannot be used with"),
         (vec!["run", "demo", "--out", &new, "--spec", &bad], 2, "did you mean `dimension`?"),
         (vec!["run", "demo", "--out", &new, "--spec", &plain], 2, "ruge train"),

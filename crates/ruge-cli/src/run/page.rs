@@ -51,6 +51,10 @@ fn summary(findings: &Findings) -> Vec<String> {
     if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) {
         said.push("No rule concludes anything new here, so the guided model is the unguided one.".into());
     }
+    if let Some(found) = findings.comparison.as_ref().and_then(|comparison| comparison.with_rules.as_ref()) {
+        let (rules, mrr) = (crate::text::grouped(found.rules), found.result.filtered.mrr);
+        said.push(format!("With {rules} rules beside it at ranking time it reaches {mrr:.3}."));
+    }
     match findings.checked.as_ref().map(|checked| checked.splits) {
         Some([_, 0, 0]) => said.push("There are no held-out triples, so nothing could be evaluated.".into()),
         Some([_, 0, _]) => said.push("There are no validation triples: the last epoch was kept.".into()),
@@ -108,6 +112,10 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
     if let Some(result) = &comparison.guided {
         let name = format!("{model} guided by {}", guidance_title(guidance));
         rows.push(gather::metrics(&name, System::Guided, guidance.name(), &result.filtered));
+    }
+    if let Some(found) = &comparison.with_rules {
+        let name = format!("the same, {} rules beside it at ranking time", crate::text::grouped(found.rules));
+        rows.push(gather::metrics(&name, System::Other, "with-rules", &found.result.filtered));
     }
     if let Some(result) = &comparison.unguided {
         let name = format!("{model} without rules");

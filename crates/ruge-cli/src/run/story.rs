@@ -1,6 +1,6 @@
 //! What came out of a run, as a short story for people and as one JSON object for scripts.
 
-use ruge::pipeline::{Comparison, Findings, Job, Sample, Stage, Standing, SystemResult};
+use ruge::pipeline::{Comparison, Findings, Job, Sample, Standing, SystemResult};
 use ruge::{GuidanceSpec, ModelName};
 use ruge_embed::Metrics;
 use ruge_kg::Names;
@@ -179,6 +179,9 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     if let Some(result) = &comparison.guided {
         row(format!("{name} guided by rules"), &result.filtered, kept(result));
     }
+    if let Some(found) = &comparison.with_rules {
+        row(format!("and {} rules beside it", grouped(found.rules)), &found.result.filtered, String::new());
+    }
     if let Some(metrics) = &comparison.rules_only {
         row("the rules alone".into(), metrics, String::new());
     }
@@ -202,6 +205,12 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
             said =
                 said.replace("the epoch best on validation was kept", "without valid triples the last epoch was kept");
         }
+    }
+    if comparison.with_rules.is_some() {
+        said.push_str(&format!(
+            " Rules beside the guided model at ranking time, what they weigh fitted on validation, are a model of their own: {}.",
+            findings.out.join("with-rules").display()
+        ));
     }
     text.push_str(&wrapped(&said, width));
     text
@@ -279,12 +288,18 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
         "unguided": unguided,
         "guided": guided,
         "rules_only": comparison.rules_only.as_ref().map(figures),
+        "with_rules": comparison.with_rules.as_ref().map(|found| {
+            let mut value = system(&Some(found.result.clone()));
+            value["rules"] = found.rules.into();
+            value["model"] = json!(out.join("with-rules").join("model.safetensors"));
+            value
+        }),
         "ece": findings.trust.as_ref().and_then(|trust| trust.guided.as_ref()).map(|found| found.ece),
         "predictions": findings.samples,
         "stages": findings.ledger.stages.iter()
             .map(|(name, entry)| (name.clone(), json!({ "seconds": entry.seconds, "finished": entry.finished })))
             .collect::<serde_json::Map<_, _>>(),
-        "finished": Stage::ALL.iter().all(|stage| {
+        "finished": job.stages().all(|stage| {
             findings.ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished)
         }),
         "seconds": seconds,

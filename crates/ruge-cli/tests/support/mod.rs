@@ -40,11 +40,12 @@ pub fn json(args: &[&str]) -> Value {
 /// Returns how often it was killed.
 pub fn kill_until_done(run: &[&str], again: &[&str]) -> u32 {
     let mut kills = 0;
-    for attempt in 0..60u64 {
+    for attempt in 0..40i32 {
         let more = if attempt == 0 { &[] } else { again };
         let mut child =
             command(&[run, more].concat()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
-        let deadline = Instant::now() + Duration::from_millis(150 + 97 * attempt);
+        // Longer each time, so that the longest part that cannot be resumed gets its time in the end.
+        let deadline = Instant::now() + Duration::from_millis(150).mul_f64(1.17f64.powi(attempt));
         let ended = loop {
             if let Some(status) = child.try_wait().expect("waited") {
                 break Some(status);

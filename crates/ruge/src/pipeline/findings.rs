@@ -126,6 +126,18 @@ pub struct Comparison {
     pub guided: Option<SystemResult>,
     /// The rules without a model.
     pub rules_only: Option<Metrics>,
+    /// The guided model with rules beside it at ranking time, where they help on validation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_rules: Option<WithRules>,
+}
+
+/// A model with rules beside it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WithRules {
+    /// How many rules.
+    pub rules: usize,
+    /// The figures.
+    pub result: SystemResult,
 }
 
 /// `calibration.json`: how far truth values can be believed.

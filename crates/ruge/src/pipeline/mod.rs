@@ -1,7 +1,7 @@
 //! From triples to a finished run: every stage a function, its result a file, finished stages skipped.
 //!
-//! check → mine → ground → train without guidance (`unguided/`) and with it (same trainer, same budget) → evaluate both,
-//! and the rules alone → calibrate → consistency → predict, with explanations → report. The [`ledger`] knows what is finished and
+//! check → mine → ground → train without guidance (`unguided/`) and with it (same trainer, same budget) → put rules beside the guided
+//! model (`with-rules/`, where [`Job::ranks_with_rules`]) → evaluate all, and the rules alone → calibrate → consistency → predict, with explanations → report. The [`ledger`] knows what is finished and
 //! what it was made from, so a run that was interrupted or killed at any moment goes on where it was, and ends
 //! with the same model, to the bit.
 //!
@@ -25,7 +25,7 @@ use crate::error::{Result, RugeError};
 use crate::model_file::data_hash;
 use crate::run::Mode;
 use crate::spec::{GuidanceSpec, Spec};
-pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust};
+pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules};
 use ledger::{Found, Ledger, file_hash, hash};
 pub use samples::{Sample, Standing};
 
@@ -43,6 +43,8 @@ pub enum Stage {
     TrainUnguided,
     /// The same trainer and budget, guided by the rules.
     TrainGuided,
+    /// The guided model with rules beside it at ranking time.
+    WithRules,
     /// Exact filtered ranks of the held-out triples: both models, and the rules alone.
     Evaluate,
     /// How far truth values can be believed.
@@ -57,12 +59,13 @@ pub enum Stage {
 
 impl Stage {
     /// All of them, in order.
-    pub const ALL: [Stage; 10] = [
+    pub const ALL: [Stage; 11] = [
         Stage::Check,
         Stage::Mine,
         Stage::Ground,
         Stage::TrainUnguided,
         Stage::TrainGuided,
+        Stage::WithRules,
         Stage::Evaluate,
         Stage::Calibrate,
         Stage::Consistency,
@@ -78,6 +81,7 @@ impl Stage {
             Stage::Ground => "ground",
             Stage::TrainUnguided => "train-unguided",
             Stage::TrainGuided => "train-guided",
+            Stage::WithRules => "with-rules",
             Stage::Evaluate => "evaluate",
             Stage::Calibrate => "calibrate",
             Stage::Consistency => "consistency",
@@ -94,6 +98,7 @@ impl Stage {
             Stage::Ground => &["ground.json"],
             Stage::TrainUnguided => &["unguided/model.safetensors"],
             Stage::TrainGuided => &["model.safetensors"],
+            Stage::WithRules => &["with-rules/model.safetensors"],
             Stage::Evaluate => &["evaluation.json"],
             Stage::Calibrate => &["calibration.json"],
             Stage::Consistency => &["consistency.json"],
@@ -108,7 +113,9 @@ impl Stage {
             Stage::Check | Stage::Mine | Stage::TrainUnguided => &[],
             Stage::Ground => &[Stage::Mine],
             Stage::TrainGuided => &[Stage::Mine, Stage::TrainUnguided],
-            Stage::Evaluate | Stage::Calibrate => &[Stage::TrainUnguided, Stage::TrainGuided],
+            Stage::WithRules => &[Stage::TrainGuided],
+            Stage::Evaluate => &[Stage::TrainUnguided, Stage::TrainGuided, Stage::WithRules],
+            Stage::Calibrate => &[Stage::TrainUnguided, Stage::TrainGuided],
             Stage::Consistency | Stage::Predict => &[Stage::Mine, Stage::TrainUnguided, Stage::TrainGuided],
             Stage::Report => &[
                 Stage::Check,
@@ -179,6 +186,25 @@ pub struct Job<'j> {
     pub samples: usize,
     /// Least time between two checkpoints.
     pub checkpoint_every: Duration,
+}
+
+/// Training triples beyond which rules are not put beside a model unless asked for: millions of them would be mined.
+const MOST_WITH_RULES: usize = 600_000;
+
+impl Job<'_> {
+    /// Whether rules stand beside the model at ranking time, too: where the recipe is not the paper's, there is something to fit their
+    /// weight on, and the graph is not too large for it.
+    pub fn ranks_with_rules(&self) -> bool {
+        matches!(self.spec.guidance, GuidanceSpec::Examples { .. })
+            && !self.data.valid().is_empty()
+            && self.data.train().len() <= MOST_WITH_RULES
+    }
+
+    /// The stages of this job, in order.
+    pub fn stages(&self) -> impl Iterator<Item = Stage> {
+        let all = self.ranks_with_rules();
+        Stage::ALL.into_iter().filter(move |stage| all || *stage != Stage::WithRules)
+    }
 }
 
 /// Makes the page of a run from what was found.
@@ -268,9 +294,18 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
             "this compares a model with the same model guided by rules, and guidance {name:?} has none; use ruge or kale"
         )));
     }
+    if let Choice::Only(stage) | Choice::From(stage) = job.choice
+        && !job.stages().any(|of_job| of_job == stage)
+    {
+        return Err(RugeError::Spec(format!(
+            "stage {} is no part of this run: rules stand beside a model where guidance is by examples, there are validation triples, and no \
+             more than {MOST_WITH_RULES} training triples; `ruge combine` does it for any model",
+            stage.name()
+        )));
+    }
     let data = data_hash(job.data);
     let mut ledger = open(job, &data)?;
-    for stage in Stage::ALL {
+    for stage in job.stages() {
         if job.choice.ends_before(stage) {
             break;
         }
@@ -439,7 +474,7 @@ fn difference(old: &str, new: &str) -> String {
 }
 
 /// Files of a run beside the outputs of stages.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 12] = [
     ledger::FILE,
     "spec.toml",
     "metrics.jsonl",
@@ -450,6 +485,8 @@ const OTHERS: [&str; 10] = [
     "unguided/metrics.jsonl",
     "unguided/checkpoint.safetensors",
     "unguided/checkpoint.safetensors.tmp",
+    "with-rules/spec.toml",
+    "with-rules/rules.tsv",
 ];
 
 /// Removes our own files and nothing else; the ledger goes first, so that half a removal is no run.
@@ -465,8 +502,11 @@ fn clear(out: &Path) -> Result<()> {
         }
     }
     // Only if nothing of the user's is in it.
-    let _ = fs::remove_dir(out.join("unguided"));
-    sweep(out)
+    sweep(out)?;
+    for folder in ["unguided", "with-rules"] {
+        let _ = fs::remove_dir(out.join(folder));
+    }
+    Ok(())
 }
 
 /// Removes the drafts that a killed process left.
@@ -475,7 +515,7 @@ fn sweep(out: &Path) -> Result<()> {
         let drafts = Stage::ALL.iter().flat_map(|stage| stage.outputs()).chain(&OTHERS);
         drafts.into_iter().any(|ours| name.starts_with(&format!(".{}.", ours.rsplit('/').next().unwrap_or(ours))))
     };
-    for folder in [out.to_path_buf(), out.join("unguided")] {
+    for folder in [out.to_path_buf(), out.join("unguided"), out.join("with-rules")] {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());

@@ -12,12 +12,13 @@ use ruge_rules::{
 use sha2::{Digest, Sha256};
 
 use super::findings::{
-    Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, rules, store,
+    Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules, rules, store,
 };
 use super::ledger::write_file;
 use super::{Job, Stage, Watcher, samples, unguided};
 use crate::assemble;
 use crate::calibrate::Calibration;
+use crate::combine::{Prepared, Ranking, combine};
 use crate::consistency::{consistency, doubtful};
 use crate::error::{Result, RugeError};
 use crate::explain::Explainer;
@@ -25,7 +26,7 @@ use crate::loaded::Loaded;
 use crate::model_file::{Contents, ModelFile};
 use crate::rules_only::{Aggregation, RulesOnly};
 use crate::run::{self, Listener, Mode, Tick};
-use crate::spec::GuidanceSpec;
+use crate::spec::{GuidanceSpec, MinePreset, RulesSpec};
 
 /// Doubtful training triples kept for people to look at.
 const DOUBTFUL: usize = 20;
@@ -38,6 +39,7 @@ pub(super) fn take(stage: Stage, job: &Job<'_>, mode: Mode, watcher: &Watcher<'_
         Stage::Ground => ground_rules(job).map(Some),
         Stage::TrainUnguided => train_unguided(job, mode, watcher),
         Stage::TrainGuided => train_guided(job, mode, watcher),
+        Stage::WithRules => with_rules(job, watcher),
         Stage::Evaluate => evaluate(job, watcher).map(Some),
         Stage::Calibrate => calibrate(job).map(Some),
         Stage::Consistency => obey(job).map(Some),
@@ -239,6 +241,29 @@ fn train(
     Ok(Some(format!("{} epochs, {kept}", outcome.epochs)))
 }
 
+/// Mines rules for ranking, which are many more than guide, and fits what they count beside the guided model.
+fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
+    let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "mining");
+    let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
+    let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
+    let Some(rules) = assemble::mined(&wanted, job.data, &watch) else { return Ok(None) };
+    watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
+    let prepared = Prepared::beside(rules, job.data)?;
+    let file = ModelFile::read(&job.out.join("model.safetensors"))?;
+    let outcome = combine(&file, &prepared, &job.out.join("with-rules"), Mode::Force, job.spec.device)?;
+    let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);
+    let taken = outcome.ranking.tried.iter().position(|tried| tried.taken).unwrap_or(0);
+    Ok(Some(match outcome.ranking.uses_rules() {
+        true => format!(
+            "{} rules beside the model: validation MRR {:.3} instead of {:.3}",
+            outcome.rules,
+            mrr(taken),
+            mrr(0)
+        ),
+        false => "rules beside the model would not help it on validation".into(),
+    }))
+}
+
 /// Both models, opened.
 fn models(job: &Job<'_>) -> Result<[Loaded; 2]> {
     Ok([Loaded::open(&job.out.join("unguided"))?, Loaded::open(&job.out)?])
@@ -255,34 +280,46 @@ fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
         return Ok("no held-out triples to evaluate on".into());
     };
     let queries = RankQuery::both_sides(triples);
-    let total = 3 * queries.len() as u64;
+    let total = 4 * queries.len() as u64;
     let mut results = Vec::new();
-    for (place, file) in ["unguided/model.safetensors", "model.safetensors"].iter().enumerate() {
+    let mut files = vec!["unguided/model.safetensors", "model.safetensors"];
+    files.extend(job.ranks_with_rules().then_some("with-rules/model.safetensors"));
+    for (place, file) in files.iter().enumerate() {
         let file = ModelFile::read(&job.out.join(file))?;
+        if place == 2 && !file.ranking.as_ref().is_some_and(Ranking::uses_rules) {
+            continue;
+        }
         let follow = |done: usize, _: usize| {
             watcher.progress(Stage::Evaluate, (place * queries.len() + done) as u64, total, "");
         };
         let ranks = file.model()?.rank(&queries, Some(job.data.filter()), &RankOptions::default(), &follow)?;
         let evaluation = Evaluation::new(&queries, &ranks, job.data.graph(), Ties::Mean, &HITS);
-        results.push(SystemResult::new(Training::of(&file), evaluation, job.data.names(), digest(&ranks)));
+        let result = SystemResult::new(Training::of(&file), evaluation, job.data.names(), digest(&ranks));
+        results.push((file.rules.len(), result));
     }
     let soft: Vec<SoftRule> = rules(&job.out, job)?.iter().map(RuleRecord::soft).collect();
     let follow = |done: usize, _: usize| {
-        watcher.progress(Stage::Evaluate, (2 * queries.len() + done) as u64, total, "");
+        watcher.progress(Stage::Evaluate, (3 * queries.len() + done) as u64, total, "");
     };
     let rules_only = (!soft.is_empty()).then(|| {
         let alone = RulesOnly::new(job.data.graph(), &soft);
         let ranks = alone.rank(&queries, Some(job.data.filter()), Aggregation::Max, &follow);
         Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS)
     });
-    let guided = results.pop();
-    let comparison = Comparison { split: Some(split.into()), unguided: results.pop(), guided, rules_only };
+    let mut results = results.into_iter();
+    let mut next = || results.next();
+    let (unguided, guided) = (next().map(|found| found.1), next().map(|found| found.1));
+    let with_rules = next().map(|(rules, result)| WithRules { rules, result });
+    let comparison = Comparison { split: Some(split.into()), unguided, guided, rules_only, with_rules };
     store(&job.out, Stage::Evaluate, &comparison)?;
     let mrr = |result: &Option<SystemResult>| result.as_ref().map_or(0.0, |result| result.filtered.mrr);
     Ok(format!(
-        "{split} MRR {:.3} without rules, {:.3} with them{}",
+        "{split} MRR {:.3} without rules, {:.3} with them{}{}",
         mrr(&comparison.unguided),
         mrr(&comparison.guided),
+        comparison.with_rules.as_ref().map_or_else(String::new, |found| {
+            format!(", {:.3} with more of them at ranking time", found.result.filtered.mrr)
+        }),
         comparison.rules_only.as_ref().map_or_else(String::new, |alone| format!(", {:.3} by rules alone", alone.mrr))
     ))
 }
