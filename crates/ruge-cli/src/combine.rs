@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ruge::combine::{Prepared, combine};
+use ruge::combine::{Prepared, combine, refuse};
 use ruge::run::Mode;
 use ruge::spec::{MinePreset, RulesSpec};
 use ruge::{ModelFile, assemble};
@@ -52,6 +52,12 @@ pub struct CombineArgs {
 pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     let file = ModelFile::read(&ModelFile::find(&args.model))?;
     let data = &file.data;
+    let mode = if args.force { Mode::Force } else { Mode::Fresh };
+    let usage = |error| match error {
+        ruge::RugeError::Spec(message) => UsageError(message).into(),
+        other => anyhow::Error::from(other),
+    };
+    refuse(&file, &args.out, mode).map_err(usage)?;
     let rules: Vec<RuleRecord> = match &args.rules {
         Some(path) => {
             let mut names = data.names().clone();
@@ -75,12 +81,8 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     }
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");
-        let mode = if args.force { Mode::Force } else { Mode::Fresh };
         let prepared = Prepared::beside(rules, data)?;
-        combine(&file, &prepared, &args.out, mode, args.device.name()).map_err(|error| match error {
-            ruge::RugeError::Spec(message) => UsageError(message).into(),
-            other => anyhow::Error::from(other),
-        })?
+        combine(&file, &prepared, &args.out, mode, args.device.name()).map_err(usage)?
     };
     let ranking = &outcome.ranking;
     if console.json {

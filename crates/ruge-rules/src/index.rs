@@ -119,7 +119,8 @@ impl RuleIndex {
         index
     }
 
-    /// The same rules, but no entity stands for two variables, or for one and a constant: as rules for ranking are counted.
+    /// The same rules, but no entity stands for two variables, or for one and a constant: as rules for ranking are counted. Rules of unusual
+    /// shapes (negation, branches) are applied as before.
     #[must_use]
     pub fn injective(mut self) -> Self {
         self.injective = true;
@@ -196,7 +197,9 @@ impl RuleIndex {
                     }
                 }
                 Way::From(entity, label) => {
-                    let new = |other: &&EntityId| !apart || ![known, *entity].contains(other);
+                    // A rule that concludes its own premise would see the fact that is lacking.
+                    let lacks = *entity == known && lacking.is_some();
+                    let new = |other: &&EntityId| !lacks && (!apart || ![known, *entity].contains(other));
                     graph.neighbours(*entity, *label).iter().filter(new).for_each(|&other| tell(other));
                 }
                 Way::Having(label) => {

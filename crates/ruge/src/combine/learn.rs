@@ -9,7 +9,8 @@
 //! Every rule was found and counted with the fact in sight. Its weight for the answer is therefore what the counts would
 //! be without: a rule that was right twice is not proven right by one of the two.
 //!
-//! Nothing but train is read. Whether learned weights are used is decided on validation, as all else is ([`super::fit()`]).
+//! No fact but those of train is asked for or walked. Validation has chosen how far counts of rare rules are trusted, which is where weights begin,
+//! and decides whether they are used ([`super::fit()`]).
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ use super::scores::side_place;
 const QUESTIONS: usize = 60_000;
 /// Candidates of a question, the best first.
 const CANDIDATES: usize = 3_000;
-/// Rules told of in all questions of a relation and direction; what comes after is not learned from.
+/// Rules told of in all questions of a relation and direction, about; what comes after is not learned from.
 const EVENTS: usize = 30_000_000;
 /// γ of the sums that are learned for.
 const DISCOUNT: f32 = 0.9;
@@ -100,23 +101,28 @@ struct Questions {
 
 impl Questions {
     fn ask(graph: &Graph, index: &RuleIndex, rules: &[Counted], side: Side, triples: &[Triple]) -> Self {
-        let parts: Vec<Vec<Question>> = triples
-            .par_chunks(32)
-            .map(|part| {
-                let mut asking = Asking::new(graph, index, rules);
-                part.iter().filter_map(|triple| asking.question(side, *triple)).collect()
-            })
-            .collect();
         let mut all = Self::default();
-        for Question { candidates } in parts.into_iter().flatten() {
+        // In an order that has no order, so that whatever is cut off was no part of its own; a few at a time, since a question
+        // before it is packed takes far more room.
+        let order: Vec<Triple> = shuffled(triples.len(), EPOCHS).map(|at| triples[at]).collect();
+        for some in order.chunks(512) {
             if all.events.len() > EVENTS {
                 break;
             }
-            for events in candidates {
-                all.events.extend(events);
-                all.candidates.push(all.events.len());
+            let parts: Vec<Vec<Question>> = some
+                .par_chunks(16)
+                .map(|part| {
+                    let mut asking = Asking::new(graph, index, rules);
+                    part.iter().filter_map(|triple| asking.question(side, *triple)).collect()
+                })
+                .collect();
+            for Question { candidates } in parts.into_iter().flatten() {
+                for events in candidates {
+                    all.events.extend(events);
+                    all.candidates.push(all.events.len());
+                }
+                all.ends.push(all.candidates.len());
             }
-            all.ends.push(all.candidates.len());
         }
         all
     }
@@ -177,6 +183,9 @@ impl Questions {
                 self.softmax(at, &weights, scale, &mut chances);
                 for (candidate, (&chance, wanted)) in self.of(at).zip(chances.iter().zip(first())) {
                     let pull = scale * (chance - wanted);
+                    if pull == 0.0 {
+                        continue;
+                    }
                     for &(rule, share) in self.events(candidate) {
                         if gradient[rule as usize] == 0.0 {
                             touched.push(rule);
@@ -184,6 +193,9 @@ impl Questions {
                         gradient[rule as usize] += pull * share;
                     }
                 }
+                // A sum that came back to zero on its way is there twice.
+                touched.sort_unstable();
+                touched.dedup();
                 for rule in touched.drain(..) {
                     let rule = rule as usize;
                     let slope = std::mem::take(&mut gradient[rule]) + DECAY * (weights[rule] - counted[rule]);

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use fit::{LEAST, Prepared, Tried, fit};
 pub use model::Combined;
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
-pub use write::{Outcome, combine};
+pub use write::{Outcome, combine, refuse};
 
 /// How a sum of log-doubts becomes a rule score.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

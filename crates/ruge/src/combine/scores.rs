@@ -239,12 +239,12 @@ impl Lanes {
         if constant {
             for lane in 0..LANES {
                 let counts = self.constants[lane];
-                sums[lane] += counts * weights[lane] * more.mul_add(self.learned[lane], counted);
-                weights[lane] *= counts.mul_add(self.discounts[lane] - 1.0, 1.0);
+                sums[lane] += counts * weights[lane] * (counted + more * self.learned[lane]);
+                weights[lane] *= 1.0 + counts * (self.discounts[lane] - 1.0);
             }
         } else {
             for lane in 0..LANES {
-                sums[lane] += weights[lane] * more.mul_add(self.learned[lane], counted);
+                sums[lane] += weights[lane] * (counted + more * self.learned[lane]);
                 weights[lane] *= self.discounts[lane];
             }
         }

@@ -22,9 +22,8 @@ pub struct Outcome {
     pub model: PathBuf,
 }
 
-/// Fits rules beside a trained model on its validation triples and writes both as a run folder. Its own rules, if it was guided,
-/// make place for these.
-pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
+/// Says why rules cannot stand beside a model, before anything long begins.
+pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
     if file.spec.model.name == ModelName::Rules {
         let message = "this model is rules alone; combine rules with an embedding, as in `ruge combine runs/complex`";
         return Err(RugeError::Spec(message.into()));
@@ -33,6 +32,14 @@ pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, d
         let message = "the model holds no validation triples, so there is nothing to fit the weight of rules on";
         return Err(RugeError::Spec(message.into()));
     }
+    // A run that is to be replaced stays until there is something to replace it.
+    if mode == Mode::Fresh { Folder::open(path, mode).map(drop) } else { Ok(()) }
+}
+
+/// Fits rules beside a trained model on its validation triples and writes both as a run folder. Its own rules, if it was guided,
+/// make place for these.
+pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
+    refuse(file, path, mode)?;
     let folder = Folder::open(path, mode)?;
     let base = file.base_on(device)?;
     let ranking = fit(Some(&*base), prepared, &file.data)?;

@@ -45,7 +45,7 @@ pub enum Stage {
     TrainGuided,
     /// The guided model with rules beside it at ranking time.
     WithRules,
-    /// Exact filtered ranks of the held-out triples: both models, and the rules alone.
+    /// Exact filtered ranks of the held-out triples: all models, and the rules alone.
     Evaluate,
     /// How far truth values can be believed.
     Calibrate,

@@ -249,6 +249,9 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let Some(rules) = assemble::mined(&wanted, job.data, &watch) else { return Ok(None) };
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
     let prepared = Prepared::beside(rules, job.data)?;
+    if watcher.stopped() {
+        return Ok(None);
+    }
     let file = ModelFile::read(&job.out.join("model.safetensors"))?;
     let outcome = combine(&file, &prepared, &job.out.join("with-rules"), Mode::Force, job.spec.device)?;
     let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);
