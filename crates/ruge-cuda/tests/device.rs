@@ -207,21 +207,30 @@ fn every_change<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     });
 }
 
-#[test]
-fn every_model_trains_as_on_the_processor() {
-    let _one = CARD.lock();
-    let Some(device) = device() else { return };
-    for d in [3, 21, 200] {
-        every_change(&device, &ComplEx::new(d));
-        every_change(&device, &DistMult::new(d));
-        every_change(&device, &HolE::new(d));
-        every_change(&device, &TransEL1::new(d));
-        every_change(&device, &TransEL2::new(d));
-        every_change(&device, &RotatE::new(d));
-    }
-    // Teams of several warps.
-    every_change(&device, &ComplEx::new(600));
-    every_change(&device, &TransEL1::new(1500));
+/// Small rows, odd ones and those of several items a thread; most of the time goes into compiling, so each model is a
+/// test of its own and processes can share the work.
+macro_rules! trains_as_on_the_processor {
+    ($($name:ident: $model:ident of $($d:literal),+;)+) => {$(
+        #[test]
+        fn $name() {
+            let _one = CARD.lock();
+            let Some(device) = device() else { return };
+            for d in [$($d),+] {
+                every_change(&device, &$model::new(d));
+            }
+        }
+    )+};
+}
+
+trains_as_on_the_processor! {
+    complex_trains_as_on_the_processor: ComplEx of 3, 21, 200;
+    distmult_trains_as_on_the_processor: DistMult of 3, 21, 200;
+    hole_trains_as_on_the_processor: HolE of 3, 21, 200;
+    transe_l1_trains_as_on_the_processor: TransEL1 of 3, 21, 200;
+    transe_l2_trains_as_on_the_processor: TransEL2 of 3, 21, 200;
+    rotate_trains_as_on_the_processor: RotatE of 3, 21, 200;
+    several_warps_train_as_on_the_processor: ComplEx of 600;
+    many_warps_train_as_on_the_processor: TransEL1 of 1500;
 }
 
 #[test]
@@ -431,27 +440,43 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
     assert!(differ < 20, "{}: {differ} of {} ranks differ", F::NAME, queries.len());
 }
 
+/// AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
+const ADAGRAD: Rule = Rule::AdaGrad { epsilon: 1e-2, inside: false };
+
+fn plain() -> Softmax {
+    Softmax { batch: 512, n3: 0.01, ..Softmax::default() }
+}
+
 #[test]
 fn softmax_agrees_with_the_processor() {
-    let _card = CARD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _one = CARD.lock();
     let Some(device) = device() else { return };
-    let plain = Softmax { batch: 512, n3: 0.01, ..Softmax::default() };
-    let asking = Softmax { relations: 0.5, ..plain };
-    // AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
-    let adagrad = Rule::AdaGrad { epsilon: 1e-2, inside: false };
-    softmax(&device, &Reciprocal(ComplEx::new(24)), plain, Rule::Sgd);
-    softmax(&device, &Reciprocal(ComplEx::new(300)), asking, adagrad);
+    let asking = Softmax { relations: 0.5, ..plain() };
+    softmax(&device, &Reciprocal(ComplEx::new(24)), plain(), Rule::Sgd);
+    softmax(&device, &Reciprocal(ComplEx::new(300)), asking, ADAGRAD);
     softmax(&device, &ComplEx::new(24), asking, Rule::Sgd);
     softmax(&device, &Reciprocal(DistMult::new(37)), asking, Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
-    softmax(&device, &DistMult::new(40), plain, adagrad);
-    let dropped = Softmax { dropout: 0.3, l2: 0.02, ..asking };
+    softmax(&device, &DistMult::new(40), plain(), ADAGRAD);
+}
+
+#[test]
+fn dropout_and_smoothing_agree_with_the_processor() {
+    let _one = CARD.lock();
+    let Some(device) = device() else { return };
+    let dropped = Softmax { dropout: 0.3, l2: 0.02, relations: 0.5, ..plain() };
     softmax(&device, &Reciprocal(ComplEx::new(24)), dropped, Rule::Sgd);
     softmax(&device, &ComplEx::new(300), Softmax { relations: 0.0, smoothing: 0.2, ..dropped }, Rule::Sgd);
+}
+
+#[test]
+fn every_answer_and_loss_agrees_with_the_processor() {
+    let _one = CARD.lock();
+    let Some(device) = device() else { return };
     for loss in [AnswerLoss::Softmax, AnswerLoss::Bce] {
         for answers in [Answers::One, Answers::All] {
-            let all = Softmax { loss, answers, smoothing: 0.1, ..plain };
+            let all = Softmax { loss, answers, smoothing: 0.1, ..plain() };
             softmax(&device, &Reciprocal(ComplEx::new(24)), all, Rule::Sgd);
-            softmax(&device, &DistMult::new(40), Softmax { smoothing: 0.0, dropout: 0.2, ..all }, adagrad);
+            softmax(&device, &DistMult::new(40), Softmax { smoothing: 0.0, dropout: 0.2, ..all }, ADAGRAD);
         }
     }
 }
