@@ -15,6 +15,8 @@ typedef unsigned long long u64;
 
 #define ITEMS ((D + T - 1) / T)
 #define FULL 0xffffffffu
+// Teams of a block.
+#define TEAMS (BLOCK / T)
 #define IS_DOT (MODEL == COMPLEX || MODEL == DISTMULT)
 
 struct Row { float v[EC][ITEMS]; };
@@ -22,18 +24,45 @@ struct Relation { float v[RC][ITEMS]; };
 
 __device__ __forceinline__ u32 team_thread() { return threadIdx.x % T; }
 
-// The sum over a team, the same bits in every thread of it: additions at distance 16, 8, 4, 2, 1, then warp by warp.
-__device__ __forceinline__ float team_sum(float x) {
+// Sums over a team, the same bits in every thread of it: additions at distance 16, 8, 4, 2, 1, then warp by warp.
+template <int K> __device__ __forceinline__ void team_sums(float (&x)[K]) {
 #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(FULL, x, distance);
+    for (int distance = 16; distance > 0; distance /= 2)
+#pragma unroll
+        for (int k = 0; k < K; ++k) x[k] += __shfl_xor_sync(FULL, x[k], distance);
+#if T > 32
+    __shared__ float warps[K][T / 32];
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < K; ++k)
+        if (threadIdx.x % 32 == 0) warps[k][threadIdx.x / 32] = x[k];
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+        x[k] = 0.0f;
+#pragma unroll
+        for (int warp = 0; warp < T / 32; ++warp) x[k] += warps[k][warp];
+    }
+#endif
+}
+
+__device__ __forceinline__ float team_sum(float x) {
+    float sums[1] = {x};
+    team_sums(sums);
+    return sums[0];
+}
+
+// The largest of a team's numbers, in every thread of it.
+__device__ __forceinline__ float team_max(float x) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(FULL, x, distance));
 #if T > 32
     __shared__ float warps[T / 32];
     __syncthreads();
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
     __syncthreads();
-    x = 0.0f;
 #pragma unroll
-    for (int warp = 0; warp < T / 32; ++warp) x += warps[warp];
+    for (int warp = 0; warp < T / 32; ++warp) x = fmaxf(x, warps[warp]);
 #endif
     return x;
 }
@@ -179,9 +208,8 @@ __device__ __forceinline__ void head_backward(const Relation& r, const Row& t, c
     }
 }
 
-// How a query meets a candidate. `slope` becomes what turns d_score into the factor of the gradient: 1, or 1/distance
-// for the L2 norm, whose gradient divides by it.
-__device__ __forceinline__ float compare(const Row& q, const Row& e, float& slope) {
+// How a query meets a candidate: a thread's share of it.
+__device__ __forceinline__ float differ(const Row& q, const Row& e) {
     float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
@@ -202,7 +230,12 @@ __device__ __forceinline__ float compare(const Row& q, const Row& e, float& slop
         }
 #endif
     }
-    sum = team_sum(sum);
+    return sum;
+}
+
+// The score, once the shares are added up. `slope` becomes what turns d_score into the factor of the gradient: 1, or
+// 1/distance for the L2 norm, whose gradient divides by it.
+__device__ __forceinline__ float met(float sum, float& slope) {
     slope = 1.0f;
 #if IS_DOT
     return sum;
@@ -215,6 +248,10 @@ __device__ __forceinline__ float compare(const Row& q, const Row& e, float& slop
 #endif
 }
 
+__device__ __forceinline__ float compare(const Row& q, const Row& e, float& slope) {
+    return met(team_sum(differ(q, e)), slope);
+}
+
 // Adds factor · dscore/dquery (sign = 1) or factor · dscore/dcandidate (sign = -1), for distances; for dot products the
 // other vector. The factor includes the slope.
 __device__ __forceinline__ void add_slope(float factor, float sign, const Row& q, const Row& e, Row& out) {
@@ -222,8 +259,9 @@ __device__ __forceinline__ void add_slope(float factor, float sign, const Row& q
     for (int i = 0; i < ITEMS; ++i) {
 #if MODEL == ROTATE
         float re = q.v[0][i] - e.v[0][i], im = q.v[1][i] - e.v[1][i];
-        float modulus = sqrtf(fmaf(im, im, re * re));
-        float f = modulus > 0.0f ? -sign * factor / modulus : 0.0f;
+        float squares = fmaf(im, im, re * re);
+        // A root and a division would cost more than the row's way through memory; two units in the last place do not matter here.
+        float f = squares > 0.0f ? -sign * factor * rsqrtf(squares) : 0.0f;
         out.v[0][i] = fmaf(f, re, out.v[0][i]);
         out.v[1][i] = fmaf(f, im, out.v[1][i]);
 #else

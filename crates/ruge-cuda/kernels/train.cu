@@ -7,8 +7,6 @@
 #define TAIL_GRADIENT 3
 #define PARTS 4
 
-#define TEAMS (BLOCK / T)
-
 struct Relations {
     u32 relation, from, to, unlabeled_from, unlabeled_to;
 };
@@ -124,12 +122,10 @@ __device__ __forceinline__ void positive_slot(
     const Batch& batch, u32 slot, const float* __restrict__ entities, const float* __restrict__ relations,
     const uint4* __restrict__ positives, const u32* __restrict__ negatives,
     float* __restrict__ slots, float* __restrict__ relation_slots, float* __restrict__ d_scores, float* __restrict__ losses,
-    float* __restrict__ scores, const float* __restrict__ weights)
+    const float* __restrict__ scores, const float* __restrict__ pulls, const float* __restrict__ weights)
 {
     const u32 p = batch.positives + slot;
     const uint4 x = positives[p];
-    const u32* own = negatives + (u64)p * ALPHA;
-    float* own_d = d_scores + (u64)slot * ALPHA;
     float* vectors = slots + (u64)slot * PARTS * ES;
     const float relative = SUBSAMPLED ? weights[p] : 1.0f;
     const float weight = labeled_weight(batch) * relative;
@@ -154,10 +150,12 @@ __device__ __forceinline__ void positive_slot(
     clear(d_tail.v);
     clear(d_relation.v);
 #if LOSS > 2
-    d_positive = against_all(x.w, own, own_d, scores + (u64)slot * ALPHA, entities, relation, tail, query,
+    d_positive = against_all(x.w, scores + (u64)slot * SCORES, pulls + (u64)slot * CHUNKS * PULLS, relation, tail,
         vectors + HEAD_QUERY * ES, positive_score, weight, loss, d_query, d_relation, d_tail);
     const Row tail_q = query;
 #else
+    const u32* own = negatives + (u64)p * ALPHA;
+    float* own_d = d_scores + (u64)slot * ALPHA;
     for (u32 k = x.w; k < ALPHA; ++k) {
         Row other;
         load(entities + (u64)own[k] * ES, other.v);
@@ -216,14 +214,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pass(
     const uint4* __restrict__ positives, const u32* __restrict__ negatives, const uint4* __restrict__ unlabeled,
     Evidence evidence, const u32* __restrict__ groundings, const u32* __restrict__ grounding_ends, float* __restrict__ supports,
     float* __restrict__ aims, float* __restrict__ slots, float* __restrict__ relation_slots, float* __restrict__ d_scores,
-    float* __restrict__ losses, float* __restrict__ unlabeled_losses, float* __restrict__ scores, const float* __restrict__ weights)
+    float* __restrict__ losses, float* __restrict__ unlabeled_losses, const float* __restrict__ scores,
+    const float* __restrict__ pulls, const float* __restrict__ weights)
 {
     const Batch batch = batches[index];
     const u32 count = batch.positives_end - batch.positives;
     const u32 all = count + (batch.unlabeled_end - batch.unlabeled);
     for (u32 slot = blockIdx.x * TEAMS + threadIdx.x / T; slot < all; slot += gridDim.x * TEAMS) {
         if (slot < count) {
-            positive_slot(batch, slot, entities, relations, positives, negatives, slots, relation_slots, d_scores, losses, scores, weights);
+            positive_slot(batch, slot, entities, relations, positives, negatives, slots, relation_slots, d_scores, losses, scores, pulls, weights);
             continue;
         }
 #if GUIDANCE > 0

@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code, reason = "launching kernels is unsafe by nature; every launch says what it relies on")]
 
+mod crowd;
 mod device;
 mod error;
 mod evidence;

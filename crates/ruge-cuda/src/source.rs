@@ -145,6 +145,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     whole("T", constants.team());
     whole("BLOCK", constants.block());
     whole("ALPHA", constants.negatives);
+    whole("CHUNK", crate::crowd::CHUNK);
     whole("SUBSAMPLED", usize::from(constants.objective.subsampling));
     whole("PREMISES", constants.premises.max(1));
     whole("STACK", constants.stack.max(1));

@@ -9,8 +9,9 @@ use cudarc::driver::{CudaFunction, CudaGraph, DeviceRepr, LaunchConfig, PushKern
 use ruge_embed::evidence::Guidance;
 use ruge_embed::optimizer::{Cap, Projection};
 use ruge_embed::plan::Plan;
-use ruge_embed::{Dealing, Loss, Losses};
+use ruge_embed::{Dealing, Losses};
 
+use crate::crowd::{self, Crowd, Crowded};
 use crate::device::{Buffer, Device};
 use crate::error::{Doing, Result};
 use crate::evidence::{EvidenceBuffers, deepest, head_shares};
@@ -85,8 +86,8 @@ pub(crate) struct Training {
     slots: Buffer<f32>,
     relation_slots: Buffer<f32>,
     d_scores: Buffer<f32>,
-    /// Scores of a batch's negatives, where a loss must see all before it knows the slope of one.
-    scores: Buffer<f32>,
+    /// Where a loss must see all negatives before it knows the slope of one.
+    crowd: Option<Crowd>,
     /// What positives weigh, where not all weigh the same.
     weights: Buffer<f32>,
     supports: Buffer<f32>,
@@ -131,7 +132,6 @@ impl Training {
         constants.negatives = plan.negatives.per_positive();
         constants.objective = plan.objective;
         constants.all_entities = plan.entities;
-        let sees_all = matches!(plan.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
         constants.guidance = plan.guidance;
         let (premises, stack) = deepest(plan.evidence);
         (constants.premises, constants.stack) = (premises, stack);
@@ -176,6 +176,7 @@ impl Training {
             ("what a batch leaves for its rows", 4 * (slot_floats + relation_floats)),
             ("negatives and who touches which row", 4 * count * alpha + 24 * touches),
             ("triples and order", 48 * count + 16 * plan.triples.len() + 64 * evidence + 32 * unlabeled),
+            ("scores of negatives", 4 * crowd::floats(&constants, per_batch).iter().sum::<usize>()),
             ("gradients", if split { 12 * table_floats } else { 0 }),
         ])?;
 
@@ -232,7 +233,7 @@ impl Training {
             slots: device.zeros(slot_floats)?,
             relation_slots: device.zeros(relation_floats)?,
             d_scores: device.zeros(per_batch * alpha)?,
-            scores: device.zeros(if sees_all { per_batch * alpha } else { 0 })?,
+            crowd: Crowd::new(device, &constants, &kernels, per_batch)?,
             weights: device.zeros(if plan.objective.subsampling { count } else { 0 })?,
             supports: device.zeros(evidence)?,
             aims: device.zeros(unlabeled)?,
@@ -364,6 +365,7 @@ impl Training {
 
         let evidence = self.evidence.pointers();
         let folds = Folds::pointers(self.folds.as_ref());
+        let [negative_scores, pulls] = Crowd::addresses(self.crowd.as_ref());
         let moving = |parameters: &Buffer<f32>, moments: [u64; 2], rate: f32| Moving {
             parameters: parameters.address,
             first: moments[0],
@@ -414,6 +416,18 @@ impl Training {
                     .doing("injecting rules")?;
                 }
                 let fresh = i32::from(inner == 0);
+                if let Some(crowd) = &self.crowd {
+                    let crowded = Crowded {
+                        batches: self.batches.address,
+                        entities: scored_entities,
+                        relations: scored_relations,
+                        positives: self.positives.address,
+                        negatives: self.negatives.address,
+                        weights: self.weights.address,
+                        d_scores: self.d_scores.address,
+                    };
+                    crowd.launch(device, &self.constants, batch, &crowded)?;
+                }
                 // SAFETY: see above.
                 unsafe {
                     stream
@@ -436,7 +450,8 @@ impl Training {
                         .arg(&self.d_scores.address)
                         .arg(&self.losses.address)
                         .arg(&self.unlabeled_losses.address)
-                        .arg(&self.scores.address)
+                        .arg(&negative_scores)
+                        .arg(&pulls)
                         .arg(&self.weights.address)
                         .launch(layout(everything.div_ceil(teams), block))
                 }

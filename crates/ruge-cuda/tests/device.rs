@@ -193,11 +193,13 @@ fn every_change<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     agree(device, scoring, "self-adversarial, halves", &|plan, optimizer| {
         (optimizer.entity_rate, optimizer.relation_rate) = (0.05, 0.03);
         plan.objective.loss = Loss::SelfAdversarial { temperature: 0.0 };
+        // More than two chunks, and one of them with heads and tails.
+        plan.negatives.count = 150;
     });
     agree(device, scoring, "sampled softmax", &|plan, optimizer| {
         (optimizer.entity_rate, optimizer.relation_rate) = (0.05, 0.03);
         plan.objective = Objective { loss: Loss::SampledSoftmax, subsampling: true, ..plan.objective };
-        plan.negatives = Negatives { count: 20, sides: Sides::OneEnd, filtered: true, ..Negatives::default() };
+        plan.negatives = Negatives { count: 100, sides: Sides::OneEnd, filtered: true, ..Negatives::default() };
     });
     agree(device, scoring, "coin, keep, matrix cap, with replacement", &|plan, optimizer| {
         plan.negatives = Negatives { count: 3, sides: Sides::Coin, filtered: false, keep_original: true };

@@ -12,6 +12,8 @@ fn compiles(constants: &ruge_cuda::Constants) -> bool {
             for kernel in ["draw_negatives", "sort_touches", "pass", "inject", "update", "count_ranks", "distances"] {
                 assert!(text.contains(&format!(".entry {kernel}(")), "{kernel} is in the program");
             }
+            let sees_all = matches!(constants.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
+            assert_eq!(text.contains(".entry slope_crowd("), sees_all, "only losses that see all negatives weigh them");
             true
         }
         Err(error @ CudaError::Missing { .. }) => {
@@ -50,7 +52,7 @@ fn every_setting<F: ScoringFunction>(scoring: &F) {
         let mut constants = constants(scoring, optimizer);
         constants.objective = Objective { loss: losses[at], subsampling: at % 2 == 1, ..Objective::default() };
         constants.guidance = guidance;
-        constants.negatives = [10, 2, 1, 5, 4][at];
+        constants.negatives = [10, 2, 1, 5, 400][at];
         (constants.premises, constants.stack) = (1 + at, 1 + at);
         if !compiles(&constants) {
             return;

@@ -485,12 +485,14 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
     fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
         let Embeddings { entities, relations } = self.scored_rows();
         rank::score_all(&self.scoring, entities, relations, query, self.isa, scores);
+        F::COMPARATOR.roots(scores.iter_mut());
         Ok(())
     }
 
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
         let Embeddings { entities, relations } = self.scored_rows();
         rank::score_many(&self.scoring, entities, relations, queries, self.isa, scores);
+        F::COMPARATOR.roots(scores.iter_mut());
         Ok(())
     }
 
@@ -512,7 +514,9 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Vec<Vec<Scored>>> {
         let Embeddings { entities, relations } = self.scored_rows();
-        Ok(top::top(&self.scoring, entities, relations, queries, options, progress))
+        let mut found = top::top(&self.scoring, entities, relations, queries, options, progress);
+        F::COMPARATOR.roots(found.iter_mut().flatten().map(|scored| &mut scored.score));
+        Ok(found)
     }
 
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {

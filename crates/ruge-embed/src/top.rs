@@ -22,7 +22,7 @@ use crate::table::Table;
 pub struct Scored {
     /// Who.
     pub entity: EntityId,
-    /// η as ranking sums it; squared for L2 distances.
+    /// η; squared for L2 distances where [`top`] is asked and not a model.
     pub score: f32,
 }
 

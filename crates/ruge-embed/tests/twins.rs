@@ -310,3 +310,39 @@ fn divergence_is_named() {
     let message = error.to_string();
     assert!(message.contains("epoch") && message.contains("1e30") || message.contains("1000000"), "{message}");
 }
+
+/// However a model is asked, a triple has one score: alone, in a row of all entities, among many rows, among the best.
+fn one_score<F: ScoringFunction + Clone>(scoring: F) {
+    let facts = facts(60, 2);
+    let start = Start::Normal { deviation: 0.4, unit: false };
+    let init = Init { entities: start, relations: start, shared: false };
+    let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
+    let model: &dyn Model = &CpuModel::new(scoring, embeddings, optimizer());
+    let queries = RankQuery::both_sides(&facts[..20]);
+    let all = ENTITIES as usize;
+    let mut rows = vec![0.0; queries.len() * all];
+    model.score_many(&queries, &mut rows).unwrap();
+    let best = model.top(&queries, &ruge_embed::top::TopOptions::new(all), &|_, _| ()).unwrap();
+    for ((query, row), best) in queries.iter().zip(rows.chunks(all)).zip(&best) {
+        let [mut alone, mut together] = [vec![0.0; all], vec![0.0; all]];
+        let triples: Vec<Triple> =
+            (0..ENTITIES as u32).map(|entity| query.answered(ruge_kg::EntityId(entity))).collect();
+        model.score(&triples, &mut alone).unwrap();
+        model.score_all(*query, &mut together).unwrap();
+        for entity in 0..all {
+            let close = |score: f32| (score - alone[entity]).abs() <= 1e-5 * (1.0 + alone[entity].abs());
+            let found = best.iter().find(|scored| scored.entity.index() == entity).unwrap().score;
+            assert!(close(row[entity]) && close(together[entity]) && close(found), "{}: {}", F::NAME, alone[entity]);
+        }
+    }
+}
+
+#[test]
+fn a_triple_has_one_score() {
+    one_score(ComplEx::new(5));
+    one_score(DistMult::new(7));
+    one_score(HolE::new(6));
+    one_score(TransEL1::new(9));
+    one_score(TransEL2::new(9));
+    one_score(RotatE::new(5));
+}

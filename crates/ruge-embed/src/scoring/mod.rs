@@ -41,6 +41,15 @@ pub enum Comparator {
     NegModulus,
 }
 
+impl Comparator {
+    /// From scores as ranking sums them to η: L2 distances are ranked squared, which is the same order without the root.
+    pub(crate) fn roots<'s>(self, scores: impl Iterator<Item = &'s mut f32>) {
+        if self == Comparator::NegL2 {
+            scores.for_each(|score| *score = -(-*score).sqrt());
+        }
+    }
+}
+
 /// η as mathematics over three rows.
 ///
 /// Methods are meant to inline into kernels: mark them `#[inline(always)]`.
