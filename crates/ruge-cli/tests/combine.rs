@@ -1,8 +1,6 @@
 //! Rules as a model, and rules beside a model, as a user types it.
 
-mod support;
-
-use support::{json, ruge, stderr, text};
+use crate::support::{json, ruge, stderr, text};
 
 #[test]
 fn rules_alone_are_a_model() {

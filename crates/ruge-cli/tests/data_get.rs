@@ -1,16 +1,14 @@
 //! `ruge data`, from the outside: a small published world, a web server that behaves or misbehaves, and what the user
 //! is left with.
 
-mod http;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::http::{Reply, Request, Server};
 use assert_cmd::Command;
 use flate2::{Compression, write::GzEncoder};
-use http::{Reply, Request, Server};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;

@@ -1,5 +1,4 @@
 //! `--device cuda` on whatever machine this is: it computes there, or says in one sentence why it cannot.
-#![allow(missing_docs)]
 
 use assert_cmd::Command;
 

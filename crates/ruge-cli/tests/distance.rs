@@ -1,8 +1,6 @@
 //! Distance models with many negatives, as a user types them.
 
-mod support;
-
-use support::{json, kill_until_done, ruge, stderr};
+use crate::support::{json, kill_until_done, ruge, stderr};
 
 fn train<'a>(out: &'a str, preset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let small = ["train", "demo", "--preset", preset, "--dim", "24", "--negatives", "16", "--batch", "200", "--json"];

@@ -1,15 +1,13 @@
 //! `ruge explain`, `ruge complete` and `ruge rules consistency` as a user types them.
 
-mod support;
-
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use crate::support::{ruge, stderr, text};
 use serde_json::Value;
-use support::{ruge, stderr, text};
 
 fn json(args: &[&str]) -> Value {
-    support::json(&[args, &["--json"]].concat())
+    crate::support::json(&[args, &["--json"]].concat())
 }
 
 /// A folder with a quick guided run, its unguided twin where a run keeps it, and a plain one; trained once.

@@ -1,14 +1,12 @@
 //! `ruge predict` and `ruge eval --classify` as a user types them, on a small model of the embedded graph.
 
-mod support;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::OnceLock;
 
+use crate::support::{command, json, ruge, stderr};
 use serde_json::Value;
-use support::{command, json, ruge, stderr};
 use tempfile::TempDir;
 
 fn stdout(output: Output) -> String {

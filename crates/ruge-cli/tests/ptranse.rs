@@ -1,13 +1,11 @@
 //! `--guidance ptranse` as a user types it: trained, killed, resumed, evaluated through the file.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{json, kill_until_done, ruge, stderr};
 use ruge::ModelFile;
 use ruge::guidance::ptranse::{PTransE, PTransEConfig};
 use ruge_embed::{HITS, Metrics, Model, RankQuery, State, Ties};
-use support::{json, kill_until_done, ruge, stderr};
 
 /// A small, quick setting on the embedded graph.
 fn small<'a>(out: &'a str, epochs: &'a str, more: &[&'a str]) -> Vec<&'a str> {

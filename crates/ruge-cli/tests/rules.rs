@@ -1,7 +1,5 @@
 //! `ruge mine`, `ruge rules` and `ruge ground` as a user types them.
 
-#![allow(clippy::print_stderr, reason = "a skipped test must say so")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;

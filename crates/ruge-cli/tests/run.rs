@@ -1,14 +1,12 @@
 //! `ruge run` and `ruge demo` as a user types them: the whole job, skipped, repeated, killed, resumed, refused.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{command, json, kill_until_done, ruge, stderr};
 use serde_json::Value;
-use support::{command, json, kill_until_done, ruge, stderr};
 
 fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -1,11 +1,9 @@
 //! `ruge search` as a user types it: found, killed, resumed, failed and refused, on spaces small enough for seconds.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{json, kill_until_done, ruge, stderr, text};
 use serde_json::{Value, json};
-use support::{json, kill_until_done, ruge, stderr, text};
 
 const SPACE: &str = r#"
 [model]

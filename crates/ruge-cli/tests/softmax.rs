@@ -1,8 +1,6 @@
 //! Softmax training as a user types it, and everything else that must hold for such a model.
 
-mod support;
-
-use support::{json, kill_until_done, ruge, stderr, text};
+use crate::support::{json, kill_until_done, ruge, stderr, text};
 
 fn train<'a>(out: &'a str, preset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let small = ["train", "demo", "--preset", preset, "--dim", "16", "--n3", "0.02", "--sample", "200", "--json"];

@@ -1,11 +1,9 @@
 //! `ruge train` and `ruge eval` as a user types them: real processes, killed and resumed.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{json, kill_until_done, ruge, stderr};
 use serde_json::Value;
-use support::{json, kill_until_done, ruge, stderr};
 
 /// A small, quick setting on the embedded graph.
 const SMALL: [&str; 9] = ["train", "demo", "--dim", "16", "--validate-every", "10", "--guidance", "ruge", "--json"];

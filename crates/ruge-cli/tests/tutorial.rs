@@ -1,7 +1,5 @@
 //! Runs the commands of `docs/tutorial.md`, from top to bottom, as a reader would.
 
-#![cfg(unix)]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

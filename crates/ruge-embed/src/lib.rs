@@ -43,7 +43,7 @@ pub use embeddings::{Embeddings, Init, Start};
 pub use error::{EmbedError, Result};
 pub use evidence::{Dealing, Evidence, Guidance, Step, TNorm};
 pub use metrics::{Category, Evaluation, HITS, Metrics};
-pub use model::{CpuModel, Losses, Model, State};
+pub use model::{CpuModel, Losses, Model, OnProcessor, State};
 pub use negatives::{Negatives, Sides};
 pub use objective::{Loss, Objective, Penalty};
 pub use optimizer::{Cap, Optimizer, Projection, Rule};

@@ -19,7 +19,10 @@ use crate::optimizer::{Cap, Move, Optimizer, Projection};
 use crate::pass::{Aims, Pass, Places, Scores};
 use crate::plan::{EpochOrder, Plan};
 use crate::rank::{self, Rank, RankOptions, RankQuery};
-use crate::scoring::{Comparator, ScoringFunction, entity_parameters, relation_parameters};
+use crate::scoring::{
+    Comparator, ComplEx, DistMult, HolE, Reciprocal, RotatE, ScoringFunction, TransEL1, TransEL2, entity_parameters,
+    relation_parameters,
+};
 use crate::softmax::{Questions, Softmax, step};
 use crate::table::Table;
 use crate::top::{self, Scored, TopOptions};
@@ -559,3 +562,22 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         Ok(())
     }
 }
+
+/// Scoring functions whose models are compiled here: the loops of a model take seconds to compile for every instruction set,
+/// and a crate that asks for a [`CpuModel`] by its type would compile them again.
+pub trait OnProcessor: ScoringFunction {
+    /// A model with these numbers.
+    fn on_processor(self, embeddings: Embeddings, optimizer: Optimizer) -> Box<dyn Model>;
+}
+
+macro_rules! on_processor {
+    ($($scoring:ty),+) => {$(
+        impl OnProcessor for $scoring {
+            fn on_processor(self, embeddings: Embeddings, optimizer: Optimizer) -> Box<dyn Model> {
+                Box::new(CpuModel::new(self, embeddings, optimizer))
+            }
+        }
+    )+};
+}
+
+on_processor!(ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2, Reciprocal<ComplEx>, Reciprocal<DistMult>);

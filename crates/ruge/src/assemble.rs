@@ -6,7 +6,7 @@ use ruge_cuda::{CudaModel, Device};
 use ruge_embed::evidence::Step;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::softmax::static_labels;
-use ruge_embed::{CpuModel, Embeddings, Evidence, Example, Guidance, Init, Model, Optimizer, Plan, ScoringFunction};
+use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, Plan};
 use ruge_kg::Dataset;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{Confidence, Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
@@ -84,7 +84,7 @@ struct Begin<'s> {
 }
 
 impl Begin<'_> {
-    fn with<F: ScoringFunction>(&self, scoring: F) -> Result<Box<dyn Model>> {
+    fn with<F: OnProcessor>(&self, scoring: F) -> Result<Box<dyn Model>> {
         // A missing card is told before anything long begins.
         let device = match self.device {
             DeviceName::Cpu => None,
@@ -92,7 +92,7 @@ impl Begin<'_> {
         };
         let embeddings = Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed);
         Ok(match device {
-            None => Box::new(CpuModel::new(scoring, embeddings, self.optimizer)),
+            None => scoring.on_processor(embeddings, self.optimizer),
             Some(device) => Box::new(CudaModel::new(device, &scoring, &embeddings, self.optimizer)?),
         })
     }

@@ -1,0 +1,25 @@
+//! The command line as users type it. One program for all of it: linking twenty takes longer than most of them run.
+#![allow(clippy::print_stderr, reason = "a skipped test must say so")]
+
+mod http;
+mod support;
+
+mod acceptance_check;
+mod check;
+mod combine;
+mod data_get;
+mod device;
+mod distance;
+mod explain;
+mod export;
+mod predict;
+mod ptranse;
+mod report;
+mod reproduce;
+mod rules;
+mod run;
+mod search;
+mod softmax;
+mod train;
+#[cfg(unix)]
+mod tutorial;
