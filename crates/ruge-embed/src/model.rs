@@ -524,7 +524,8 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
 
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
         if let Some(softmax) = &plan.softmax {
-            let sum = self.softmax_epoch(plan, softmax, epoch);
+            // On a thread of the pool: from outside it, each of an epoch's thousands of parallel loops would put its caller to sleep.
+            let sum = rayon::scope(|_| self.softmax_epoch(plan, softmax, epoch));
             return self.finite(epoch, sum);
         }
         let order = EpochOrder::new(plan, epoch);

@@ -13,8 +13,10 @@ use crate::table::Table;
 
 /// Candidates whose scores have one owner.
 pub(super) const CHUNK: usize = 512;
-/// Floats from one question's scores to the next one's within a chunk: a power of two would put them into the same cache sets.
-const APART: usize = CHUNK + 16;
+/// The same among a small sample, which would otherwise have one owner, and one thread at work.
+const SMALL_CHUNK: usize = 128;
+/// Floats between one question's scores and the next one's within a chunk: a power of two would put them into the same cache sets.
+const GAP: usize = 16;
 /// Questions scored at a time.
 const BLOCK: usize = 256;
 /// Questions whose query gradients have one owner.
@@ -25,14 +27,21 @@ pub(super) struct Candidates<'a> {
     pub data: &'a [f32],
     pub width: usize,
     pub stride: usize,
-    /// Where each chunk begins in `data`, and how many rows it has, CHUNK at most.
+    /// Rows of a chunk; the last of a list may have fewer.
+    pub size: usize,
+    /// Where each chunk begins in `data`, and how many rows it has.
     pub chunks: Vec<(usize, usize)>,
 }
 
+/// Rows of a chunk of a sample.
+pub(super) fn chunk_of_sample(sample: usize) -> usize {
+    if sample <= CHUNK { SMALL_CHUNK } else { CHUNK }
+}
+
 impl<'a> Candidates<'a> {
-    /// Rows in their order from `offset` on.
-    pub fn rows(offset: usize, rows: usize, stride: usize) -> impl Iterator<Item = (usize, usize)> {
-        (0..rows.div_ceil(CHUNK)).map(move |chunk| (offset + chunk * CHUNK * stride, CHUNK.min(rows - chunk * CHUNK)))
+    /// Chunks of rows in their order from `offset` on.
+    pub fn rows(size: usize, offset: usize, rows: usize, stride: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..rows.div_ceil(size)).map(move |chunk| (offset + chunk * size * stride, size.min(rows - chunk * size)))
     }
 
     fn chunk(&self, chunk: usize) -> Matrix<'a> {
@@ -44,7 +53,7 @@ impl<'a> Candidates<'a> {
 /// A batch of questions.
 pub(super) struct Asked<'a> {
     pub queries: &'a Table,
-    /// Places of the answers, CHUNK to a chunk; beyond all chunks where an answer is no candidate.
+    /// Places of the answers, counted by whole chunks; beyond all chunks where an answer is no candidate.
     pub answers: &'a [u32],
     /// What each question's loss is multiplied by.
     pub weights: &'a [f32],
@@ -61,7 +70,7 @@ pub(super) struct Own<'a> {
     pub others: usize,
 }
 
-/// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, CHUNK rows to a chunk, and
+/// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, chunk by whole chunk, and
 /// by the answers' own scores where those stand beside a sample.
 pub(super) fn ask(
     asked: &Asked<'_>,
@@ -73,24 +82,25 @@ pub(super) fn ask(
     isa: Isa,
 ) -> f64 {
     let (width, stride) = (candidates.width, asked.queries.stride());
+    let (size, apart) = (candidates.size, candidates.size + GAP);
     let (chunks, count) = (candidates.chunks.len(), asked.answers.len());
     let mut loss = 0.0f64;
     let drawn: usize = candidates.chunks.iter().map(|chunk| chunk.1).sum();
     d_own.clear();
-    scores.resize(chunks * APART * BLOCK.min(count), 0.0);
+    scores.resize(chunks * apart * BLOCK.min(count), 0.0);
     let mut parts = vec![Part::default(); chunks * BLOCK.min(count)];
     for from in (0..count).step_by(BLOCK) {
         let m = BLOCK.min(count - from);
         let (answers, weights) = (&asked.answers[from..from + m], &asked.weights[from..from + m]);
         let queries = Matrix::of_rows(&asked.queries.as_slice()[from * stride..], m, width, stride);
         // Scores stand chunk by chunk, m rows of them each; so do the parts of their sums.
-        let (scores, parts) = (&mut scores[..chunks * APART * m], &mut parts[..chunks * m]);
+        let (scores, parts) = (&mut scores[..chunks * apart * m], &mut parts[..chunks * m]);
         let sizes = &candidates.chunks;
-        scores.par_chunks_mut(APART * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
+        scores.par_chunks_mut(apart * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
             |(chunk, (scores, parts))| {
-                multiply(queries, candidates.chunk(chunk).transposed(), scores, APART, false);
+                multiply(queries, candidates.chunk(chunk).transposed(), scores, apart, false);
                 for (at, ((scores, part), &answer)) in
-                    scores.chunks_exact_mut(APART).zip(parts).zip(answers).enumerate()
+                    scores.chunks_exact_mut(apart).zip(parts).zip(answers).enumerate()
                 {
                     if let Some(targets) = &asked.targets {
                         let scores = &mut scores[..sizes[chunk].1];
@@ -103,8 +113,8 @@ pub(super) fn ask(
                         continue;
                     }
                     let mut answer_score = 0.0;
-                    if answer as usize / CHUNK == chunk {
-                        let score = &mut scores[answer as usize % CHUNK];
+                    if answer as usize / size == chunk {
+                        let score = &mut scores[answer as usize % size];
                         answer_score = *score;
                         if asked.own.is_some() {
                             *score = f32::NEG_INFINITY;
@@ -117,7 +127,7 @@ pub(super) fn ask(
         );
         for at in 0..m {
             // Far fewer than scores, so in `f64`.
-            let mut own = parts.get(answers[at] as usize / CHUNK * m + at).map_or(0.0, |part| part.answer_score);
+            let mut own = parts.get(answers[at] as usize / size * m + at).map_or(0.0, |part| part.answer_score);
             let of_question = || (0..chunks).map(|chunk| parts[chunk * m + at]);
             if let Some(targets) = &asked.targets {
                 own = of_question().map(|part| part.answer_score).sum();
@@ -132,7 +142,7 @@ pub(super) fn ask(
             let (mut top, mut share) = (f64::from(largest), 0.0);
             if let Some(beside) = &asked.own {
                 own = beside.scores[from + at];
-                let hit = usize::from((answers[at] as usize) < chunks * CHUNK);
+                let hit = usize::from((answers[at] as usize) < chunks * size);
                 // Everyone drawn speaks for so many.
                 share = (beside.others as f64 / (drawn - hit).max(1) as f64).ln();
                 top = (top + share).max(f64::from(own));
@@ -152,19 +162,19 @@ pub(super) fn ask(
             }
         }
         let d_stride = d_candidates.stride();
-        let each = scores.par_chunks_mut(APART * m).zip(parts.par_chunks(m));
-        each.zip(d_candidates.as_mut_slice().par_chunks_mut(CHUNK * d_stride)).enumerate().for_each(
+        let each = scores.par_chunks_mut(apart * m).zip(parts.par_chunks(m));
+        each.zip(d_candidates.as_mut_slice().par_chunks_mut(size * d_stride)).enumerate().for_each(
             |(chunk, ((scores, parts), d_candidates))| {
-                for (at, (scores, part)) in scores.chunks_exact_mut(APART).zip(parts).enumerate() {
+                for (at, (scores, part)) in scores.chunks_exact_mut(apart).zip(parts).enumerate() {
                     let scores = &mut scores[..sizes[chunk].1];
                     isa.run(Slopes { scores, factor: part.factor });
                     if let Some(targets) = &asked.targets {
                         targets.subtract(from + at, chunk, weights[at], scores);
-                    } else if asked.own.is_none() && answers[at] as usize / CHUNK == chunk {
-                        scores[answers[at] as usize % CHUNK] -= weights[at];
+                    } else if asked.own.is_none() && answers[at] as usize / size == chunk {
+                        scores[answers[at] as usize % size] -= weights[at];
                     }
                 }
-                let slopes = Matrix::of_rows(scores, m, sizes[chunk].1, APART).transposed();
+                let slopes = Matrix::of_rows(scores, m, sizes[chunk].1, apart).transposed();
                 multiply(slopes, queries, d_candidates, d_stride, from > 0);
             },
         );
@@ -175,7 +185,7 @@ pub(super) fn ask(
             .for_each(|(strip, d_queries)| {
                 let (first, n) = (strip * STRIP, STRIP.min(m - strip * STRIP));
                 for chunk in 0..chunks {
-                    let slopes = Matrix::of_rows(&scores[(chunk * m + first) * APART..], n, sizes[chunk].1, APART);
+                    let slopes = Matrix::of_rows(&scores[(chunk * m + first) * apart..], n, sizes[chunk].1, apart);
                     multiply(slopes, candidates.chunk(chunk), d_queries, stride, chunk > 0);
                 }
             });
@@ -312,7 +322,7 @@ mod tests {
         let (queries, rows) = (fill(count, 3), fill(among, 71));
         let weights: Vec<f32> = (0..count).map(|i| 0.5 + (i % 3) as f32).collect();
         let own_scores: Vec<f32> = (0..count).map(|i| (i % 7) as f32 - 3.0).collect();
-        for beside in [false, true] {
+        for (beside, size) in [(false, CHUNK), (true, CHUNK), (true, SMALL_CHUNK)] {
             // Beside a sample, every third answer is no candidate.
             let place = |i: usize| if beside && i.is_multiple_of(3) { u32::MAX } else { (i * 37 % among) as u32 };
             let answers: Vec<u32> = (0..count).map(place).collect();
@@ -320,12 +330,13 @@ mod tests {
                 data: rows.as_slice(),
                 width,
                 stride: rows.stride(),
-                chunks: Candidates::rows(0, among, rows.stride()).collect(),
+                size,
+                chunks: Candidates::rows(size, 0, among, rows.stride()).collect(),
             };
             let own = beside.then_some(Own { scores: &own_scores, others: 5000 });
             let asked = Asked { queries: &queries, answers: &answers, weights: &weights, own, targets: None };
             let (mut d_queries, mut d_rows) =
-                (Table::zeros(count, width), Table::zeros(among.next_multiple_of(CHUNK), width));
+                (Table::zeros(count, width), Table::zeros(among.next_multiple_of(size), width));
             let mut d_own = Vec::new();
             let isa = Isa::detect();
             let found = ask(&asked, &candidates, &mut Vec::new(), &mut d_queries, &mut d_rows, &mut d_own, isa);

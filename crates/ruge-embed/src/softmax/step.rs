@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::ask::{Asked, CHUNK, Candidates, Own, STRIP, ask};
+use super::ask::{Asked, CHUNK, Candidates, Own, STRIP, ask, chunk_of_sample};
 use super::rows::{MoveEntities, MoveRelations, Rows, TouchedRow, list_relations, list_touched};
 use super::targets::Targets;
 use super::{Answer, AnswerLoss, Question, Questions, Softmax, Touches};
@@ -90,7 +90,8 @@ pub(crate) fn step<F: ScoringFunction>(
     let d_relations = table(&mut work.d_relations, count, relation_width / sides);
     let sample = softmax.candidates(entities, seed, steps);
     let among = sample.as_ref().map_or(entities, Vec::len);
-    let d_entities = table(&mut work.d_entities, among.next_multiple_of(CHUNK), width);
+    let size = sample.as_ref().map_or(CHUNK, |sample| chunk_of_sample(sample.len()));
+    let d_entities = table(&mut work.d_entities, among.next_multiple_of(size), width);
     let stride = queries.stride();
     work.touches.build(questions, all_answers, asks_relations, sample.is_some());
 
@@ -131,7 +132,8 @@ pub(crate) fn step<F: ScoringFunction>(
         data: candidate_rows.as_slice(),
         width,
         stride: candidate_rows.stride(),
-        chunks: Candidates::rows(0, among, candidate_rows.stride()).collect(),
+        size,
+        chunks: Candidates::rows(size, 0, among, candidate_rows.stride()).collect(),
     };
     let weights: Vec<f32> = questions.iter().map(|question| question.weight / count as f32).collect();
     let (ends, targets) = match softmax.is_plain() {
@@ -195,7 +197,10 @@ pub(crate) fn step<F: ScoringFunction>(
             data: rows.relations.as_slice(),
             width: half,
             stride: stride_of_rows,
-            chunks: (0..sides).flat_map(|side| Candidates::rows(side * half, relations, stride_of_rows)).collect(),
+            size: CHUNK,
+            chunks: (0..sides)
+                .flat_map(|side| Candidates::rows(CHUNK, side * half, relations, stride_of_rows))
+                .collect(),
         };
         let place = |question: &Question| {
             let side = if sides == 2 && question.side == Side::Head { relations.next_multiple_of(CHUNK) } else { 0 };
