@@ -26,6 +26,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/ruge-cuda/src/product.rs", "calls cuBLAS"),
     ("crates/ruge-cuda/src/softmax.rs", "launches the kernels of softmax training"),
     ("crates/ruge-cuda/src/order.rs", "says which values the card may read"),
+    ("crates/ruge-cuda/src/crowd.rs", "launches the kernels that weigh negatives against each other"),
     ("crates/ruge-cuda/src/fold.rs", "launches the kernel that folds gradients"),
     ("crates/ruge-cuda/src/training.rs", "launches the kernels of an epoch"),
     ("crates/ruge-cuda/src/model.rs", "calls cuBLAS"),
@@ -50,21 +51,36 @@ const MACHINE_PATHS: &[&str] =
 /// Looks at every file that git knows or would add, and reports all faults at once.
 pub fn run() -> Result<()> {
     let mut faults = Vec::new();
-    for name in files()? {
-        let Ok(text) = std::fs::read_to_string(root().join(&name)) else {
+    let files = files()?;
+    for name in &files {
+        let Ok(text) = std::fs::read_to_string(root().join(name)) else {
             continue; // Not text, or a file that was removed.
         };
-        look_at(&name, &text, &mut faults);
+        look_at(name, &text, &mut faults);
     }
     for (name, _) in UNSAFE.iter().chain(LONG) {
         if !root().join(name).is_file() {
             faults.push(format!("{name}: listed as an exception in xtask/src/tidy.rs, but does not exist"));
         }
     }
+    unlisted_tests(&files, &mut faults)?;
     if faults.is_empty() {
         return Ok(());
     }
     bail!("{} untidy places\n  {}", faults.len(), faults.join("\n  "));
+}
+
+/// Tests of the command line are one program, and cargo does not look for others beside it.
+fn unlisted_tests(files: &[String], faults: &mut Vec<String>) -> Result<()> {
+    let folder = "crates/ruge-cli/tests/";
+    let main = std::fs::read_to_string(root().join(folder).join("main.rs")).context("crates/ruge-cli/tests/main.rs")?;
+    let name = |file: &'_ String| Some(file.strip_prefix(folder)?.strip_suffix(".rs")?.to_string());
+    for name in files.iter().filter_map(name).filter(|name| !name.contains('/') && name != "main") {
+        if !main.lines().any(|line| line == format!("mod {name};")) {
+            faults.push(format!("{folder}{name}.rs: never runs; add `mod {name};` to main.rs there"));
+        }
+    }
+    Ok(())
 }
 
 fn files() -> Result<Vec<String>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits,
+    CudaContext, CudaFunction, CudaGraph, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits,
 };
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
 
@@ -135,6 +135,14 @@ pub(crate) fn compile(program: &str, architecture: &'static str) -> Result<cudar
         },
     })
 }
+
+/// A recorded epoch. The graph is only ever used by the model that owns it.
+pub(crate) struct Recorded(pub CudaGraph);
+
+// SAFETY: graphs must not be used by two threads at once; this one is reached through `&mut CudaModel` alone.
+unsafe impl Send for Recorded {}
+// SAFETY: as above; nothing reads it through a shared reference.
+unsafe impl Sync for Recorded {}
 
 /// Compiled kernels.
 pub(crate) struct Kernels {

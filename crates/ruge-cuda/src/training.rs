@@ -5,14 +5,14 @@
 //! the next epoch's order.
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaFunction, CudaGraph, DeviceRepr, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
 use ruge_embed::evidence::Guidance;
 use ruge_embed::optimizer::{Cap, Projection};
 use ruge_embed::plan::Plan;
 use ruge_embed::{Dealing, Losses};
 
 use crate::crowd::{self, Crowd, Crowded};
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, Recorded};
 use crate::error::{Doing, Result};
 use crate::evidence::{EvidenceBuffers, deepest, head_shares};
 use crate::fit::Fit;
@@ -37,14 +37,6 @@ pub(crate) struct Moving {
 
 // SAFETY: addresses and a float in C layout, as in the kernels.
 unsafe impl DeviceRepr for Moving {}
-
-/// A recorded epoch. The graph is only ever used by the model that owns it.
-struct Recorded(CudaGraph);
-
-// SAFETY: graphs must not be used by two threads at once; this one is reached through `&mut CudaModel` alone.
-unsafe impl Send for Recorded {}
-// SAFETY: as above; nothing reads it through a shared reference.
-unsafe impl Sync for Recorded {}
 
 struct Functions {
     draw_negatives: CudaFunction,

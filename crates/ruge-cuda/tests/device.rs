@@ -199,7 +199,7 @@ fn every_change<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     agree(device, scoring, "sampled softmax", &|plan, optimizer| {
         (optimizer.entity_rate, optimizer.relation_rate) = (0.05, 0.03);
         plan.objective = Objective { loss: Loss::SampledSoftmax, subsampling: true, ..plan.objective };
-        plan.negatives = Negatives { count: 100, sides: Sides::OneEnd, filtered: true, ..Negatives::default() };
+        plan.negatives = Negatives { count: 128, sides: Sides::OneEnd, filtered: true, ..Negatives::default() };
     });
     agree(device, scoring, "coin, keep, matrix cap, with replacement", &|plan, optimizer| {
         plan.negatives = Negatives { count: 3, sides: Sides::Coin, filtered: false, keep_original: true };
@@ -334,6 +334,11 @@ fn two_runs_and_a_resumed_one_give_the_same_bits() {
     runs(&device, &ComplEx::new(50), &plan);
     runs(&device, &HolE::new(50), &plan);
     runs(&device, &RotatE::new(50), &plan);
+    let loss = Loss::SelfAdversarial { temperature: 0.5 };
+    let negatives = Negatives { count: 200, sides: Sides::OneEnd, ..Negatives::default() };
+    let weighed = Plan { objective: Objective { loss, shift: 3.0, ..plan.objective }, negatives, ..plan };
+    runs(&device, &RotatE::new(300), &weighed);
+    runs(&device, &TransEL2::new(300), &weighed);
 }
 
 /// Ranks agree except where two scores are within rounding of each other.

@@ -42,7 +42,8 @@ pub enum Comparator {
 }
 
 impl Comparator {
-    /// From scores as ranking sums them to η: L2 distances are ranked squared, which is the same order without the root.
+    /// From scores as ranking sums them to η: L2 distances are ranked squared, which is the same order without the root,
+    /// but for neighbours that a root rounds to one number.
     pub(crate) fn roots<'s>(self, scores: impl Iterator<Item = &'s mut f32>) {
         if self == Comparator::NegL2 {
             scores.for_each(|score| *score = -(-*score).sqrt());

@@ -83,6 +83,7 @@ pub(super) fn ask(
 ) -> f64 {
     let (width, stride) = (candidates.width, asked.queries.stride());
     let (size, apart) = (candidates.size, candidates.size + GAP);
+    debug_assert!(asked.targets.is_none() || size == CHUNK, "targets count by whole chunks");
     let (chunks, count) = (candidates.chunks.len(), asked.answers.len());
     let mut loss = 0.0f64;
     let drawn: usize = candidates.chunks.iter().map(|chunk| chunk.1).sum();

@@ -12,24 +12,24 @@ impl Spec {
         let loss = Loss::SelfAdversarial { temperature };
         self.objective = Objective { shift: gamma, subsampling: true, ..Objective::ranking(loss) };
         (self.negatives.sides, self.negatives.keep_original) = (Sides::OneEnd, true);
-        // Known facts among the negatives would be the hardest of them, and weigh most.
-        self.negatives.filtered = true;
         let start = Start::Spread { sum: gamma + 2.0 };
         self.init = Init { entities: start, relations: start, shared: false };
         self.projection = ruge_embed::Projection::None;
         self.optimizer.cap = Cap::None;
     }
 
-    /// RotatE's own setting on FB15k-237. Phases begin anywhere on the circle, and move by as much as the authors' do, who
+    /// RotatE's own setting on FB15k-237, at twice the rate for half the steps. Phases begin anywhere on the circle, and move by as much as the authors' do, who
     /// keep them in units of the start values of entities.
     pub(super) fn set_rotate(&mut self) {
         self.set_self_adversarial(9.0, 1.0);
         self.model.dimension = 1000;
         (self.negatives.count, self.batches.size) = (256, Some(1024));
+        // Known facts among the negatives would be the hardest of them, and weigh most.
+        self.negatives.filtered = true;
         self.init.relations = Start::Uniform { bound: std::f32::consts::PI, unit: false };
         let rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.optimizer = Optimizer { rule, entity_rate: 5e-5, relation_rate: 0.0143, cap: Cap::None };
-        (self.schedule.epochs, self.schedule.validate_every, self.schedule.patience) = (376, 10, Some(4));
+        self.optimizer = Optimizer { rule, entity_rate: 1e-4, relation_rate: 0.0286, cap: Cap::None };
+        (self.schedule.epochs, self.schedule.validate_every, self.schedule.patience) = (200, 10, Some(4));
         // The authors divide the rate by ten at half time; this does it when the time has come.
         self.schedule.plateau = Some(Plateau { factor: 0.1, patience: 2 });
     }
@@ -141,7 +141,7 @@ mod tests {
         };
         assert_eq!(read("fb15k-237/rotate"), Preset::Rotate.spec().unwrap());
         assert_eq!(read("fb15k/transe"), Preset::Transe.spec().unwrap());
-        for name in ["fb15k/rotate", "fb15k-237/transe", "wn18/rotate", "wn18rr/rotate", "wn18rr/transe"] {
+        for name in ["fb15k/rotate", "wn18/rotate", "wn18/transe", "wn18rr/rotate", "wn18rr/transe"] {
             assert!(read(name).objective.subsampling, "{name}");
         }
     }

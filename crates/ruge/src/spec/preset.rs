@@ -58,7 +58,7 @@ impl Preset {
             Preset::ComplexN3Rules => "The same with the conclusions of mined rules as weighted examples",
             Preset::DistmultN3 => "DistMult by softmax over all entities, with N3 and reciprocal relations",
             Preset::Transe => "TransE with 200 self-adversarial negatives, as it is trained today",
-            Preset::Rotate => "RotatE with 256 self-adversarial negatives, as its authors set it on FB15k-237",
+            Preset::Rotate => "RotatE with 256 self-adversarial negatives, close to its authors' setting on FB15k-237",
         }
     }
 
