@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use ruge::combine::{Prepared, combine, refuse};
 use ruge::run::Mode;
@@ -71,17 +71,23 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
             rules
         }
         None => {
-            let _spinner = progress::spinner(console, "mining rules");
+            let bar = progress::work(console, "mining rules", 1);
+            let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
             let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-            assemble::rules_of(&wanted, data, &Watch::default())?
+            assemble::rules_of(&wanted, data, &Watch { progress: Some(&follow), ..Watch::default() })?
         }
     };
     if rules.is_empty() {
         bail!("there are no rules to put beside the model; give a file with --rules");
     }
+    let prepared = {
+        let bar = progress::work(console, "weighing rules", 1);
+        let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
+        let watch = Watch { progress: Some(&follow), ..Watch::default() };
+        Prepared::beside(rules, data, &watch)?.context("stopped")?
+    };
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");
-        let prepared = Prepared::beside(rules, data)?;
         combine(&file, &prepared, &args.out, mode, args.device.name()).map_err(usage)?
     };
     let ranking = &outcome.ranking;

@@ -186,10 +186,7 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
         }
     });
     let bar = progress::work(console, "mining", 1);
-    let follow = |done: u64, total: u64| {
-        bar.set_length(total);
-        bar.set_position(done);
-    };
+    let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
     let deadline = args.time_limit.map(|limit| started + limit);
     let watch = Watch { stop: Some(stop), progress: Some(&follow), deadline };
     let mining = Instant::now();

@@ -20,6 +20,12 @@ pub fn work(console: Console, what: &str, total: u64) -> ProgressBar {
     bar(console, Some(total), "{msg} {wide_bar} {percent}% eta {eta}", what)
 }
 
+/// Moves a bar over work whose amount is told with every step.
+pub fn follow(bar: &ProgressBar, done: u64, total: u64) {
+    bar.set_length(total);
+    bar.set_position(done);
+}
+
 /// A bar over bytes, or a counter where their number is unknown.
 pub fn bytes(console: Console, what: &str, total: Option<u64>) -> ProgressBar {
     let template = match total {

@@ -19,7 +19,7 @@ use ruge_embed::{
     train as train_epochs,
 };
 use ruge_kg::Dataset;
-use ruge_rules::{Groundings, RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
+use ruge_rules::{Groundings, RuleFormat, RuleRecord, RuleWriteOptions, Watch, write_rules};
 use serde_json::json;
 
 use crate::assemble;
@@ -168,7 +168,7 @@ pub fn train(
 ) -> Result<Outcome> {
     spec.check()?;
     if spec.model.name == ModelName::Rules {
-        return fit_rules(spec, data, rules, path, mode);
+        return fit_rules(spec, data, rules, path, mode, listener.stop);
     }
     // A folder that is in the way is told before the long work of grounding.
     Folder::open(path, mode)?;
@@ -182,7 +182,14 @@ pub fn train(
 pub(crate) const MOST_RULES_AS_TEXT: usize = 100_000;
 
 /// Rules as a model: nothing is trained, how they are summed is fitted on validation.
-fn fit_rules(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>, path: &Path, mode: Mode) -> Result<Outcome> {
+fn fit_rules(
+    spec: &Spec,
+    data: &Dataset,
+    rules: Vec<RuleRecord>,
+    path: &Path,
+    mode: Mode,
+    stop: &AtomicBool,
+) -> Result<Outcome> {
     let folder = Folder::open(path, mode)?;
     let rules = assemble::left_in(spec, data, rules);
     let hash = data_hash(data);
@@ -194,7 +201,10 @@ fn fit_rules(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>, path: &Path, m
         folder.write("rules.tsv", &text)?;
     }
     let started = Instant::now();
-    let prepared = Prepared::alone(rules, data)?;
+    let watch = Watch { stop: Some(stop), ..Watch::default() };
+    let Some(prepared) = Prepared::new(rules, data, &watch)? else {
+        return Err(folder.wrong("stopped before the rules were weighed; run it again with --force"));
+    };
     let ranking = combine::fit(None, &prepared, data)?;
     let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
     let model = Combined::rules_alone(prepared.scores(), &ranking);

@@ -1,5 +1,8 @@
 //! Rules beside a model: held to definitions that score every candidate, and to stepping aside where rules say nothing.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ruge::combine::{
     Combined, Form, Heard, Prepared, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence,
 };
@@ -20,6 +23,25 @@ fn demo() -> Dataset {
 fn rules(data: &Dataset) -> Vec<RuleRecord> {
     let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
     assemble::rules_of(&wanted, data, &Watch::default()).expect("rules")
+}
+
+fn prepare(rules: &[RuleRecord], data: &Dataset) -> Prepared {
+    Prepared::new(rules.to_vec(), data, &Watch::default()).expect("rules").expect("nobody stops it")
+}
+
+#[test]
+fn weighing_rules_is_followed_and_stopped() {
+    let data = demo();
+    let (stop, seen) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let follow = |done: u64, total: u64| {
+        seen.lock().expect("seen").push((done, total));
+        stop.store(true, Ordering::Relaxed);
+    };
+    let watch = Watch { stop: Some(&stop), progress: Some(&follow), deadline: None };
+    assert!(Prepared::new(rules(&data), &data, &watch).expect("rules").is_none(), "stopped while weights were learned");
+    assert!(Prepared::new(rules(&data), &data, &watch).expect("rules").is_none(), "stopped before it began");
+    let seen = seen.lock().expect("seen");
+    assert!(!seen.is_empty() && seen.iter().all(|&(done, total)| done < total), "{seen:?}");
 }
 
 fn untrained(data: &Dataset) -> Box<dyn Model> {
@@ -104,7 +126,7 @@ fn fitting_helps_where_rules_speak() {
     let data = demo();
     let rules = rules(&data);
     let model = untrained(&data);
-    let prepared = Prepared::alone(rules.clone(), &data).expect("rules");
+    let prepared = prepare(&rules, &data);
     let ranking = fit(Some(&*model), &prepared, &data).expect("a fit");
     let scores = prepared.scores();
     assert!(ranking.uses_rules() && ranking.fitted > 1, "{ranking:?}");
@@ -119,7 +141,7 @@ fn fitting_helps_where_rules_speak() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let model = untrained(&data);
     let again = pool.install(|| {
-        let prepared = Prepared::alone(rules, &data).expect("rules");
+        let prepared = prepare(&rules, &data);
         fit(Some(&*model), &prepared, &data).expect("a fit")
     });
     assert_eq!(again, ranking);
@@ -129,7 +151,7 @@ fn fitting_helps_where_rules_speak() {
 fn learned_weights_are_kept_with_the_model() {
     let data = demo();
     let rules = rules(&data);
-    let prepared = Prepared::alone(rules, &data).expect("rules");
+    let prepared = prepare(&rules, &data);
     let (rules, scores) = (&prepared.rules, prepared.scores());
     let ranking = fit(None, &prepared, &data).expect("a fit");
     assert!(ranking.uses_weights() && ranking.injective, "{:?}", ranking.tried);
@@ -181,12 +203,12 @@ fn rules_that_say_nothing_step_aside() {
     rules.retain(|record| !record.rule.has_constants());
     // A model that knows every answer leaves rules nothing to add.
     let known = Knowing(untrained(&data), demo());
-    let ranking = fit(Some(&known), &Prepared::alone(rules.clone(), &data).expect("rules"), &data).expect("a fit");
+    let ranking = fit(Some(&known), &prepare(&rules, &data), &data).expect("a fit");
     assert!(!ranking.uses_rules(), "{:?}", ranking.tried);
     assert!(ranking.tried[0].taken && ranking.settings.is_empty() && ranking.fitted == 2);
     // Neither do rules where there is nothing to fit on.
     let bare = Dataset::new(data.names().clone(), data.train().to_vec(), vec![], vec![]);
-    let prepared = Prepared::alone(rules, &bare).expect("rules");
+    let prepared = prepare(&rules, &bare);
     let ranking = fit(Some(&*untrained(&data)), &prepared, &bare).expect("a fit");
     assert!(!ranking.uses_rules() && ranking.fitted == 0);
     assert!(fit(None, &prepared, &bare).expect("a fit").uses_rules(), "alone they are all there is");

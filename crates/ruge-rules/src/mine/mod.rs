@@ -148,7 +148,7 @@ pub struct Watch<'a> {
 
 impl Watch<'_> {
     /// Whether to stop now.
-    pub(crate) fn stopped(&self) -> bool {
+    pub fn stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
             || self.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline)
     }

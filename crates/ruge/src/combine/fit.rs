@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use ruge_embed::rank::{RankQuery, Side};
 use ruge_embed::{Model, Result};
 use ruge_kg::{Dataset, Filter, RelationId, Triple};
-use ruge_rules::RuleRecord;
+use ruge_rules::{RuleRecord, Watch};
 use serde::{Deserialize, Serialize};
 
 use super::scores::{SHARE, block, by_question, in_place};
@@ -87,18 +87,21 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// For rules alone.
-    pub fn alone(rules: Vec<RuleRecord>, data: &Dataset) -> Result<Self> {
+    /// For rules, alone or beside a model, as they are. The watch hears of steps done; nothing comes back where it says stop.
+    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, watch: &Watch<'_>) -> Result<Option<Self>> {
         let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
         if data.valid().is_empty() {
             let scores = Arc::new(file(SMOOTHING));
-            return Ok(Self { rules, scores, smoothing: SMOOTHING });
+            return Ok(Some(Self { rules, scores, smoothing: SMOOTHING }));
         }
         // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
         let few = RankQuery::both_sides(&some(data.valid(), FEW));
         let mut best = (f64::NEG_INFINITY, SMOOTHING);
         if rules.iter().any(|record| record.counts.is_some()) {
             for smoothing in SMOOTHINGS {
+                if watch.stopped() {
+                    return Ok(None);
+                }
                 let rules = file(smoothing);
                 let grid = Grid::new(None, &rules, &few, false)?;
                 let gains = grid.gains(None, &rules, &few, data.filter())?;
@@ -110,14 +113,16 @@ impl Prepared {
             }
         }
         let mut scores = file(best.1);
-        scores.learn(&rules, best.1, data.train());
-        Ok(Self { rules, scores: Arc::new(scores), smoothing: best.1 })
+        if !scores.learn(&rules, best.1, data.train(), watch) {
+            return Ok(None);
+        }
+        Ok(Some(Self { rules, scores: Arc::new(scores), smoothing: best.1 }))
     }
 
     /// For rules beside a model: those below [`LEAST`] are left out.
-    pub fn beside(mut rules: Vec<RuleRecord>, data: &Dataset) -> Result<Self> {
+    pub fn beside(mut rules: Vec<RuleRecord>, data: &Dataset, watch: &Watch<'_>) -> Result<Option<Self>> {
         rules.retain(|record| ranking_confidence(record, SMOOTHING) >= LEAST);
-        Self::alone(rules, data)
+        Self::new(rules, data, watch)
     }
 
     /// The rules as filed.

@@ -13,12 +13,13 @@
 //! and decides whether they are used ([`super::fit()`]).
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use ruge_embed::rank::Side;
 use ruge_kg::{EntityId, Graph, Label, RelationId, Triple};
 use ruge_rules::index::{Asker, RuleIndex};
-use ruge_rules::measure;
+use ruge_rules::{Watch, measure};
 use rustc_hash::FxHashMap;
 
 use super::scores::side_place;
@@ -49,8 +50,15 @@ pub(super) struct Counted {
     pub share_without: f32,
 }
 
-/// Weights for questions about heads and about tails, rule by rule.
-pub(super) fn learn(graph: &Graph, index: &RuleIndex, rules: &[Counted], train: &[Triple]) -> Vec<[f32; 2]> {
+/// Weights for questions about heads and about tails, rule by rule. The watch hears of questions; when it says stop, the rest keep
+/// what was counted.
+pub(super) fn learn(
+    graph: &Graph,
+    index: &RuleIndex,
+    rules: &[Counted],
+    train: &[Triple],
+    watch: &Watch<'_>,
+) -> Vec<[f32; 2]> {
     let mut groups: BTreeMap<(RelationId, Side), Vec<Triple>> = BTreeMap::new();
     for triple in train {
         for side in [Side::Head, Side::Tail] {
@@ -60,12 +68,21 @@ pub(super) fn learn(graph: &Graph, index: &RuleIndex, rules: &[Counted], train: 
     let sizes: Vec<usize> = groups.values().map(Vec::len).collect();
     let most = most_of_each(&sizes);
     let groups: Vec<((RelationId, Side), Vec<Triple>)> = groups.into_iter().collect();
+    let total: u64 = sizes.iter().map(|&size| size.min(most) as u64).sum();
+    let done = AtomicU64::new(0);
     let learned: Vec<(Side, Vec<(u32, f32)>)> = groups
         .par_iter()
         .map(|((_, side), triples)| {
+            if watch.stopped() {
+                return (*side, Vec::new());
+            }
             let wanted = triples.len().min(most);
             let taken: Vec<Triple> = (0..wanted).map(|at| triples[at * triples.len() / wanted]).collect();
-            (*side, Questions::ask(graph, index, rules, *side, &taken).learn(rules))
+            let learned = Questions::ask(graph, index, rules, *side, &taken).learn(rules);
+            if let Some(progress) = watch.progress {
+                progress(done.fetch_add(wanted as u64, Ordering::Relaxed) + wanted as u64, total);
+            }
+            (*side, learned)
         })
         .collect();
     let mut weights: Vec<[f32; 2]> = rules.iter().map(|rule| [rule.weight; 2]).collect();
@@ -317,12 +334,16 @@ mod tests {
     fn a_rule_that_tells_answers_apart_gains_on_one_that_does_not() {
         let (graph, index, train) = graph();
         let rules = [Counted { weight: 1.0, share_without: 1.0 }; 2];
-        let weights = learn(&graph, &index, &rules, &train);
+        let weights = learn(&graph, &index, &rules, &train, &Watch::default());
         for side in [0, 1] {
             assert!(weights[1][side] > 1.3 * weights[0][side], "{weights:?}");
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
-        assert_eq!(pool.install(|| learn(&graph, &index, &rules, &train)), weights, "on any number of threads");
+        assert_eq!(
+            pool.install(|| learn(&graph, &index, &rules, &train, &Watch::default())),
+            weights,
+            "on any number of threads"
+        );
     }
 
     #[test]
@@ -332,7 +353,7 @@ mod tests {
         let question = Asking::new(&graph, &index, &rules).question(Side::Tail, train[0]).expect("a question");
         assert_eq!(question.candidates.len(), 6);
         assert_eq!(question.candidates[0], [(0, 1.0)], "the answer has the other rule alone");
-        let weights = learn(&graph, &index, &rules, &train);
+        let weights = learn(&graph, &index, &rules, &train, &Watch::default());
         assert_eq!(weights[1], [9.0; 2], "nothing was learned of it");
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ruge_embed::rank::{RankQuery, Side};
 use ruge_kg::{EntityId, Graph, RelationId, Triple};
 use ruge_rules::index::{Asker, Hearer, RuleIndex};
-use ruge_rules::{RuleRecord, measure};
+use ruge_rules::{RuleRecord, Watch, measure};
 
 use super::learn::{self, Counted};
 use crate::rules_only::log_doubt;
@@ -86,8 +86,9 @@ impl RuleScores {
         weights
     }
 
-    /// Learns what the rules weigh from the facts of train, each hidden in its turn. `rules` are those that were filed.
-    pub(super) fn learn(&mut self, rules: &[RuleRecord], smoothing: f64, train: &[Triple]) {
+    /// Learns what the rules weigh from the facts of train, each hidden in its turn. `rules` are those that were filed. Says whether
+    /// it came to its end.
+    pub(super) fn learn(&mut self, rules: &[RuleRecord], smoothing: f64, train: &[Triple], watch: &Watch<'_>) -> bool {
         let counted: Vec<Counted> = self
             .terms
             .iter()
@@ -102,10 +103,11 @@ impl RuleScores {
                 Counted { weight, share_without: without.map_or(1.0, |without| (without / term.counted) as f32) }
             })
             .collect();
-        let learned = learn::learn(&self.graph, &self.index, &counted, train);
+        let learned = learn::learn(&self.graph, &self.index, &counted, train, watch);
         for (term, learned) in self.terms.iter_mut().zip(learned) {
             term.learned = learned;
         }
+        !watch.stopped()
     }
 
     /// The training graph.

@@ -247,11 +247,11 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
     let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
     let Some(rules) = assemble::mined(&wanted, job.data, &watch) else { return Ok(None) };
+    let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "learning weights");
+    let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
+    watcher.progress(Stage::WithRules, 0, 0, "weighing rules");
+    let Some(prepared) = Prepared::beside(rules, job.data, &watch)? else { return Ok(None) };
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
-    let prepared = Prepared::beside(rules, job.data)?;
-    if watcher.stopped() {
-        return Ok(None);
-    }
     let file = ModelFile::read(&job.out.join("model.safetensors"))?;
     let outcome = combine(&file, &prepared, &job.out.join("with-rules"), Mode::Force, job.spec.device)?;
     let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);

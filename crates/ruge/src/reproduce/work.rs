@@ -72,7 +72,7 @@ impl Place<'_> {
         let watch = Watch { stop: Some(self.stop), ..Watch::default() };
         let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
         let Some(rules) = assemble::mined(&wanted, data, &watch) else { return Ok(None) };
-        let prepared = Arc::new(Prepared::beside(rules, data)?);
+        let Some(prepared) = Prepared::beside(rules, data, &watch)?.map(Arc::new) else { return Ok(None) };
         *self.ranking_rules.borrow_mut() = Some((hash, Arc::clone(&prepared)));
         Ok(Some(prepared))
     }
