@@ -127,6 +127,9 @@ impl From<TableArg> for TableName {
 pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     let mut tables = args.tables()?;
     args.choose(&mut tables)?;
+    if args.table.is_none() {
+        tables.retain(|table| !table.cells.is_empty());
+    }
     // What a user tries out quickly is theirs; what the project has recorded stays as it is.
     let usual = if args.quick { args.out.join("records") } else { args.experiments.join("records") };
     let records = args.records.clone().unwrap_or(usual);
