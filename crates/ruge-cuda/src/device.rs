@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
+use cudarc::driver::result::DriverError;
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaGraph, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits,
 };
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
 
-use crate::error::{CudaError, Doing, Result, bytes};
+use crate::error::{CudaError, Doing, Failure, Kind, Result, bytes};
 use crate::source::{self, Constants, Program};
 
 /// One card, opened.
@@ -29,20 +30,24 @@ impl std::fmt::Debug for Device {
 impl Device {
     /// Opens the first card.
     pub fn open() -> Result<Self> {
-        // SAFETY: these only try to load a library by name.
-        let (driver, compiler, blas) = unsafe {
-            (
-                cudarc::driver::sys::is_culib_present(),
-                cudarc::nvrtc::sys::is_culib_present(),
-                cudarc::cublas::sys::is_culib_present(),
-            )
-        };
-        for (present, library) in [(driver, "libcuda"), (compiler, "libnvrtc"), (blas, "libcublas")] {
-            if !present {
-                return Err(CudaError::Missing { library });
-            }
+        present("libcuda", cudarc::driver::sys::is_culib_present)?;
+        let driver = driver_version()?;
+        if driver < LEAST_DRIVER {
+            return Err(too_old(driver, LEAST_DRIVER));
         }
-        let context = CudaContext::new(0).map_err(|error| CudaError::NoCard { reason: format!("{error:?}") })?;
+        cudarc::driver::result::init().map_err(|error| match error.kind() {
+            Kind::Driver => CudaError::Driver { reason: error.words() },
+            _ => CudaError::NoCard { reason: error.words() },
+        })?;
+        present("libnvrtc", cudarc::nvrtc::sys::is_culib_present)?;
+        // A driver understands what compilers of its own major version write. Within one it may or may not, and says so
+        // when the first kernel is loaded.
+        let compiler = compiler_version()?;
+        if driver / 1000 < compiler / 1000 {
+            return Err(too_old(driver, compiler));
+        }
+        present("libcublas", cudarc::cublas::sys::is_culib_present)?;
+        let context = CudaContext::new(0).map_err(|error| CudaError::NoCard { reason: error.words() })?;
         // SAFETY: everything below runs on one stream, in order, so no event between streams is needed.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().doing("opening a stream")?;
@@ -73,24 +78,36 @@ impl Device {
     }
 
     /// Refuses what does not fit, with the arithmetic.
-    pub(crate) fn require(&self, parts: &[(&str, usize)]) -> Result<()> {
+    pub(crate) fn require(&self, parts: &[(&str, usize)], remedy: &'static str) -> Result<()> {
         let (needed, free) = (parts.iter().map(|part| part.1).sum::<usize>(), self.free()?);
         if needed <= free {
             return Ok(());
         }
         let words: Vec<String> = parts.iter().map(|(what, size)| format!("{what} {}", bytes(*size))).collect();
-        Err(CudaError::Memory { needed: bytes(needed), free: bytes(free), parts: words.join(", ") })
+        Err(CudaError::Memory { needed: bytes(needed), free: bytes(free), parts: words.join(", "), remedy })
+    }
+
+    /// What is known when memory that was measured is not to be had after all.
+    fn allocated<T>(&self, size: usize, result: std::result::Result<T, DriverError>) -> Result<T> {
+        match result {
+            Err(error) if error.kind() == Kind::Memory => Err(CudaError::Full {
+                asked: bytes(size),
+                doing: "a buffer",
+                free: self.free().map_or(String::new(), |free| format!(", {} free", bytes(free))),
+            }),
+            other => other.doing("allocating memory"),
+        }
     }
 
     pub(crate) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, count: usize) -> Result<Buffer<T>> {
-        let slice = self.stream.alloc_zeros(count.max(1)).doing("allocating memory")?;
+        let slice = self.allocated(count * size_of::<T>(), self.stream.alloc_zeros(count.max(1)))?;
         Ok(Buffer::new(slice, &self.stream))
     }
 
     /// Memory whose contents do not matter: every float is written before it is read.
     pub(crate) fn room(&self, count: usize) -> Result<Buffer<f32>> {
         // SAFETY: any bits are a float.
-        let slice = unsafe { self.stream.alloc::<f32>(count.max(1)) }.doing("allocating memory")?;
+        let slice = self.allocated(4 * count, unsafe { self.stream.alloc::<f32>(count.max(1)) })?;
         Ok(Buffer::new(slice, &self.stream))
     }
 
@@ -122,6 +139,40 @@ impl Device {
     pub(crate) fn clear<T: DeviceRepr + ValidAsZeroBits>(&self, buffer: &mut Buffer<T>) -> Result<()> {
         self.stream.memset_zeros(&mut buffer.slice).doing("clearing memory")
     }
+}
+
+/// Drivers before CUDA 12 lack calls that are made.
+const LEAST_DRIVER: i32 = 12_000;
+
+fn present(library: &'static str, look: unsafe fn() -> bool) -> Result<()> {
+    // SAFETY: looking only tries to load a library by name.
+    if unsafe { look() } { Ok(()) } else { Err(CudaError::Missing { library }) }
+}
+
+/// The newest CUDA the driver knows, as 1000 · major + 10 · minor.
+fn driver_version() -> Result<i32> {
+    let mut version = 0;
+    // SAFETY: the driver writes one number; this call needs no initialisation.
+    unsafe { cudarc::driver::sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .doing("asking for the driver's version")?;
+    Ok(version)
+}
+
+/// The compiler's version in the same form.
+fn compiler_version() -> Result<i32> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: the compiler writes two numbers.
+    match unsafe { cudarc::nvrtc::sys::nvrtcVersion(&raw mut major, &raw mut minor) } {
+        cudarc::nvrtc::sys::nvrtcResult::NVRTC_SUCCESS => Ok(1000 * major + 10 * minor),
+        other => Err(CudaError::Failed { doing: "asking for NVRTC's version", reason: format!("{other:?}") }),
+    }
+}
+
+fn too_old(driver: i32, needed: i32) -> CudaError {
+    let words = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    let reason = format!("it knows CUDA {}, and CUDA {} is needed", words(driver), words(needed));
+    CudaError::Driver { reason }
 }
 
 /// Compiles a program for an architecture such as `compute_90`; needs NVRTC but no card.

@@ -1,5 +1,10 @@
 //! What can go wrong on a card, said so that a reader can act on it.
 
+use cudarc::cublas::result::CublasError;
+use cudarc::cublas::sys::cublasStatus_t;
+use cudarc::driver::result::DriverError;
+use cudarc::driver::sys::CUresult;
+
 /// Results of this crate.
 pub type Result<T> = std::result::Result<T, CudaError>;
 
@@ -22,10 +27,19 @@ pub enum CudaError {
         /// What the driver says.
         reason: String,
     },
+    /// The driver is older than what was found beside it, or not the one the system is running.
+    #[error(
+        "the NVIDIA driver of this machine does not serve ({reason}); update it (CUDA 13 needs driver 580 or newer), restart \
+         the machine if it was just updated, or use `--device cpu`"
+    )]
+    Driver {
+        /// What is known of it.
+        reason: String,
+    },
     /// The model does not fit.
     #[error(
-        "the card has {free} of memory free and this run needs {needed}: {parts}; lower --dim or --negatives, use more \
-         batches, free the card of other programs, or use `--device cpu`"
+        "the card has {free} of memory free and this run needs {needed}: {parts}; {remedy}, free the card of other \
+         programs, or use `--device cpu`"
     )]
     Memory {
         /// Needed in all.
@@ -34,6 +48,33 @@ pub enum CudaError {
         free: String,
         /// What it is needed for.
         parts: String,
+        /// Which settings lower it.
+        remedy: &'static str,
+    },
+    /// Memory that was free when the run was measured is not there any more.
+    #[error(
+        "the card's memory is full: {asked} for {doing} is not to be had{free}; if another program uses the card \
+         (`nvidia-smi`), wait for it, otherwise lower --dim; the last checkpoint is good: continue with --resume, or with \
+         `--device cpu`"
+    )]
+    Full {
+        /// How much was asked for.
+        asked: String,
+        /// What was being done.
+        doing: &'static str,
+        /// What is left, as the end of a phrase.
+        free: String,
+    },
+    /// The card stopped answering, or threw away what this program has on it.
+    #[error(
+        "the card was lost while {doing}: {reason}; nothing on it can be used any more, but the last checkpoint is good: \
+         when `nvidia-smi` shows the card again, continue with --resume, or go on with `--device cpu --resume`"
+    )]
+    Lost {
+        /// What was being done.
+        doing: &'static str,
+        /// What CUDA says.
+        reason: String,
     },
     /// A call to the driver or to cuBLAS failed.
     #[error(
@@ -65,9 +106,87 @@ pub(crate) trait Doing<T> {
     fn doing(self, what: &'static str) -> Result<T>;
 }
 
-impl<T, E: std::fmt::Debug> Doing<T> for std::result::Result<T, E> {
+impl<T, E: Failure> Doing<T> for std::result::Result<T, E> {
     fn doing(self, doing: &'static str) -> Result<T> {
-        self.map_err(|error| CudaError::Failed { doing, reason: format!("{error:?}") })
+        self.map_err(|error| {
+            let reason = error.words();
+            match error.kind() {
+                Kind::Memory => CudaError::Full { asked: "memory".into(), doing, free: String::new() },
+                Kind::Lost => CudaError::Lost { doing, reason },
+                Kind::Driver => CudaError::Driver { reason },
+                Kind::Other => CudaError::Failed { doing, reason },
+            }
+        })
+    }
+}
+
+/// What a failure means for whoever must act on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Memory,
+    Lost,
+    Driver,
+    Other,
+}
+
+/// What a library of CUDA returns when it fails.
+pub(crate) trait Failure {
+    fn kind(&self) -> Kind;
+    fn words(&self) -> String;
+}
+
+impl Failure for DriverError {
+    fn kind(&self) -> Kind {
+        use CUresult::*;
+        match self.0 {
+            CUDA_ERROR_OUT_OF_MEMORY => Kind::Memory,
+            // After any of these every call of this process fails: its context is gone.
+            CUDA_ERROR_DEVICE_UNAVAILABLE
+            | CUDA_ERROR_NO_DEVICE
+            | CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUDA_ERROR_CONTAINED
+            | CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUDA_ERROR_EXTERNAL_DEVICE
+            | CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUDA_ERROR_INVALID_PC
+            | CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUDA_ERROR_LAUNCH_FAILED
+            | CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUDA_ERROR_MPS_CLIENT_TERMINATED
+            | CUDA_ERROR_SYSTEM_NOT_READY
+            | CUDA_ERROR_UNKNOWN => Kind::Lost,
+            CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+            | CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE
+            | CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER
+            | CUDA_ERROR_STUB_LIBRARY
+            | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+            | CUDA_ERROR_JIT_COMPILER_NOT_FOUND => Kind::Driver,
+            _ => Kind::Other,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self.error_string() {
+            Ok(words) => format!("{}, {:?}", words.to_string_lossy(), self.0),
+            Err(_) => format!("{:?}", self.0),
+        }
+    }
+}
+
+impl Failure for CublasError {
+    fn kind(&self) -> Kind {
+        match self.0 {
+            cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED => Kind::Memory,
+            _ => Kind::Other,
+        }
+    }
+
+    fn words(&self) -> String {
+        format!("{:?}", self.0)
     }
 }
 

@@ -97,6 +97,26 @@ impl Tables {
 }
 
 impl CudaModel {
+    /// Refuses a model whose rows do not fit on the card, with the arithmetic, before anything is made for it.
+    pub fn require<F: ScoringFunction>(
+        device: &Device,
+        scoring: &F,
+        entities: usize,
+        relations: usize,
+        optimizer: Optimizer,
+    ) -> Result<()> {
+        let constants = constants(scoring, optimizer);
+        let floats = |entity: RowShape, relation: RowShape| entities * entity.stride + relations * relation.stride;
+        let parameters = 4 * floats(constants.entity_parameters, constants.relation_parameters);
+        let transformed = 4 * floats(constants.entities, constants.relations);
+        let parts = [
+            ("parameters", parameters),
+            ("the optimiser's memory", parameters * optimizer.state_tables()),
+            ("transformed rows", if scoring.transform().is_some() { transformed } else { 0 }),
+        ];
+        device.require(&parts, "lower --dim")
+    }
+
     /// A model before its first step, with its rows on the card.
     pub fn new<F: ScoringFunction>(
         device: Device,
@@ -111,13 +131,7 @@ impl CudaModel {
         let constants = constants(scoring, optimizer);
         let ranker = Ranker::new(&device, &constants)?;
         let (entity_rows, relation_rows) = (start.entities.rows(), start.relations.rows());
-        let (own, scored) = (constants.entity_parameters.stride, constants.entities.stride);
-        let rows = entity_rows + relation_rows;
-        device.require(&[
-            ("parameters", 4 * rows * own),
-            ("the optimiser's memory", 4 * rows * own * optimizer.state_tables()),
-            ("transformed rows", if scoring.transform().is_some() { 4 * rows * scored } else { 0 }),
-        ])?;
+        Self::require(&device, scoring, entity_rows, relation_rows, optimizer)?;
         let transform = match scoring.transform() {
             None => None,
             Some(transform) => {

@@ -270,7 +270,11 @@ impl Work {
         while block > 64 && 4 * block * (tables.entity_rows + stride) > free {
             block /= 2;
         }
-        device.require(&[("scores of a block of queries", 4 * block * (tables.entity_rows + stride))])?;
+        let scores = 4 * block * (tables.entity_rows + stride);
+        device.require(
+            &[("scores of a block of queries", scores), ("queries", 16 * queries.len())],
+            "ask for fewer at once",
+        )?;
         let side = |query: &RankQuery| u32::from(query.side == Side::Tail);
         let list: Vec<Quad> = queries
             .par_iter()

@@ -173,13 +173,14 @@ impl SoftmaxTraining {
             Number::Full => 0,
             Number::Half => 2 * (table_numbers + batch * (padded(tables.entity_rows) + candidates)),
         };
-        device.require(&[
+        let parts = [
             ("scores of a batch", 4 * batch * (padded(tables.entity_rows) + candidates)),
             ("vectors of a batch", 4 * (batch * (2 * stride + (1 + 2 * asks) * half) + ends * stride)),
             ("gradients", 4 * table_numbers),
             ("copies in 16 bits", copied),
             ("questions", all * (16 + 12 + 32 + 16 + 4 * (2 + asks))),
-        ])?;
+        ];
+        device.require(&parts, "lower --batch or --dim")?;
         let rounded = match number {
             Number::Full => None,
             Number::Half => Some(Rounded {

@@ -164,13 +164,14 @@ impl Training {
         let relation_floats = most_slots * constants.relations.stride;
         let split = tables.transform.is_some() || matches!(constants.optimizer.cap, Cap::Matrix { .. });
         let table_floats = plan.entities * constants.entities.stride + plan.relations * constants.relations.stride;
-        device.require(&[
+        let parts = [
             ("what a batch leaves for its rows", 4 * (slot_floats + relation_floats)),
             ("negatives and who touches which row", 4 * count * alpha + 24 * touches),
             ("triples and order", 48 * count + 16 * plan.triples.len() + 64 * evidence + 32 * unlabeled),
             ("scores of negatives", 4 * crowd::floats(&constants, per_batch).iter().sum::<usize>()),
             ("gradients", if split { 12 * table_floats } else { 0 }),
-        ])?;
+        ];
+        device.require(&parts, "use more --batches, or lower --negatives or --dim")?;
 
         let kernels = device.compile(&constants, Program::Train)?;
         let functions = Functions {

@@ -13,6 +13,7 @@ use ruge_rules::{Confidence, Groundings, RuleReadOptions, RuleRecord, Watch, gro
 
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::{PTransE, Paths};
+use crate::memory;
 use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec, Weigh};
 use crate::validated;
 
@@ -90,6 +91,11 @@ impl Begin<'_> {
             DeviceName::Cpu => None,
             DeviceName::Cuda => Some(Device::open()?),
         };
+        // So are tables that fit nowhere.
+        if let Some(device) = &device {
+            CudaModel::require(device, &scoring, self.entities, self.relations, self.optimizer)?;
+        }
+        memory::require_tables(&scoring, self.entities, self.relations, &self.optimizer)?;
         let embeddings = Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed);
         Ok(match device {
             None => scoring.on_processor(embeddings, self.optimizer),

@@ -20,6 +20,7 @@ pub mod guidance;
 pub mod leaves;
 pub mod like;
 pub mod loaded;
+mod memory;
 pub mod model_file;
 pub mod nearest;
 pub mod pipeline;

@@ -1,0 +1,82 @@
+//! Whether tables fit into the machine, asked before they are made: memory that turns out to be missing later takes the
+//! whole program down, with everything it had not written yet.
+
+use ruge_embed::scoring::{entity_parameters, relation_parameters};
+use ruge_embed::{Optimizer, ScoringFunction, Table};
+
+use crate::error::{Result, RugeError};
+
+/// Refuses a model whose tables are larger than what this machine has left.
+pub(crate) fn require_tables(
+    scoring: &impl ScoringFunction,
+    entities: usize,
+    relations: usize,
+    optimizer: &Optimizer,
+) -> Result<()> {
+    let Some(available) = available() else { return Ok(()) };
+    let stride = |width| Table::zeros(0, width).stride() as u64;
+    let floats =
+        entities as u64 * stride(entity_parameters(scoring)) + relations as u64 * stride(relation_parameters(scoring));
+    let needed = Needed { parameters: 4 * floats, optimizer: 4 * floats * optimizer.state_tables() as u64 };
+    needed.within(available, scoring.dimension(), entities)
+}
+
+struct Needed {
+    parameters: u64,
+    optimizer: u64,
+}
+
+impl Needed {
+    fn within(&self, available: u64, dimension: usize, entities: usize) -> Result<()> {
+        // The best parameters so far are kept beside those that are trained.
+        let all = 2 * self.parameters + self.optimizer;
+        if all <= available {
+            return Ok(());
+        }
+        let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+        Err(RugeError::Spec(format!(
+            "a model of dimension {dimension} for {entities} entities needs {} of memory: {} for its parameters, as much \
+             for the best of them, {} for the optimiser; this machine has {} left; lower --dim, or free some",
+            gigabytes(all),
+            gigabytes(self.parameters),
+            gigabytes(self.optimizer),
+            gigabytes(available),
+        )))
+    }
+}
+
+/// Bytes that can still be had, where the system says so.
+fn available() -> Option<u64> {
+    let system = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
+    // Inside a container the limit of the group counts.
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    Some(limit.map_or(system, |limit: u64| system.min(limit)))
+}
+
+fn parse_available(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(1024 * kilobytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_arithmetic() {
+        let needed = Needed { parameters: 3_000_000_000, optimizer: 3_000_000_000 };
+        assert!(needed.within(9_000_000_000, 1000, 750).is_ok());
+        let words = needed.within(8_999_999_999, 1000, 750).unwrap_err().to_string();
+        for part in ["dimension 1000", "750 entities", "needs 9.0 GB", "3.0 GB for its parameters", "--dim"] {
+            assert!(words.contains(part), "{words}");
+        }
+    }
+
+    #[test]
+    fn the_systems_words_are_understood() {
+        let text = "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:    2000 kB\nBuffers: 3 kB\n";
+        assert_eq!(parse_available(text), Some(2_048_000));
+        assert_eq!(parse_available("MemTotal: 4 kB\n"), None);
+    }
+}
