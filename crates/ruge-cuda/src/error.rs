@@ -101,6 +101,14 @@ pub enum CudaError {
     },
 }
 
+impl CudaError {
+    /// Whether another model on this card would meet it too: a card that failed stays broken for this process, one that is
+    /// too small is the model's affair.
+    pub fn is_lasting(&self) -> bool {
+        !matches!(self, Self::Memory { .. } | Self::Full { .. } | Self::Unsupported { .. })
+    }
+}
+
 /// Says what was being done when CUDA failed.
 pub(crate) trait Doing<T> {
     fn doing(self, what: &'static str) -> Result<T>;
@@ -194,4 +202,36 @@ impl Failure for CublasError {
 pub(crate) fn bytes(count: usize) -> String {
     let count = count as f64;
     if count >= 1e9 { format!("{:.2} GB", count / 1e9) } else { format!("{:.1} MB", count / 1e6) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(code: CUresult) -> CudaError {
+        // The names alone: without a driver nobody explains them, and asking would look for one.
+        struct Named(DriverError);
+        impl Failure for Named {
+            fn kind(&self) -> Kind {
+                self.0.kind()
+            }
+            fn words(&self) -> String {
+                format!("{:?}", self.0.0)
+            }
+        }
+        Err::<(), _>(Named(DriverError(code))).doing("counting ranks").unwrap_err()
+    }
+
+    #[test]
+    fn failures_are_told_apart_by_what_to_do() {
+        let lost = said(CUresult::CUDA_ERROR_ECC_UNCORRECTABLE);
+        assert!(matches!(lost, CudaError::Lost { .. }) && lost.is_lasting());
+        assert!(lost.to_string().contains("ECC_UNCORRECTABLE") && lost.to_string().contains("--resume"), "{lost}");
+        let full = said(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        assert!(matches!(full, CudaError::Full { .. }) && !full.is_lasting());
+        assert!(full.to_string().contains("--dim"), "{full}");
+        let driver = said(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+        assert!(matches!(driver, CudaError::Driver { .. }) && driver.to_string().contains("update it"), "{driver}");
+        assert!(matches!(said(CUresult::CUDA_ERROR_INVALID_VALUE), CudaError::Failed { .. }));
+    }
 }

@@ -332,7 +332,7 @@ pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Const
 }
 
 fn embed(error: CudaError) -> EmbedError {
-    EmbedError::Device { reason: error.to_string() }
+    EmbedError::Device { reason: error.to_string(), lasting: error.is_lasting() }
 }
 
 impl Model for CudaModel {
@@ -388,7 +388,9 @@ impl Model for CudaModel {
             let state = self.fetch().map_err(embed)?;
             let _ = self.state.set(state);
         }
-        self.state.get().ok_or_else(|| EmbedError::Device { reason: "the state could not be kept".into() })
+        self.state
+            .get()
+            .ok_or_else(|| EmbedError::Device { reason: "the state could not be kept".into(), lasting: false })
     }
 
     fn restore(&mut self, state: State) -> ruge_embed::Result<()> {

@@ -42,6 +42,8 @@ pub enum EmbedError {
     Device {
         /// What happened and what to do.
         reason: String,
+        /// Whether another model on this device would meet it too.
+        lasting: bool,
     },
     /// A model that was put together from trained ones and is not trained itself.
     #[error("{model} is fitted, not trained: there are no epochs to run")]

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ruge_cuda::CudaError;
 use ruge_embed::EmbedError;
 use ruge_kg::Dataset;
 use ruge_rules::{RuleRecord, Watch};
@@ -278,17 +277,10 @@ fn stops_the_search(error: &RugeError) -> bool {
     match error {
         RugeError::Io { .. } | RugeError::Run { .. } | RugeError::ModelFile { .. } | RugeError::Kg(_) => true,
         RugeError::Embed(EmbedError::Io { .. } | EmbedError::Checkpoint { .. }) => true,
-        // A card that failed stays broken for this process; one that is too small is the setting's affair.
-        RugeError::Embed(EmbedError::Device { reason }) => is_broken(reason),
-        RugeError::Cuda(CudaError::Memory { .. } | CudaError::Unsupported { .. }) => false,
-        RugeError::Cuda(error) => is_broken(&error.to_string()),
+        RugeError::Embed(EmbedError::Device { lasting, .. }) => *lasting,
+        RugeError::Cuda(error) => error.is_lasting(),
         _ => false,
     }
-}
-
-/// Whether a card's words are about the card. They arrive as text from where models are not known to be on one.
-fn is_broken(words: &str) -> bool {
-    !words.starts_with("the card has ") && !words.contains("allocating memory") && !words.contains("not available")
 }
 
 fn train(
