@@ -58,7 +58,7 @@ __device__ __forceinline__ void drop_out(const Dropout& dropout, u32 question, R
 
 extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
     const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, const float* __restrict__ relations,
-    Dropout dropout, Number* __restrict__ queries)
+    Dropout dropout, Number* __restrict__ queries, float* __restrict__ own_scores)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 x = questions[at];
@@ -69,6 +69,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
         if (SIDES == 1 && x.w == 1) head_query(relation, given, query); else tail_query(given, relation, query);
         drop_out(dropout, at, query);
         store_numbers(queries + (u64)at * ES, query.v);
+        // Where candidates are a sample, answers stand beside them.
+        if (own_scores) {
+            load(entities + (u64)x.y * ES, given.v);
+            float product = 0.0f;
+#pragma unroll
+            for (int c = 0; c < EC; ++c)
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) product = fmaf(query.v[c][i], given.v[c][i], product);
+            product = team_sum(product);
+            if (team_thread() == 0) own_scores[at] = product;
+        }
     }
 }
 
@@ -83,18 +94,14 @@ __device__ __forceinline__ void join(float& largest, float& sum, float other, fl
     sum = left + right;
 }
 
-// One block per question: from its row of scores d loss / d score, but for the factor of the batch; its loss is kept. Slopes may
-// stand in the place of the scores. Rows are `stride` floats apart, a
-// multiple that tensor cores like; places in [gap.x, gap.y) are no candidates.
-extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
-    const float* scores, u32 stride, u32 candidates, uint2 gap, const u32* __restrict__ answers,
-    const float* __restrict__ weights, float factor, Number* slopes, float* __restrict__ losses)
-{
-    const float* own = scores + (u64)blockIdx.x * stride;
-    float largest = __int_as_float(0xff800000), sum = 0.0f;
+// The largest of a row's scores and the sum of exp(score - largest), for every thread of its block; places in [from, to) are no
+// candidates.
+__device__ __forceinline__ void sum_row(const float* row, u32 candidates, u32 from, u32 to, float& largest, float& sum) {
+    largest = __int_as_float(0xff800000);
+    sum = 0.0f;
     for (u32 at = threadIdx.x; at < candidates; at += LANES) {
-        if (at >= gap.x && at < gap.y) continue;
-        float score = own[at];
+        if (at >= from && at < to) continue;
+        float score = row[at];
         if (score > largest) {
             sum = sum > 0.0f ? fmaf(sum, __expf(largest - score), 1.0f) : 1.0f;
             largest = score;
@@ -120,12 +127,24 @@ extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
         tops[threadIdx.x / 32] = largest;
         sums[threadIdx.x / 32] = sum;
     }
-    const float own_score = own[answers[blockIdx.x]];
     __syncthreads();
     largest = tops[0];
     sum = sums[0];
     for (int warp = 1; warp < LANES / 32; ++warp) join(largest, sum, tops[warp], sums[warp]);
+}
+
+// One block per question: from its row of scores d loss / d score, but for the factor of the batch; its loss is kept. Slopes may
+// stand in the place of the scores. Rows are `stride` floats apart, a
+// multiple that tensor cores like; places in [gap.x, gap.y) are no candidates.
+extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
+    const float* scores, u32 stride, u32 candidates, uint2 gap, const u32* __restrict__ answers,
+    const float* __restrict__ weights, float factor, Number* slopes, float* __restrict__ losses)
+{
+    const float* own = scores + (u64)blockIdx.x * stride;
     const u32 answer = answers[blockIdx.x];
+    const float own_score = own[answer];
+    float largest, sum;
+    sum_row(own, candidates, gap.x, gap.y, largest, sum);
     const float weight = weights[blockIdx.x], scale = weight / sum;
     if (threadIdx.x == 0) losses[blockIdx.x] = weight * factor * (logf(sum) + largest - own_score);
     Number* out = slopes + (u64)blockIdx.x * stride;
@@ -137,7 +156,8 @@ extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
 
 extern "C" __global__ void __launch_bounds__(BLOCK) softmax_backward(
     const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, const float* __restrict__ relations,
-    Dropout dropout, const float* __restrict__ d_queries, float* __restrict__ d_ends, float* __restrict__ d_relations)
+    Dropout dropout, const float* __restrict__ d_queries, const float* __restrict__ d_own, float* __restrict__ d_ends,
+    float* __restrict__ d_relations)
 {
     for (u32 at = blockIdx.x * (BLOCK / T) + threadIdx.x / T; at < count; at += gridDim.x * (BLOCK / T)) {
         uint4 x = questions[at];
@@ -146,6 +166,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_backward(
         load(entities + (u64)x.x * ES, given.v);
         load(relation_row(relations, x), relation.v);
         load(d_queries + (u64)at * ES, d_query.v);
+        if (d_own) {
+            const float slope = d_own[at];
+            load(entities + (u64)x.y * ES, d_given.v);
+#pragma unroll
+            for (int c = 0; c < EC; ++c)
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) d_query.v[c][i] = fmaf(slope, d_given.v[c][i], d_query.v[c][i]);
+        }
         drop_out(dropout, at, d_query);
         clear(d_given.v);
         clear(d_relation.v);

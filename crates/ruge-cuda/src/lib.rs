@@ -22,6 +22,7 @@ mod order;
 mod product;
 mod questions;
 mod rank;
+mod sample;
 mod softmax;
 mod source;
 mod training;

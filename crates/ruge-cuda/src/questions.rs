@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use ruge_embed::Plan;
 use ruge_embed::rank::Side;
-use ruge_embed::softmax::{Answer, Question, Questions, Softmax, Touches};
+use ruge_embed::softmax::{Answer, Question, Questions, Softmax, TouchedRow, Touches, list_touched};
 
 use crate::order::{Pair, Quad};
 use crate::softmax::padded;
@@ -20,6 +20,8 @@ pub(crate) struct Range {
 #[derive(Default)]
 pub(crate) struct EpochQuestions {
     pub epoch: u64,
+    /// Steps before it.
+    pub steps: u64,
     pub batches: Vec<Range>,
     /// (given, answer, relation, side)
     pub questions: Vec<Quad>,
@@ -36,10 +38,22 @@ pub(crate) struct EpochQuestions {
     pub entity_slots: Vec<u32>,
     pub touched_relations: Vec<Quad>,
     pub relation_slots: Vec<u32>,
+    /// Where candidates are a sample: who is drawn, batch by batch.
+    pub drawn: Vec<u32>,
+    /// By question, its answer's place among those drawn, or `u32::MAX`.
+    pub places: Vec<u32>,
+    /// By touched row, (place among those drawn + 1, from, to, 0): what it answers stands in [from, to).
+    pub parts: Vec<Quad>,
+    pub answer_slots: Vec<u32>,
 }
 
 /// One batch on its way into [`EpochQuestions`]; places of slots count from the batch's own first.
+#[derive(Default)]
 struct Part {
+    drawn: Vec<u32>,
+    places: Vec<u32>,
+    parts: Vec<Quad>,
+    answer_slots: Vec<u32>,
     entities: Vec<Quad>,
     entity_slots: Vec<u32>,
     relations: Vec<Quad>,
@@ -47,18 +61,33 @@ struct Part {
 }
 
 impl Part {
-    fn new(questions: &[Question], answers: &[Answer], asks_relations: bool, sides: u32) -> Self {
+    fn new(
+        questions: &[Question],
+        answers: &[Answer],
+        drawn: Option<Vec<u32>>,
+        asks_relations: bool,
+        sides: u32,
+    ) -> Self {
         let mut touches = Touches::default();
-        touches.build(questions, answers, asks_relations, false);
-        let mut entities = Vec::with_capacity(touches.entity_weights.len());
-        let mut at = 0;
-        for &(entity, weight) in &touches.entity_weights {
-            let from = at;
-            while touches.ends.get(at).is_some_and(|end| end.0 == entity) {
-                at += 1;
+        touches.build(questions, answers, asks_relations, drawn.is_some());
+        // Where all entities are candidates, those that nobody names move by what candidates get alone.
+        let mut rows = Vec::new();
+        list_touched(&touches, Some(drawn.as_deref().unwrap_or_default()), 0, &mut rows);
+        let entity = |row: &TouchedRow| Quad(row.entity, row.ends[0], row.ends[1], row.weight.to_bits());
+        let part =
+            |row: &TouchedRow| Quad(row.candidate.map_or(0, |place| place + 1), row.answers[0], row.answers[1], 0);
+        let sampled = match &drawn {
+            None => Self::default(),
+            Some(drawn) => {
+                let place = |answer: u32| drawn.binary_search(&answer).map_or(u32::MAX, |place| place as u32);
+                Self {
+                    places: questions.iter().map(|question| place(question.answer())).collect(),
+                    parts: rows.iter().map(part).collect(),
+                    answer_slots: touches.answers.iter().map(|answer| answer.1).collect(),
+                    ..Self::default()
+                }
             }
-            entities.push(Quad(entity, from as u32, at as u32, weight.to_bits()));
-        }
+        };
         let half = |question: &Question| {
             question.triple.relation.0 * sides + u32::from(sides == 2 && question.side == Side::Head)
         };
@@ -71,23 +100,29 @@ impl Part {
             from += run.len() as u32;
         }
         Self {
-            entities,
+            drawn: drawn.unwrap_or_default(),
+            entities: rows.iter().map(entity).collect(),
             entity_slots: touches.ends.iter().map(|end| end.1).collect(),
             relations,
             relation_slots: by_relation.iter().map(|pair| pair.1).collect(),
+            ..sampled
         }
     }
 }
 
 impl EpochQuestions {
-    /// The order of an epoch.
-    pub fn new(plan: &Plan<'_>, softmax: &Softmax, epoch: u64, sides: u32) -> Self {
+    /// The order of an epoch that so many steps precede.
+    pub fn new(plan: &Plan<'_>, softmax: &Softmax, (epoch, steps): (u64, u64), sides: u32) -> Self {
         let behind = padded(plan.relations) as u32;
         let all = Questions::new(plan, softmax, epoch);
         let batches: Vec<&[Question]> = all.batches().collect();
         let asks = softmax.relations > 0.0;
-        let parts: Vec<Part> = batches.par_iter().map(|batch| Part::new(batch, all.answers(), asks, sides)).collect();
-        let mut found = Self { epoch, ..Self::default() };
+        let part = |(at, batch): (usize, &&[Question])| {
+            let drawn = softmax.candidates(plan.entities, plan.seed, steps + 1 + at as u64);
+            Part::new(batch, all.answers(), drawn, asks, sides)
+        };
+        let parts: Vec<Part> = batches.par_iter().enumerate().map(part).collect();
+        let mut found = Self { epoch, steps, ..Self::default() };
         if !softmax.is_plain() {
             found.target_ends.push(0);
         }
@@ -113,6 +148,10 @@ impl EpochQuestions {
             let (entities, relations) = (found.touched_entities.len(), found.touched_relations.len());
             found.touched_entities.extend(shifted(part.entities, found.entity_slots.len()));
             found.touched_relations.extend(shifted(part.relations, found.relation_slots.len()));
+            found.parts.extend(shifted(part.parts, found.answer_slots.len()));
+            found.answer_slots.extend(part.answer_slots);
+            found.drawn.extend(part.drawn);
+            found.places.extend(part.places);
             found.entity_slots.extend(part.entity_slots);
             found.relation_slots.extend(part.relation_slots);
             found.batches.push(Range {

@@ -4,8 +4,9 @@
 //! of rows adding up what touches them. Then every row moves, since every row is a candidate of every question. The host sorts
 //! out the next epoch while the card works on this one.
 
+mod moves;
+
 use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
-use ruge_embed::optimizer::Rule;
 use ruge_embed::softmax::{AnswerLoss, Dropout};
 use ruge_embed::{Cap, Losses, Plan, Softmax};
 
@@ -15,8 +16,8 @@ use crate::model::Tables;
 use crate::order::{Pair, Quad};
 use crate::product::{Matrix, Number, Out, Size};
 use crate::questions::{EpochQuestions, Range};
+use crate::sample::{Counts, Sampled};
 use crate::source::{Constants, Program};
-use crate::training::Moving;
 
 /// What must stay the same for buffers to fit a plan.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -111,6 +112,8 @@ pub(crate) struct SoftmaxTraining {
     relation_queries: Buffer<u8>,
     /// Tables and slopes in 16 bits, where products take those.
     rounded: Option<Rounded>,
+    /// Where candidates are a sample.
+    sampled: Option<Sampled>,
     d_queries: Buffer<f32>,
     d_ends: Buffer<f32>,
     d_relations: Buffer<f32>,
@@ -143,9 +146,6 @@ impl SoftmaxTraining {
         softmax: &Softmax,
     ) -> Result<Self> {
         constants.rounded = number == Number::Half;
-        if softmax.sample > 0 {
-            return Err(CudaError::Unsupported { what: "a sample of candidates; a card takes them all".into() });
-        }
         if tables.transform.is_some() || constants.optimizer.cap != Cap::None {
             return Err(CudaError::Unsupported { what: "softmax training of this model or with a cap".into() });
         }
@@ -168,25 +168,30 @@ impl SoftmaxTraining {
         let asks = usize::from(softmax.relations > 0.0);
         let ends = batch * (1 + asks);
         let candidates = asks * padded(tables.relation_rows) * constants.sides;
-        let table_numbers = padded(tables.entity_rows) * stride + tables.relation_rows * constants.relations.stride;
+        let counts = Counts { entities: tables.entity_rows, questions: all, batch };
+        // Entities that answers are sought among.
+        let among = padded(counts.sample(softmax).unwrap_or(tables.entity_rows));
+        let table_numbers = among * stride + tables.relation_rows * constants.relations.stride;
         let copied = match number {
             Number::Full => 0,
-            Number::Half => 2 * (table_numbers + batch * (padded(tables.entity_rows) + candidates)),
+            Number::Half => 2 * (table_numbers + batch * (among + candidates)),
         };
         let parts = [
-            ("scores of a batch", 4 * batch * (padded(tables.entity_rows) + candidates)),
+            ("scores of a batch", 4 * batch * (among + candidates)),
             ("vectors of a batch", 4 * (batch * (2 * stride + (1 + 2 * asks) * half) + ends * stride)),
             ("gradients", 4 * table_numbers),
             ("copies in 16 bits", copied),
-            ("questions", all * (16 + 12 + 32 + 16 + 4 * (2 + asks))),
+            ("questions", all * (16 + 12 + 16 + 4 * (2 + asks)) + 16 * counts.touched(softmax)),
+            ("samples", counts.bytes(softmax, stride, number)),
         ];
         device.require(&parts, "lower --batch or --dim")?;
+        let sampled = Sampled::new(device, &kernels, softmax, counts, (stride, number))?;
         let rounded = match number {
             Number::Full => None,
             Number::Half => Some(Rounded {
-                entities: device.zeros(padded(tables.entity_rows) * stride)?,
+                entities: device.zeros(if sampled.is_some() { 0 } else { among * stride })?,
                 relations: device.zeros(tables.relation_rows * constants.relations.stride)?,
-                slopes: device.zeros(batch * padded(tables.entity_rows))?,
+                slopes: device.zeros(batch * among)?,
                 relation_slopes: device.zeros(batch * candidates)?,
             }),
         };
@@ -194,6 +199,7 @@ impl SoftmaxTraining {
             fit: Fit::of(plan, softmax),
             number,
             rounded,
+            sampled,
             softmax: *softmax,
             functions,
             questions: device.zeros(all)?,
@@ -202,7 +208,7 @@ impl SoftmaxTraining {
             weights: device.zeros(all)?,
             target_ends: device.zeros(if softmax.is_plain() { 0 } else { all + 1 })?,
             targets: device.zeros(if softmax.is_plain() { 0 } else { all })?,
-            touched_entities: device.zeros(2 * all)?,
+            touched_entities: device.zeros(counts.touched(softmax))?,
             entity_slots: device.zeros((1 + asks) * all)?,
             touched_relations: device.zeros(all)?,
             relation_slots: device.zeros(all)?,
@@ -212,9 +218,9 @@ impl SoftmaxTraining {
             d_ends: device.zeros(ends * stride)?,
             d_relations: device.zeros(batch * half)?,
             d_relation_queries: device.zeros(asks * batch * half)?,
-            scores: device.zeros(batch * padded(tables.entity_rows))?,
+            scores: device.zeros(batch * among)?,
             relation_scores: device.zeros(batch * candidates)?,
-            entity_gradients: device.zeros(padded(tables.entity_rows) * stride)?,
+            entity_gradients: device.zeros(among * stride)?,
             relation_gradients: device.zeros(tables.relation_rows * constants.relations.stride)?,
             losses: device.zeros(all)?,
             relation_losses: device.zeros(all)?,
@@ -239,9 +245,12 @@ impl SoftmaxTraining {
     ) -> Result<Losses> {
         let sides = self.constants.sides as u32;
         let data = match self.next.take() {
-            Some(data) if data.epoch == epoch => data,
-            _ => EpochQuestions::new(plan, &self.softmax, epoch, sides),
+            Some(data) if (data.epoch, data.steps) == (epoch, *steps) => data,
+            _ => EpochQuestions::new(plan, &self.softmax, (epoch, *steps), sides),
         };
+        if let Some(sampled) = &mut self.sampled {
+            sampled.put(device, &data)?;
+        }
         device.put(&data.questions, &mut self.questions)?;
         device.put(&data.answers, &mut self.answers)?;
         device.put(&data.relations, &mut self.relations)?;
@@ -253,19 +262,23 @@ impl SoftmaxTraining {
         device.put(&data.touched_relations, &mut self.touched_relations)?;
         device.put(&data.relation_slots, &mut self.relation_slots)?;
         self.round_tables(device, tables)?;
-        for range in &data.batches {
+        for (batch, range) in data.batches.iter().enumerate() {
             *steps += 1;
+            if let Some(sampled) = &self.sampled {
+                sampled.gather(device, tables.scored().0, batch)?;
+            }
             let dropout = Drop::of(self.softmax.dropout(plan.seed, *steps));
             self.step(device, tables, range, *steps, (plan.rate, dropout))?;
         }
-        self.next = Some(EpochQuestions::new(plan, &self.softmax, epoch + 1, sides));
+        self.next = Some(EpochQuestions::new(plan, &self.softmax, (epoch + 1, *steps), sides));
         let mut losses = vec![0.0f32; data.questions.len()];
         device.get(&self.losses, &mut losses)?;
         let sum: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
         Ok(Losses { labeled: sum / data.batches.len().max(1) as f64, unlabeled: 0.0 })
     }
 
-    /// Brings the copies in 16 bits up to date with the tables, which somebody may have restored.
+    /// Brings the copies in 16 bits up to date with the tables, which somebody may have restored. A sample's rows are rounded
+    /// as they are gathered; there is no copy of the others.
     fn round_tables(&self, device: &Device, tables: &Tables) -> Result<()> {
         let Some(rounded) = &self.rounded else { return Ok(()) };
         for (table, copy) in [(&tables.entities, &rounded.entities), (&tables.relations, &rounded.relations)] {
@@ -288,10 +301,11 @@ impl SoftmaxTraining {
 
     /// The tables as products take them.
     fn factors(&self, tables: &Tables) -> (u64, u64) {
-        match &self.rounded {
+        let (entities, relations) = match &self.rounded {
             Some(rounded) => (rounded.entities.address, rounded.relations.address),
             None => tables.scored(),
-        }
+        };
+        (self.sampled.as_ref().map_or(entities, Sampled::rows), relations)
     }
 
     fn layout(&self, items: usize) -> LaunchConfig {
@@ -318,6 +332,9 @@ impl SoftmaxTraining {
         let number = count as u32;
         let questions = self.questions.address + (first * size_of::<Quad>()) as u64;
         let stream = &device.stream;
+        let among = self.sampled.as_ref().map_or(tables.entity_rows, Sampled::size);
+        // Nowhere, unless candidates are a sample.
+        let [own, d_own] = self.sampled.as_ref().map_or([0; 2], Sampled::own);
         // SAFETY: (of all launches and products of this function) arguments follow the kernels' parameter lists; buffers were made
         // for the largest batch, and questions name rows of the tables.
         unsafe {
@@ -329,6 +346,7 @@ impl SoftmaxTraining {
                 .arg(&relations)
                 .arg(&dropout)
                 .arg(&self.queries.address)
+                .arg(&own)
                 .launch(self.layout(count))
         }
         .doing("making queries")?;
@@ -337,21 +355,25 @@ impl SoftmaxTraining {
         let scores = Scores {
             address: self.scores.address,
             slopes: self.rounded.as_ref().map_or(self.scores.address, |rounded| rounded.slopes.address),
-            stride: padded(tables.entity_rows),
-            candidates: tables.entity_rows,
+            stride: padded(among),
+            candidates: among,
             gap: [0, 0],
         };
         let out = Out::rows(scores.address, scores.stride);
         // Slopes of the rows behind the entities are never written and stay 0.
-        let among = if self.rounded.is_some() { scores.stride } else { tables.entity_rows };
+        let among = if self.rounded.is_some() { scores.stride } else { among };
         let all = Size { rows: count, columns: among, inner: rows.width() };
         // SAFETY: see above.
         unsafe { device.multiply(all, queries, candidates.transposed(), out, "scoring all entities") }?;
         let at = |buffer: &Buffer<u32>| buffer.address + 4 * first as u64;
         let (answers, losses) = (at(&self.answers), self.losses.address + 4 * first as u64);
-        match self.softmax.is_plain() {
-            true => self.slopes(device, first, count, scores, answers, losses, 1.0)?,
-            false => self.target_slopes(device, first, count, scores, losses)?,
+        match &self.sampled {
+            Some(sampled) => {
+                let places = (scores.address, scores.slopes, scores.stride);
+                sampled.slopes(device, range, places, self.weights.address, self.losses.address)?;
+            }
+            None if self.softmax.is_plain() => self.slopes(device, first, count, scores, answers, losses, 1.0)?,
+            None => self.target_slopes(device, first, count, scores, losses)?,
         }
         let slopes = Matrix::rows(scores.slopes, scores.stride).of(self.number);
         let scaled = |address: u64, stride: usize| Out { scale: 1.0 / count as f32, ..Out::rows(address, stride) };
@@ -371,6 +393,7 @@ impl SoftmaxTraining {
                 .arg(&relations)
                 .arg(&dropout)
                 .arg(&self.d_queries.address)
+                .arg(&d_own)
                 .arg(&self.d_ends.address)
                 .arg(&self.d_relations.address)
                 .launch(self.layout(count))
@@ -382,72 +405,7 @@ impl SoftmaxTraining {
             device.clear(&mut self.relation_gradients)?;
         }
 
-        let [cubed, squared] = self.softmax.penalty(count);
-        let gathers = [
-            (&self.functions.gather_entities, &self.touched_entities, &self.entity_slots, range.entities, entities),
-            (
-                &self.functions.gather_relations,
-                &self.touched_relations,
-                &self.relation_slots,
-                range.relations,
-                relations,
-            ),
-        ];
-        let found = [(&self.d_ends, &self.entity_gradients), (&self.d_relations, &self.relation_gradients)];
-        for ((function, touched, slots, part, parameters), (found, gradients)) in gathers.into_iter().zip(found) {
-            let touched = touched.address + (part[0] * size_of::<Quad>()) as u64;
-            let many = part[1] - part[0];
-            let number = many as u32;
-            // SAFETY: see above.
-            unsafe {
-                stream
-                    .launch_builder(function)
-                    .arg(&touched)
-                    .arg(&number)
-                    .arg(&slots.address)
-                    .arg(&parameters)
-                    .arg(&found.address)
-                    .arg(&cubed)
-                    .arg(&squared)
-                    .arg(&gradients.address)
-                    .launch(self.layout(many))
-            }
-            .doing("adding up gradients")?;
-        }
-        let optimizer = self.constants.optimizer.slowed(rate);
-        let corrections = match optimizer.rule {
-            Rule::Adam { beta1, beta2, .. } => {
-                [beta1, beta2].map(|beta| (1.0 / (1.0 - f64::from(beta).powf(step as f64))) as f32)
-            }
-            _ => [1.0; 2],
-        };
-        let copies = self.rounded.as_ref().map(|rounded| [rounded.entities.address, rounded.relations.address]);
-        let copies = copies.unwrap_or_default();
-        let tables_of = [
-            (&tables.entities, &self.entity_gradients, tables.moments(0), optimizer.entity_rate, copies[0]),
-            (&tables.relations, &self.relation_gradients, tables.moments(1), optimizer.relation_rate, copies[1]),
-        ];
-        for (parameters, gradients, moments, rate, copy) in tables_of {
-            let moving = Moving { parameters: parameters.address, first: moments[0], second: moments[1], rate };
-            // Gradients of the rows behind the entities are nobody's.
-            let floats = gradients.slice.len().min(parameters.slice.len()) as u64;
-            let blocks = floats.div_ceil(4 * 256).clamp(1, 1 << 16) as u32;
-            let layout = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-            // SAFETY: tables and gradients have the same strides, multiples of 16 floats.
-            unsafe {
-                stream
-                    .launch_builder(&self.functions.move_all)
-                    .arg(&gradients.address)
-                    .arg(&moving)
-                    .arg(&floats)
-                    .arg(&corrections[0])
-                    .arg(&corrections[1])
-                    .arg(&copy)
-                    .launch(layout)
-            }
-            .doing("moving rows")?;
-        }
-        Ok(())
+        self.move_tables(device, tables, range, step, rate)
     }
 
     /// The same towards targets.

@@ -16,6 +16,7 @@ const CROWD: &str = include_str!("../kernels/crowd.cu");
 const TRAIN: &str = include_str!("../kernels/train.cu");
 const SOFTMAX: &str = include_str!("../kernels/softmax.cu");
 const TARGETS: &str = include_str!("../kernels/targets.cu");
+const SAMPLE: &str = include_str!("../kernels/sample.cu");
 const RANK: &str = include_str!("../kernels/rank.cu");
 
 /// Rows of one kind: entries, components per entry, floats from one row to the next.
@@ -224,7 +225,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     real("MATRIX_CAP", matrix);
     match part {
         Program::Train => [&text, MODEL, RANDOM, ORDER, CROWD, TRAIN].concat(),
-        Program::Softmax => [&text, MODEL, RANDOM, SOFTMAX, TARGETS].concat(),
+        Program::Softmax => [&text, MODEL, RANDOM, SOFTMAX, TARGETS, SAMPLE].concat(),
         Program::Rank => [&text, MODEL, RANK].concat(),
     }
 }

@@ -471,6 +471,20 @@ fn softmax_agrees_with_the_processor() {
 }
 
 #[test]
+fn a_sample_of_candidates_agrees_with_the_processor() {
+    let _one = CARD.lock();
+    let Some(device) = device() else { return };
+    let drawn = |sample| Softmax { sample, ..plain() };
+    softmax(&device, &Reciprocal(ComplEx::new(24)), drawn(50), Rule::Sgd);
+    // More than half of all, so that most answers are drawn too.
+    softmax(&device, &Reciprocal(ComplEx::new(300)), Softmax { relations: 0.5, l2: 0.01, ..drawn(200) }, ADAGRAD);
+    let adam = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 };
+    softmax(&device, &DistMult::new(37), Softmax { dropout: 0.2, ..drawn(33) }, adam);
+    // One candidate, which may be the answer.
+    softmax(&device, &ComplEx::new(40), drawn(1), Rule::Sgd);
+}
+
+#[test]
 fn dropout_and_smoothing_agree_with_the_processor() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };

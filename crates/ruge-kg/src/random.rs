@@ -4,6 +4,8 @@
 //! computes it. The function is a keyed 64-bit mix (three rounds of xor-shift-multiply over the four inputs), far
 //! better than needed for shuffling and sampling, and a handful of instructions anywhere.
 
+use rustc_hash::FxHashMap;
+
 /// A named source of draws; separate streams never share a draw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream(pub u64);
@@ -44,15 +46,25 @@ pub fn permutation(n: usize, seed: u64, stream: Stream, epoch: u64) -> Vec<u32> 
     sample(n, n, seed, stream, epoch)
 }
 
-/// `k` of the numbers 0..n, all subsets and orders alike; all of them where `k` is larger. Of `n` numbers only `k` are
-/// moved, so that a share of very many is cheap.
+/// `k` of the numbers 0..n, all subsets and orders alike; all of them where `k` is larger. A few of very many cost no more
+/// than the few.
 pub fn sample(n: usize, k: usize, seed: u64, stream: Stream, epoch: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..n as u32).collect();
     let kept = n.saturating_sub(k);
-    for i in (kept.max(1)..n).rev() {
-        let j = below(draw(seed, stream, epoch, i as u64), i as u64 + 1) as usize;
-        order.swap(i, j);
+    let swaps = (kept.max(1)..n).rev().map(|i| (i, below(draw(seed, stream, epoch, i as u64), i as u64 + 1) as usize));
+    // A few of many: the places that were swapped, instead of all of them.
+    if k < n / 16 {
+        let mut moved: FxHashMap<usize, u32> = FxHashMap::default();
+        let mut drawn: Vec<u32> = swaps
+            .map(|(i, j)| {
+                let last = moved.remove(&i).unwrap_or(i as u32);
+                if i == j { last } else { moved.insert(j, last).unwrap_or(j as u32) }
+            })
+            .collect();
+        drawn.reverse();
+        return drawn;
     }
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    swaps.for_each(|(i, j)| order.swap(i, j));
     order.drain(..kept);
     order
 }
@@ -99,5 +111,15 @@ mod tests {
         assert!(counts.iter().all(|&count| (850..1150).contains(&count)), "a quarter of 4,000 each: {counts:?}");
         assert_eq!(sample(7, 9, 3, SPLIT, 1), permutation(7, 3, SPLIT, 1));
         assert!(sample(7, 0, 3, SPLIT, 1).is_empty() && sample(0, 3, 3, SPLIT, 1).is_empty());
+    }
+    #[test]
+    fn a_few_of_many_are_those_that_shuffling_all_would_give() {
+        for (n, k) in [(400, 24), (1600, 99), (100_000, 7), (33, 1), (50, 2)] {
+            let mut order: Vec<u32> = (0..n as u32).collect();
+            for i in (n - k..n).rev() {
+                order.swap(i, below(draw(5, SPLIT, 2, i as u64), i as u64 + 1) as usize);
+            }
+            assert_eq!(sample(n, k, 5, SPLIT, 2), order[n - k..], "{k} of {n}");
+        }
     }
 }

@@ -13,6 +13,8 @@ mod rows;
 pub(crate) mod step;
 mod targets;
 
+pub use rows::{TouchedRow, list_touched};
+
 use rayon::prelude::*;
 use ruge_kg::random::Stream;
 use ruge_kg::{Triple, random};

@@ -27,21 +27,22 @@ fn add_penalty([cubed, squared]: [f32; 2], weight: f32, parts: usize, x: &[f32],
 }
 
 /// An entity row that a batch moves, and where the parts of its gradient stand.
-#[derive(Clone, Copy)]
-pub(super) struct TouchedRow {
-    entity: u32,
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TouchedRow {
+    /// The row.
+    pub entity: u32,
     /// Its row among the candidates' gradients; none where it was not drawn.
-    candidate: Option<u32>,
+    pub candidate: Option<u32>,
     /// What it weighs in the penalty.
-    weight: f32,
-    /// Slots of `Touches::ends`.
-    ends: [u32; 2],
-    /// Slots of `Touches::answers`.
-    answers: [u32; 2],
+    pub weight: f32,
+    /// Slots of [`Touches::ends`].
+    pub ends: [u32; 2],
+    /// Slots of [`Touches::answers`].
+    pub answers: [u32; 2],
 }
 
 /// All entities, or those drawn and those that questions name.
-pub(super) fn list_touched(touches: &Touches, sample: Option<&[u32]>, entities: usize, list: &mut Vec<TouchedRow>) {
+pub fn list_touched(touches: &Touches, sample: Option<&[u32]>, entities: usize, list: &mut Vec<TouchedRow>) {
     list.clear();
     let (mut weights, mut end, mut answer) = (touches.entity_weights.iter().peekable(), 0, 0);
     let mut add = |entity: u32, candidate: Option<u32>| {

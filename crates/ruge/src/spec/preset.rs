@@ -2,7 +2,7 @@
 
 use ruge_embed::{Answers, Cap, Init, Penalty, Projection, Rule, Softmax, Start};
 
-use super::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec};
+use super::{GuidanceSpec, MinePreset, ModelName, Spec};
 use crate::error::{Result, RugeError};
 
 /// A complete setting by name.
@@ -130,9 +130,6 @@ impl Spec {
             return refuse(format!(
                 "guidance.weight must be finite and not negative, not {weight}; guidance.least lies in [0, 1]"
             ));
-        }
-        if softmax.sample > 0 && self.device == DeviceName::Cuda {
-            return refuse("softmax.sample is for the processor; a card answers among all entities".into());
         }
         let several = softmax.answers == Answers::All;
         if softmax.sample > 0 && !softmax.is_plain() {
