@@ -140,8 +140,8 @@ impl MineConfig {
             min_confidence: 0.02,
         });
         Self {
-            // On a large dense graph paths of three atoms cost most of the time and give nothing beside shorter rules.
-            max_body: if triples > 400_000 && degree > 20.0 { 2 } else { 3 },
+            // On a dense graph paths of three atoms cost most of the time and give nothing beside shorter rules.
+            max_body: if degree > 60.0 || triples > 400_000 && degree > 20.0 { 2 } else { 3 },
             min_head_coverage: 0.0001,
             min_pca: 0.001,
             min_std: 0.001,
