@@ -88,8 +88,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
 // (largest, sum of exp(score - largest)) of two parts of a row.
 __device__ __forceinline__ void join(float& largest, float& sum, float other, float other_sum) {
     float both = fmaxf(largest, other);
-    float left = sum > 0.0f ? sum * __expf(largest - both) : 0.0f;
-    float right = other_sum > 0.0f ? other_sum * __expf(other - both) : 0.0f;
+    // Nothing yet has no largest; a sum that is NaN stays so.
+    float left = sum == 0.0f ? 0.0f : sum * __expf(largest - both);
+    float right = other_sum == 0.0f ? 0.0f : other_sum * __expf(other - both);
     largest = both;
     sum = left + right;
 }
@@ -103,7 +104,7 @@ __device__ __forceinline__ void sum_row(const float* row, u32 candidates, u32 fr
         if (at >= from && at < to) continue;
         float score = row[at];
         if (score > largest) {
-            sum = sum > 0.0f ? fmaf(sum, __expf(largest - score), 1.0f) : 1.0f;
+            sum = sum == 0.0f ? 1.0f : fmaf(sum, __expf(largest - score), 1.0f);
             largest = score;
         } else {
             // NaN comes here and makes the sum NaN, which the host tells as divergence.

@@ -35,10 +35,7 @@ impl Device {
         if driver < LEAST_DRIVER {
             return Err(too_old(driver, LEAST_DRIVER));
         }
-        cudarc::driver::result::init().map_err(|error| match error.kind() {
-            Kind::Driver => CudaError::Driver { reason: error.words() },
-            _ => CudaError::NoCard { reason: error.words() },
-        })?;
+        opened(cudarc::driver::result::init())?;
         present("libnvrtc", cudarc::nvrtc::sys::is_culib_present)?;
         // A driver understands what compilers of its own major version write. Within one it may or may not, and says so
         // when the first kernel is loaded.
@@ -47,13 +44,18 @@ impl Device {
             return Err(too_old(driver, compiler));
         }
         present("libcublas", cudarc::cublas::sys::is_culib_present)?;
-        let context = CudaContext::new(0).map_err(|error| CudaError::NoCard { reason: error.words() })?;
+        let context = opened(CudaContext::new(0))?;
         // SAFETY: everything below runs on one stream, in order, so no event between streams is needed.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().doing("opening a stream")?;
         let blas = Arc::new(CudaBlas::new(stream.clone()).doing("opening cuBLAS")?);
         let (major, minor) = context.compute_capability().doing("asking for its kind")?;
-        let architecture = source::architecture(major, minor);
+        if (major, minor) < LEAST_CARD {
+            let name = context.name().unwrap_or_default();
+            let what = format!("computing on {name}, whose capability is {major}.{minor} and not 7.5 at least,");
+            return Err(CudaError::Unsupported { what });
+        }
+        let architecture = source::architecture((major, minor), compiler);
         Ok(Self { context, stream, blas, architecture })
     }
 
@@ -140,6 +142,17 @@ impl Device {
         self.stream.memset_zeros(&mut buffer.slice).doing("clearing memory")
     }
 }
+
+/// What the driver says when it is to start, or a card to be opened.
+fn opened<T>(result: std::result::Result<T, DriverError>) -> Result<T> {
+    match result {
+        Err(error) if error.is_absence() => Err(CudaError::NoCard { reason: error.words() }),
+        other => other.doing("opening the card"),
+    }
+}
+
+/// The oldest card that the compilers of CUDA 13 know, by its capability.
+const LEAST_CARD: (i32, i32) = (7, 5);
 
 /// Drivers before CUDA 12 lack calls that are made.
 const LEAST_DRIVER: i32 = 12_000;

@@ -54,8 +54,8 @@ pub enum CudaError {
     /// Memory that was free when the run was measured is not there any more.
     #[error(
         "the card's memory is full: {asked} for {doing} is not to be had{free}; if another program uses the card \
-         (`nvidia-smi`), wait for it, otherwise lower --dim; the last checkpoint is good: continue with --resume, or with \
-         `--device cpu`"
+         (`nvidia-smi`), wait for it and continue with --resume, or go on with `--device cpu --resume`: the last checkpoint \
+         is good; if none does, begin again with a lower --dim"
     )]
     Full {
         /// How much was asked for.
@@ -71,6 +71,17 @@ pub enum CudaError {
          when `nvidia-smi` shows the card again, continue with --resume, or go on with `--device cpu --resume`"
     )]
     Lost {
+        /// What was being done.
+        doing: &'static str,
+        /// What CUDA says.
+        reason: String,
+    },
+    /// A kernel went where it must not: a fault of ours, and the same again if it is tried again.
+    #[error(
+        "a kernel failed while {doing}: {reason}, which is a fault of this program; please report it with the command; \
+         `--device cpu --resume` goes on from the last checkpoint"
+    )]
+    Fault {
         /// What was being done.
         doing: &'static str,
         /// What CUDA says.
@@ -121,6 +132,7 @@ impl<T, E: Failure> Doing<T> for std::result::Result<T, E> {
             match error.kind() {
                 Kind::Memory => CudaError::Full { asked: "memory".into(), doing, free: String::new() },
                 Kind::Lost => CudaError::Lost { doing, reason },
+                Kind::Fault => CudaError::Fault { doing, reason },
                 Kind::Driver => CudaError::Driver { reason },
                 Kind::Other => CudaError::Failed { doing, reason },
             }
@@ -133,6 +145,7 @@ impl<T, E: Failure> Doing<T> for std::result::Result<T, E> {
 pub(crate) enum Kind {
     Memory,
     Lost,
+    Fault,
     Driver,
     Other,
 }
@@ -141,9 +154,17 @@ pub(crate) enum Kind {
 pub(crate) trait Failure {
     fn kind(&self) -> Kind;
     fn words(&self) -> String;
+    /// Whether there is no card at all.
+    fn is_absence(&self) -> bool {
+        false
+    }
 }
 
 impl Failure for DriverError {
+    fn is_absence(&self) -> bool {
+        matches!(self.0, CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_INVALID_DEVICE)
+    }
+
     fn kind(&self) -> Kind {
         use CUresult::*;
         match self.0 {
@@ -157,16 +178,16 @@ impl Failure for DriverError {
             | CUDA_ERROR_CONTEXT_IS_DESTROYED
             | CUDA_ERROR_EXTERNAL_DEVICE
             | CUDA_ERROR_HARDWARE_STACK_ERROR
-            | CUDA_ERROR_ILLEGAL_ADDRESS
-            | CUDA_ERROR_ILLEGAL_INSTRUCTION
-            | CUDA_ERROR_INVALID_ADDRESS_SPACE
-            | CUDA_ERROR_INVALID_PC
-            | CUDA_ERROR_MISALIGNED_ADDRESS
             | CUDA_ERROR_LAUNCH_FAILED
             | CUDA_ERROR_LAUNCH_TIMEOUT
             | CUDA_ERROR_MPS_CLIENT_TERMINATED
             | CUDA_ERROR_SYSTEM_NOT_READY
             | CUDA_ERROR_UNKNOWN => Kind::Lost,
+            CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUDA_ERROR_INVALID_PC
+            | CUDA_ERROR_MISALIGNED_ADDRESS => Kind::Fault,
             CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
             | CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE
             | CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER
@@ -178,6 +199,9 @@ impl Failure for DriverError {
     }
 
     fn words(&self) -> String {
+        if self.0 == CUresult::CUDA_ERROR_STUB_LIBRARY {
+            return "a stub of the toolkit was found in its place; take its folder out of LD_LIBRARY_PATH".into();
+        }
         match self.error_string() {
             Ok(words) => format!("{}, {:?}", words.to_string_lossy(), self.0),
             Err(_) => format!("{:?}", self.0),
@@ -230,6 +254,8 @@ mod tests {
         let full = said(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
         assert!(matches!(full, CudaError::Full { .. }) && !full.is_lasting());
         assert!(full.to_string().contains("--dim"), "{full}");
+        let fault = said(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        assert!(matches!(fault, CudaError::Fault { .. }) && fault.to_string().contains("report"), "{fault}");
         let driver = said(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
         assert!(matches!(driver, CudaError::Driver { .. }) && driver.to_string().contains("update it"), "{driver}");
         assert!(matches!(said(CUresult::CUDA_ERROR_INVALID_VALUE), CudaError::Failed { .. }));

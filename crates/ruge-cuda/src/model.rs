@@ -29,6 +29,8 @@ pub struct CudaModel {
     training: Option<Training>,
     softmax: Option<SoftmaxTraining>,
     full_precision: bool,
+    /// The most batches of a group in softmax training.
+    group: usize,
     ranker: Ranker,
     /// The state as the host sees it, fetched when asked for and forgotten by the next epoch.
     state: OnceLock<State>,
@@ -190,6 +192,7 @@ impl CudaModel {
             training: None,
             softmax: None,
             full_precision: false,
+            group: usize::MAX,
             ranker,
             state: OnceLock::new(),
             lock: Mutex::new(()),
@@ -207,6 +210,12 @@ impl CudaModel {
         self
     }
 
+    /// Softmax training in groups of so many batches at most; by itself it takes as many as memory allows. Changes no bit.
+    pub fn in_groups_of(mut self, batches: usize) -> Self {
+        self.group = batches.max(1);
+        self
+    }
+
     fn train_by_softmax(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Result<Losses> {
         if !self.softmax.as_ref().is_some_and(|training| training.fits(plan, softmax)) {
             self.softmax = None;
@@ -217,6 +226,7 @@ impl CudaModel {
                 (self.constants.clone(), number),
                 plan,
                 softmax,
+                self.group,
             )?);
         }
         let Some(training) = &mut self.softmax else { return Ok(Losses::default()) };

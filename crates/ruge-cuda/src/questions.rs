@@ -1,9 +1,11 @@
-//! The questions of an epoch as flat arrays: made by the host while the card works on the epoch before.
+//! The questions of an epoch as flat arrays: made by the host while the card works on those before.
+//!
+//! A long epoch is cut into groups of batches, so that neither host nor card holds what all its batches touch and draw.
 
 use rayon::prelude::*;
 use ruge_embed::Plan;
 use ruge_embed::rank::Side;
-use ruge_embed::softmax::{Answer, Question, Questions, Softmax, TouchedRow, Touches, list_touched};
+use ruge_embed::softmax::{Answer, Answers, Question, Questions, Softmax, TouchedRow, Touches, list_touched};
 
 use crate::order::{Pair, Quad};
 use crate::softmax::padded;
@@ -16,12 +18,28 @@ pub(crate) struct Range {
     pub relations: [usize; 2],
 }
 
-/// The questions of an epoch as the card wants them.
+/// Batches of a group: as many as touch four million rows.
+pub(crate) fn batches_of_group(softmax: &Softmax, entities: usize, batch: usize) -> usize {
+    // Questions that come with all of their answers touch nobody knows how many rows.
+    if softmax.answers == Answers::All {
+        return usize::MAX;
+    }
+    ((1 << 22) / (2 * batch.max(1) + softmax.sample.min(entities))).max(1)
+}
+
+/// Which batches of which epoch, and how many steps precede them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Group {
+    pub epoch: u64,
+    /// The first batch, counted within the epoch.
+    pub first: usize,
+    pub steps: u64,
+}
+
+/// The questions of a group of batches as the card wants them.
 #[derive(Default)]
 pub(crate) struct EpochQuestions {
-    pub epoch: u64,
-    /// Steps before it.
-    pub steps: u64,
+    pub group: Group,
     pub batches: Vec<Range>,
     /// (given, answer, relation, side)
     pub questions: Vec<Quad>,
@@ -111,18 +129,17 @@ impl Part {
 }
 
 impl EpochQuestions {
-    /// The order of an epoch that so many steps precede.
-    pub fn new(plan: &Plan<'_>, softmax: &Softmax, (epoch, steps): (u64, u64), sides: u32) -> Self {
+    /// At most `most` batches of an epoch's questions.
+    pub fn new(plan: &Plan<'_>, softmax: &Softmax, all: &Questions, (group, most): (Group, usize), sides: u32) -> Self {
         let behind = padded(plan.relations) as u32;
-        let all = Questions::new(plan, softmax, epoch);
-        let batches: Vec<&[Question]> = all.batches().collect();
+        let batches: Vec<&[Question]> = all.batches().skip(group.first).take(most).collect();
         let asks = softmax.relations > 0.0;
         let part = |(at, batch): (usize, &&[Question])| {
-            let drawn = softmax.candidates(plan.entities, plan.seed, steps + 1 + at as u64);
+            let drawn = softmax.candidates(plan.entities, plan.seed, group.steps + 1 + at as u64);
             Part::new(batch, all.answers(), drawn, asks, sides)
         };
         let parts: Vec<Part> = batches.par_iter().enumerate().map(part).collect();
-        let mut found = Self { epoch, steps, ..Self::default() };
+        let mut found = Self { group, ..Self::default() };
         if !softmax.is_plain() {
             found.target_ends.push(0);
         }
@@ -161,5 +178,94 @@ impl EpochQuestions {
             });
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Counts;
+    use ruge_embed::Example;
+    use ruge_kg::{Graph, Triple};
+
+    /// Every batch of an epoch, in groups of `most`, against what the processor would do step by step.
+    fn check(softmax: Softmax, most: usize) {
+        let facts: Vec<Triple> = (0..157).map(|i| Triple::new(i % 40, i % 3, (i * 7 + 1) % 40)).collect();
+        let graph = Graph::new(40, 3, &facts);
+        let examples = [Example { triple: Triple::new(1, 2, 3), weight: 0.5 }; 3];
+        let plan = Plan { examples: &examples, ..Plan::new(&graph, &facts, 9) };
+        let all = Questions::new(&plan, &softmax, 4);
+        let batch = softmax.batch.min(all.len());
+        let counts = Counts { entities: 40, questions: all.len().min(most.saturating_mul(batch)), batch };
+        let (mut first, mut asked) = (0, 0);
+        let expected: Vec<&[Question]> = all.batches().collect();
+        while first < expected.len() {
+            let group = Group { epoch: 4, first, steps: 100 + first as u64 };
+            let found = EpochQuestions::new(&plan, &softmax, &all, (group, most), 2);
+            assert!(!found.batches.is_empty() && found.batches.len() <= most);
+            assert!(
+                found.touched_entities.len() <= counts.touched(&softmax) && found.questions.len() <= counts.questions
+            );
+            let sample = counts.sample(&softmax);
+            assert_eq!(found.drawn.len(), sample.unwrap_or(0) * found.batches.len());
+            assert_eq!(found.parts.len(), if sample.is_some() { found.touched_entities.len() } else { 0 });
+            for (at, range) in found.batches.iter().enumerate() {
+                let questions = expected[first + at];
+                assert_eq!(range.questions[1] - range.questions[0], questions.len());
+                let mut named: Vec<u32> = questions.iter().flat_map(|x| [x.given(), x.answer()]).collect();
+                let rows = &found.touched_entities[range.entities[0]..range.entities[1]];
+                if let Some(size) = sample {
+                    let drawn = softmax.candidates(40, 9, 101 + (first + at) as u64).unwrap();
+                    assert_eq!(found.drawn[at * size..][..size], drawn);
+                    for (question, &place) in questions.iter().zip(&found.places[range.questions[0]..]) {
+                        let drawn_at = drawn.iter().position(|&entity| entity == question.answer());
+                        assert_eq!(place, drawn_at.map_or(u32::MAX, |place| place as u32));
+                    }
+                    for (row, part) in rows.iter().zip(&found.parts[range.entities[0]..]) {
+                        assert_eq!(
+                            drawn.iter().position(|&entity| entity == row.0).map_or(0, |x| x as u32 + 1),
+                            part.0
+                        );
+                        let answers = &found.answer_slots[part.1 as usize..part.2 as usize];
+                        assert!(answers.iter().all(|&slot| questions[slot as usize].answer() == row.0));
+                        let all = questions.iter().filter(|question| question.answer() == row.0).count();
+                        assert_eq!(answers.len(), all, "every question that it answers");
+                    }
+                    named.extend(drawn);
+                }
+                named.sort_unstable();
+                named.dedup();
+                assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<u32>>(), named);
+                for row in rows {
+                    let slots = &found.entity_slots[row.1 as usize..row.2 as usize];
+                    assert!(slots.iter().all(|&slot| questions[slot as usize].given() == row.0));
+                    assert_eq!(slots.len(), questions.iter().filter(|question| question.given() == row.0).count());
+                }
+            }
+            first += found.batches.len();
+            asked += found.questions.len();
+        }
+        assert_eq!(asked, 2 * (157 + 3));
+    }
+
+    #[test]
+    fn groups_hold_what_their_batches_touch_and_draw() {
+        // The last batch is short; a batch may hold all; a sample may be all, and then there is none.
+        for batch in [1, 7, 64, 1000] {
+            for sample in [0, 1, 9, 39, 40, 100] {
+                for most in [1, 3, usize::MAX] {
+                    check(Softmax { batch, sample, ..Softmax::default() }, most);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn groups_are_bounded_however_long_an_epoch_is() {
+        let softmax = Softmax { sample: 10_000, ..Softmax::default() };
+        assert_eq!(batches_of_group(&softmax, 5_000_000, 1000), 349);
+        assert_eq!(batches_of_group(&softmax, 5_000, 1000), 599, "no more than there are");
+        assert_eq!(batches_of_group(&softmax, 5_000_000, 1 << 24), 1);
+        assert_eq!(batches_of_group(&Softmax { answers: Answers::All, ..softmax }, 9, 9), usize::MAX);
     }
 }

@@ -266,7 +266,7 @@ impl Work {
         let stride = constants.entities.stride;
         let mut block = queries.len().min(most).min(SCORES / tables.entity_rows.max(1)).max(1);
         // A crowded card gets smaller blocks before it gets an error.
-        let free = device.free()?;
+        let free = device.free()?.saturating_sub(16 * queries.len());
         while block > 64 && 4 * block * (tables.entity_rows + stride) > free {
             block /= 2;
         }

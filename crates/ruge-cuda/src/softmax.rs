@@ -1,13 +1,13 @@
 //! An epoch of softmax over all entities: the products are cuBLAS's on tensor cores, the rest is `kernels/softmax.cu`.
 //!
 //! A batch is: queries, their scores with all entities, slopes in place of the scores, two products back, and the owners
-//! of rows adding up what touches them. Then every row moves, since every row is a candidate of every question. The host sorts
-//! out the next epoch while the card works on this one.
+//! of rows adding up what touches them. Then every row moves, since every row is a candidate of every question, unless
+//! candidates are a sample ([`crate::sample`]). The host sorts out the next batches while the card works on these.
 
 mod moves;
 
 use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
-use ruge_embed::softmax::{AnswerLoss, Dropout};
+use ruge_embed::softmax::{AnswerLoss, Dropout, Questions};
 use ruge_embed::{Cap, Losses, Plan, Softmax};
 
 use crate::device::{Buffer, Device};
@@ -15,7 +15,7 @@ use crate::error::{CudaError, Doing, Result};
 use crate::model::Tables;
 use crate::order::{Pair, Quad};
 use crate::product::{Matrix, Number, Out, Size};
-use crate::questions::{EpochQuestions, Range};
+use crate::questions::{EpochQuestions, Group, Range, batches_of_group};
 use crate::sample::{Counts, Sampled};
 use crate::source::{Constants, Program};
 
@@ -124,6 +124,10 @@ pub(crate) struct SoftmaxTraining {
     relation_gradients: Buffer<f32>,
     losses: Buffer<f32>,
     relation_losses: Buffer<f32>,
+    /// Batches of a group.
+    group: usize,
+    /// The questions of the epoch that the next group is of.
+    order: Option<(u64, Questions)>,
     next: Option<EpochQuestions>,
 }
 
@@ -137,17 +141,21 @@ struct Rounded {
 }
 
 impl SoftmaxTraining {
-    /// Memory for a plan; products take factors of such numbers.
+    /// Memory for a plan, in groups of at most so many batches; products take factors of such numbers.
     pub fn new(
         device: &Device,
         tables: &Tables,
         (mut constants, number): (Constants, Number),
         plan: &Plan<'_>,
         softmax: &Softmax,
+        most: usize,
     ) -> Result<Self> {
         constants.rounded = number == Number::Half;
         if tables.transform.is_some() || constants.optimizer.cap != Cap::None {
             return Err(CudaError::Unsupported { what: "softmax training of this model or with a cap".into() });
+        }
+        if softmax.sample > 0 && !softmax.is_plain() {
+            return Err(CudaError::Unsupported { what: "a sample of candidates with such answers or losses".into() });
         }
         let kernels = device.compile(&constants, Program::Softmax)?;
         let functions = Functions {
@@ -164,6 +172,9 @@ impl SoftmaxTraining {
         };
         let all = 2 * (plan.triples.len() + plan.examples.len());
         let batch = softmax.batch.min(all).max(1);
+        let group = batches_of_group(softmax, tables.entity_rows, batch).min(most);
+        // From here on, of a group.
+        let all = all.min(group.saturating_mul(batch));
         let (stride, half) = (constants.entities.stride, constants.relations.width());
         let asks = usize::from(softmax.relations > 0.0);
         let ends = batch * (1 + asks);
@@ -184,7 +195,12 @@ impl SoftmaxTraining {
             ("questions", all * (16 + 12 + 16 + 4 * (2 + asks)) + 16 * counts.touched(softmax)),
             ("samples", counts.bytes(softmax, stride, number)),
         ];
-        device.require(&parts, "lower --batch or --dim")?;
+        let remedy = if counts.sample(softmax).is_some() {
+            "lower --sample, --batch or --dim"
+        } else {
+            "lower --batch or --dim"
+        };
+        device.require(&parts, remedy)?;
         let sampled = Sampled::new(device, &kernels, softmax, counts, (stride, number))?;
         let rounded = match number {
             Number::Full => None,
@@ -197,6 +213,8 @@ impl SoftmaxTraining {
         };
         Ok(Self {
             fit: Fit::of(plan, softmax),
+            group,
+            order: None,
             number,
             rounded,
             sampled,
@@ -243,13 +261,49 @@ impl SoftmaxTraining {
         epoch: u64,
         steps: &mut u64,
     ) -> Result<Losses> {
-        let sides = self.constants.sides as u32;
-        let data = match self.next.take() {
-            Some(data) if (data.epoch, data.steps) == (epoch, *steps) => data,
-            _ => EpochQuestions::new(plan, &self.softmax, (epoch, *steps), sides),
-        };
+        self.round_tables(device, tables)?;
+        let (mut sum, mut batches) = (0.0, 0);
+        loop {
+            let group = Group { epoch, first: batches, steps: *steps };
+            let data = match self.next.take() {
+                Some(data) if data.group == group => data,
+                _ => self.questions_of(plan, group),
+            };
+            let found = self.group(device, tables, plan, &data, steps)?;
+            batches += data.batches.len();
+            let of_epoch = self.order.as_ref().map_or(0, |(_, order)| order.batches().len());
+            let done = batches >= of_epoch;
+            let next = if done { (epoch + 1, 0) } else { (epoch, batches) };
+            self.next = Some(self.questions_of(plan, Group { epoch: next.0, first: next.1, steps: *steps }));
+            let mut losses = vec![0.0f32; found];
+            device.get(&self.losses, &mut losses)?;
+            sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+            if done {
+                return Ok(Losses { labeled: sum / batches.max(1) as f64, unlabeled: 0.0 });
+            }
+        }
+    }
+
+    /// The questions of a group of batches.
+    fn questions_of(&mut self, plan: &Plan<'_>, group: Group) -> EpochQuestions {
+        if self.order.as_ref().is_none_or(|order| order.0 != group.epoch) {
+            self.order = Some((group.epoch, Questions::new(plan, &self.softmax, group.epoch)));
+        }
+        let Some((_, order)) = &self.order else { return EpochQuestions::default() };
+        EpochQuestions::new(plan, &self.softmax, order, (group, self.group), self.constants.sides as u32)
+    }
+
+    /// Trains on a group of batches; returns how many losses it leaves on the card.
+    fn group(
+        &mut self,
+        device: &Device,
+        tables: &Tables,
+        plan: &Plan<'_>,
+        data: &EpochQuestions,
+        steps: &mut u64,
+    ) -> Result<usize> {
         if let Some(sampled) = &mut self.sampled {
-            sampled.put(device, &data)?;
+            sampled.put(device, data)?;
         }
         device.put(&data.questions, &mut self.questions)?;
         device.put(&data.answers, &mut self.answers)?;
@@ -261,7 +315,6 @@ impl SoftmaxTraining {
         device.put(&data.entity_slots, &mut self.entity_slots)?;
         device.put(&data.touched_relations, &mut self.touched_relations)?;
         device.put(&data.relation_slots, &mut self.relation_slots)?;
-        self.round_tables(device, tables)?;
         for (batch, range) in data.batches.iter().enumerate() {
             *steps += 1;
             if let Some(sampled) = &self.sampled {
@@ -270,11 +323,7 @@ impl SoftmaxTraining {
             let dropout = Drop::of(self.softmax.dropout(plan.seed, *steps));
             self.step(device, tables, range, *steps, (plan.rate, dropout))?;
         }
-        self.next = Some(EpochQuestions::new(plan, &self.softmax, (epoch + 1, *steps), sides));
-        let mut losses = vec![0.0f32; data.questions.len()];
-        device.get(&self.losses, &mut losses)?;
-        let sum: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
-        Ok(Losses { labeled: sum / data.batches.len().max(1) as f64, unlabeled: 0.0 })
+        Ok(data.questions.len())
     }
 
     /// Brings the copies in 16 bits up to date with the tables, which somebody may have restored. A sample's rows are rounded

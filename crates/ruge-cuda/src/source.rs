@@ -91,12 +91,14 @@ impl Constants {
     }
 }
 
-/// The architecture to compile for, the newest known that the card can run.
-pub(crate) fn architecture(major: i32, minor: i32) -> &'static str {
-    match (major, minor) {
-        (12.., _) => "compute_120",
-        (10 | 11, _) => "compute_100",
-        (9, _) => "compute_90",
+/// The architecture to compile for: the newest that both the card can run and the compiler (1000 · major + 10 · minor) knows.
+/// A card runs what was compiled for an older one.
+pub(crate) fn architecture(card: (i32, i32), compiler: i32) -> &'static str {
+    match card {
+        (12.., _) if compiler >= 12_080 => "compute_120",
+        (10.., _) if compiler >= 12_080 => "compute_100",
+        (9.., _) if compiler >= 11_080 => "compute_90",
+        (9.., _) => "compute_80",
         (8, 9) => "compute_89",
         (8, 6..) => "compute_86",
         (8, _) => "compute_80",
@@ -243,4 +245,19 @@ pub fn compile_kernels(constants: &Constants) -> crate::Result<String> {
         text += &crate::device::compile(&program(constants, part), "compute_90")?.to_src();
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_compiled_for_what_card_and_compiler_both_know() {
+        assert_eq!(architecture((9, 0), 13_000), "compute_90");
+        assert_eq!(architecture((12, 0), 13_000), "compute_120");
+        assert_eq!(architecture((10, 3), 12_080), "compute_100");
+        assert_eq!(architecture((12, 0), 12_040), "compute_90", "an older compiler");
+        assert_eq!(architecture((8, 9), 13_000), "compute_89");
+        assert_eq!(architecture((7, 5), 13_000), "compute_75");
+    }
 }

@@ -309,7 +309,9 @@ fn two_runs_and_a_resumed_one_give_the_same_bits() {
     let plan = Plan { batches: 7, evidence: &evidence, guidance: soft(TNorm::Product), ..Plan::new(&graph, &facts, 9) };
     fn runs<F: ScoringFunction>(device: &Device, scoring: &F, plan: &Plan<'_>) {
         let start = || Embeddings::new(scoring, ENTITIES as usize, RELATIONS as usize, &Init::default(), 5);
-        let fresh = || CudaModel::new(device.clone(), scoring, &start(), Optimizer::default()).unwrap();
+        let cap = if plan.softmax.is_some() { Cap::None } else { Optimizer::default().cap };
+        let optimizer = Optimizer { cap, ..Optimizer::default() };
+        let fresh = || CudaModel::new(device.clone(), scoring, &start(), optimizer).unwrap();
         let mut whole = fresh();
         let mut again = fresh();
         for epoch in 1..=6 {
@@ -327,6 +329,12 @@ fn two_runs_and_a_resumed_one_give_the_same_bits() {
             second.epoch(plan, epoch).unwrap();
         }
         assert_eq!(whole.state().unwrap(), second.state().unwrap(), "{} resumed", F::NAME);
+        // Back to the third epoch, with the seventh's questions at hand.
+        second.restore(first.state().unwrap().clone()).unwrap();
+        for epoch in 4..=6 {
+            second.epoch(plan, epoch).unwrap();
+        }
+        assert_eq!(whole.state().unwrap(), second.state().unwrap(), "{} taken back", F::NAME);
         let other = Embeddings::new(&ComplEx::new(7), 2, 2, &Init::default(), 5);
         let other = CpuModel::new(ComplEx::new(7), other, Optimizer::default());
         assert!(second.restore(other.state().clone()).is_err());
@@ -339,6 +347,10 @@ fn two_runs_and_a_resumed_one_give_the_same_bits() {
     let weighed = Plan { objective: Objective { loss, shift: 3.0, ..plan.objective }, negatives, ..plan };
     runs(&device, &RotatE::new(300), &weighed);
     runs(&device, &TransEL2::new(300), &weighed);
+    for sample in [0, 50] {
+        let softmax = Some(Softmax { sample, dropout: 0.2, ..plain() });
+        runs(&device, &Reciprocal(ComplEx::new(50)), &Plan { softmax, ..Plan::new(&graph, &facts, 9) });
+    }
 }
 
 /// Ranks agree except where two scores are within rounding of each other.
@@ -425,7 +437,9 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
     let card = || CudaModel::new(device.clone(), scoring, &embeddings, optimizer).unwrap();
     let mut exact = card().in_full_precision();
     let mut processor = CpuModel::new(scoring.clone(), embeddings.clone(), optimizer);
-    let [mut one, mut other] = [card(), card()];
+    // Questions that come with all of their answers are never grouped.
+    let groups = if softmax.answers == Answers::One { 3 } else { usize::MAX };
+    let [mut one, mut other] = [card(), card().in_groups_of(groups)];
     for epoch in 1..=3 {
         let found = exact.epoch(&plan, epoch).unwrap().labeled;
         let expected = processor.epoch(&plan, epoch).unwrap().labeled;

@@ -1,7 +1,7 @@
 //! Every kernel compiles, for every model and setting; needs NVRTC, not a card.
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
-use ruge_cuda::{CudaError, compile_kernels, constants};
+use ruge_cuda::{Constants, CudaError, compile_kernels, constants};
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::{Cap, Guidance, Loss, Objective, Optimizer, Rule, ScoringFunction, TNorm};
 
@@ -11,6 +11,14 @@ fn compiles(constants: &ruge_cuda::Constants) -> bool {
         Ok(text) => {
             for kernel in ["draw_negatives", "sort_touches", "pass", "inject", "update", "count_ranks", "distances"] {
                 assert!(text.contains(&format!(".entry {kernel}(")), "{kernel} is in the program");
+            }
+            let dot = matches!(constants.model, "complex" | "distmult" | "hole");
+            for kernel in ["softmax_slopes", "target_slopes", "gather_sample", "sample_slopes", "move_sampled"] {
+                assert_eq!(
+                    text.contains(&format!(".entry {kernel}(")),
+                    dot,
+                    "{kernel} is for models that softmax trains"
+                );
             }
             let sees_all = matches!(constants.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
             assert_eq!(text.contains(".entry slope_crowd("), sees_all, "only losses that see all negatives weigh them");
@@ -74,7 +82,9 @@ fn kernels_compile_for_every_model() {
 fn softmax_kernels_compile_with_reciprocal_relations() {
     for rule in [Rule::AdaGrad { epsilon: 1e-10, inside: false }, Rule::Sgd] {
         let optimizer = Optimizer { rule, cap: Cap::None, ..Optimizer::default() };
-        compiles(&constants(&Reciprocal(ComplEx::new(2000)), optimizer));
-        compiles(&constants(&Reciprocal(DistMult::new(37)), optimizer));
+        for rounded in [false, true] {
+            compiles(&Constants { rounded, ..constants(&Reciprocal(ComplEx::new(2000)), optimizer) });
+            compiles(&Constants { rounded, ..constants(&Reciprocal(DistMult::new(37)), optimizer) });
+        }
     }
 }

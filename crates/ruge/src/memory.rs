@@ -28,15 +28,14 @@ struct Needed {
 
 impl Needed {
     fn within(&self, available: u64, dimension: usize, entities: usize) -> Result<()> {
-        // The best parameters so far are kept beside those that are trained.
-        let all = 2 * self.parameters + self.optimizer;
+        let all = self.parameters + self.optimizer;
         if all <= available {
             return Ok(());
         }
         let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
         Err(RugeError::Spec(format!(
-            "a model of dimension {dimension} for {entities} entities needs {} of memory: {} for its parameters, as much \
-             for the best of them, {} for the optimiser; this machine has {} left; lower --dim, or free some",
+            "a model of dimension {dimension} for {entities} entities needs {} of memory: {} for its parameters, {} for the \
+             optimiser; this machine has {} left, with what it can swap; train it with a lower --dim, or free some",
             gigabytes(all),
             gigabytes(self.parameters),
             gigabytes(self.optimizer),
@@ -45,18 +44,21 @@ impl Needed {
     }
 }
 
-/// Bytes that can still be had, where the system says so.
+/// Bytes that can still be had, where the system says so: at most, since only what cannot work is to be refused.
 fn available() -> Option<u64> {
     let system = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     // Inside a container the limit of the group counts.
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    Some(limit.map_or(system, |limit: u64| system.min(limit)))
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limits = limits.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
+    Some(limits.fold(system, u64::min))
 }
 
 fn parse_available(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(1024 * kilobytes)
+    let kilobytes = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse().ok()
+    };
+    Some(1024 * (kilobytes("MemAvailable:")? + kilobytes("SwapFree:").unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -66,9 +68,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_the_arithmetic() {
         let needed = Needed { parameters: 3_000_000_000, optimizer: 3_000_000_000 };
-        assert!(needed.within(9_000_000_000, 1000, 750).is_ok());
-        let words = needed.within(8_999_999_999, 1000, 750).unwrap_err().to_string();
-        for part in ["dimension 1000", "750 entities", "needs 9.0 GB", "3.0 GB for its parameters", "--dim"] {
+        assert!(needed.within(6_000_000_000, 1000, 750).is_ok());
+        let words = needed.within(5_999_999_999, 1000, 750).unwrap_err().to_string();
+        for part in ["dimension 1000", "750 entities", "needs 6.0 GB", "3.0 GB for its parameters", "--dim"] {
             assert!(words.contains(part), "{words}");
         }
     }
@@ -77,6 +79,7 @@ mod tests {
     fn the_systems_words_are_understood() {
         let text = "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:    2000 kB\nBuffers: 3 kB\n";
         assert_eq!(parse_available(text), Some(2_048_000));
+        assert_eq!(parse_available(&format!("{text}SwapFree:  1000 kB\n")), Some(3_072_000));
         assert_eq!(parse_available("MemTotal: 4 kB\n"), None);
     }
 }

@@ -175,6 +175,8 @@ mod tests {
         let (small, large) = (ranking.config_for([100_000, 40_000, 11]), ranking.config_for([500_000, 15_000, 1345]));
         assert!(small.long < large.long && small.min_constant_support < large.min_constant_support);
         assert_eq!((small.max_body, large.max_body), (3, 2));
+        let longest = |triples, entities| ranking.config_for([triples, entities, 25]).max_body;
+        assert_eq!([longest(8_544, 104), longest(32_888, 2_034), longest(500_000, 40_000)], [2, 3, 2]);
         assert!(small.constants && rules.config_for([500_000, 15_000, 1345]).long.is_none());
         assert!(small.walks.is_some() && large.walks.is_none() && ranking.config_for([5_000, 100, 11]).walks.is_none());
         let file = RulesSpec { file: Some("x".into()), ..rules.clone() };
