@@ -69,7 +69,10 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         let ask = &sample.explanation.fact;
         let [head, relation, tail] = [&ask.head, &ask.relation, &ask.tail].map(|name| quoted(name));
         text.push_str(&format!("  next: ruge explain {out} {head} {relation} {tail}\n"));
-        text.push_str(&format!("        ruge predict {out} --head {head} --relation {relation}\n"));
+        // The model that ranks best answers best.
+        let best = findings.comparison.as_ref().is_some_and(|comparison| comparison.with_rules.is_some());
+        let answers = if best { findings.out.join("with-rules") } else { findings.out.clone() };
+        text.push_str(&format!("        ruge predict {} --head {head} --relation {relation}\n", answers.display()));
     } else {
         text.push_str(&format!("  next: ruge eval {out} --by-relation\n"));
     }
