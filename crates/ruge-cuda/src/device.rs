@@ -85,7 +85,8 @@ impl Device {
         if needed <= free {
             return Ok(());
         }
-        let words: Vec<String> = parts.iter().map(|(what, size)| format!("{what} {}", bytes(*size))).collect();
+        let used = parts.iter().filter(|part| part.1 > 0);
+        let words: Vec<String> = used.map(|(what, size)| format!("{what} {}", bytes(*size))).collect();
         Err(CudaError::Memory { needed: bytes(needed), free: bytes(free), parts: words.join(", "), remedy })
     }
 

@@ -225,7 +225,11 @@ impl Failure for CublasError {
 /// Bytes for people.
 pub(crate) fn bytes(count: usize) -> String {
     let count = count as f64;
-    if count >= 1e9 { format!("{:.2} GB", count / 1e9) } else { format!("{:.1} MB", count / 1e6) }
+    match count {
+        1e9.. => format!("{:.2} GB", count / 1e9),
+        1e6.. => format!("{:.1} MB", count / 1e6),
+        _ => format!("{:.1} kB", count / 1e3),
+    }
 }
 
 #[cfg(test)]
@@ -244,6 +248,11 @@ mod tests {
             }
         }
         Err::<(), _>(Named(DriverError(code))).doing("counting ranks").unwrap_err()
+    }
+
+    #[test]
+    fn bytes_are_told_in_their_own_size() {
+        assert_eq!([40, 2_500_000, 3_000_000_000].map(bytes), ["0.0 kB", "2.5 MB", "3.00 GB"]);
     }
 
     #[test]

@@ -33,12 +33,12 @@ pub(crate) struct Sampled {
     d_own: Buffer<f32>,
 }
 
-/// What an epoch of so many questions brings with it.
+/// What a group of batches of so many questions brings with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     /// Entities of the graph.
     pub entities: usize,
-    /// Questions of an epoch.
+    /// Questions of a group.
     pub questions: usize,
     /// Questions of a batch.
     pub batch: usize,
@@ -50,7 +50,7 @@ impl Counts {
         (1..self.entities).contains(&softmax.sample).then_some(softmax.sample)
     }
 
-    /// Rows that an epoch may name or draw, batch by batch.
+    /// Rows that a group may name or draw, batch by batch.
     pub fn touched(self, softmax: &Softmax) -> usize {
         2 * self.questions + self.drawn(softmax)
     }
@@ -77,7 +77,7 @@ pub(crate) struct Found<'a> {
 }
 
 impl Sampled {
-    /// Memory for epochs of such counts; nothing where all entities are candidates.
+    /// Memory for groups of such counts; nothing where all entities are candidates.
     pub fn new(
         device: &Device,
         kernels: &Kernels,
@@ -102,7 +102,7 @@ impl Sampled {
         }))
     }
 
-    /// Copies what an epoch draws.
+    /// Copies what a group draws.
     pub fn put(&mut self, device: &Device, data: &EpochQuestions) -> Result<()> {
         device.put(&data.drawn, &mut self.drawn)?;
         device.put(&data.places, &mut self.places)?;
