@@ -83,12 +83,18 @@ fn a_killed_run_resumes_to_the_same_bits() {
     let whole = json(&small(&path("whole"), "60", &often));
     let out = path("killed");
     kill_until_done(&small(&out, "60", &often), &["--resume"]);
+    for name in [".checkpoint.safetensors.7-0.tmp", ".checkpoint.safetensors.mine.tmp"] {
+        std::fs::write(folder.path().join("killed").join(name), "half of one").unwrap();
+    }
     let resumed = json(&small(&out, "60", &[&often[..], &["--resume"]].concat()));
     assert_eq!((&resumed["best_epoch"], &resumed["valid_mrr"]), (&whole["best_epoch"], &whole["valid_mrr"]));
     let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
     assert!(bytes("whole") == bytes("killed"), "the resumed model differs");
     let curve = std::fs::read_to_string(folder.path().join("killed/metrics.jsonl")).unwrap();
     assert_eq!(curve.lines().count(), 60, "one line per epoch, none twice");
+    let files = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let drafts: Vec<String> = files.filter(|name| name.starts_with('.')).collect();
+    assert_eq!(drafts, [".checkpoint.safetensors.mine.tmp"], "drafts of killed processes go, the user's files stay");
 }
 
 #[test]

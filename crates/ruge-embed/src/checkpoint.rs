@@ -5,18 +5,16 @@
 //! come in any order; with one, equal runs write equal bytes. It is written beside its place, flushed to the disk, and renamed: whoever is killed in between
 //! leaves the old file. A hash over all tensors tells a damaged file from a good one.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
 use crate::embeddings::Embeddings;
 use crate::error::{EmbedError, Result};
 use crate::model::State;
 use crate::table::Table;
+use crate::tensor_file::{self, Content, Fault, TensorFile};
 use crate::trainer::{Best, Progress};
 
 /// The version this code writes, and the newest it reads. Version 1 had an entry of metadata for each counter.
@@ -63,7 +61,7 @@ impl Words {
 
 /// Writes a checkpoint in one piece: at every moment, `path` is the old file or the new one.
 pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<String, String>) -> Result<()> {
-    let tensors = tensors(state, progress);
+    let tables = tables(state, progress);
     let mut ours = BTreeMap::new();
     let mut put = |key: &str, value: String| ours.insert(key.to_owned(), value);
     put("version", VERSION.to_string());
@@ -82,37 +80,24 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
         // In bits: a decimal could round, and a resumed run must compare with the very same number.
         put("best-mrr", format!("{:016x}", best.mrr.to_bits()));
     }
-    put("hash", format!("{:016x}", hash(tensors.iter().map(|(_, tensor)| tensor.0))));
+    put("hash", format!("{:016x}", hash(tables.iter().map(|(_, table)| *table))));
     let entry = Words { ours, notes: notes.clone() };
     let entry = serde_json::to_string(&entry).expect("words are always JSON");
     let metadata = HashMap::from([(ENTRY.to_owned(), entry)]);
-
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    let beside = path.with_file_name(name);
-    let io = |source| EmbedError::Io { path: path.to_path_buf(), source };
-    safetensors::serialize_to_file(tensors, Some(metadata), &beside)
-        .map_err(|error| io(std::io::Error::other(error.to_string())))?;
-    File::open(&beside).and_then(|file| file.sync_all()).map_err(io)?;
-    std::fs::rename(&beside, path).map_err(io)?;
-    // The new name must reach the disk too; where folders cannot be opened, the system does what it does.
-    if let Some(Ok(folder)) = path.parent().map(File::open) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
+    let tensors = tables.into_iter().map(|(name, table)| (name, Content::Table(table))).collect();
+    Ok(tensor_file::write(path, tensors, metadata)?)
 }
 
 /// Reads a checkpoint and checks it whole.
 pub fn read(path: &Path) -> Result<Checkpoint> {
-    let bytes = std::fs::read(path).map_err(|source| EmbedError::Io { path: path.to_path_buf(), source })?;
-    parse(&bytes).map_err(|reason| EmbedError::Checkpoint { path: path.to_path_buf(), reason })
+    TensorFile::open(path).and_then(parse).map_err(|fault| match fault {
+        Fault::Io(source) => EmbedError::Io { path: path.to_path_buf(), source },
+        Fault::Broken(reason) => EmbedError::Checkpoint { path: path.to_path_buf(), reason },
+    })
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<Checkpoint, String> {
-    let broken = |error: safetensors::SafeTensorError| format!("{error} (truncated or damaged?)");
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
-    let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
-    let Words { ours, notes } = Words::of(header.metadata().as_ref().unwrap_or(&HashMap::new()))?;
+fn parse(mut file: TensorFile) -> std::result::Result<Checkpoint, Fault> {
+    let Words { ours, notes } = file.words().map_or_else(|| Ok(Words::default()), Words::of)?;
     let get = |key: &str| ours.get(key);
     let number = |key: &str| -> std::result::Result<u64, String> {
         let text = get(key).ok_or_else(|| format!("it has no `{key}`; is it another kind of file?"))?;
@@ -124,12 +109,13 @@ fn parse(bytes: &[u8]) -> std::result::Result<Checkpoint, String> {
     };
     let version = number("version")?;
     if version > u64::from(VERSION) {
-        return Err(format!("it has version {version}, this program reads up to {VERSION}; use a newer program"));
+        let reason = format!("it has version {version}, this program reads up to {VERSION}; use a newer program");
+        return Err(Fault::Broken(reason));
     }
-    let embeddings = |prefix: &str| -> std::result::Result<Embeddings, String> {
+    let mut embeddings = |prefix: &str| -> std::result::Result<Embeddings, Fault> {
         Ok(Embeddings {
-            entities: table(&tensors, &format!("{prefix}entities"))?,
-            relations: table(&tensors, &format!("{prefix}relations"))?,
+            entities: file.table(&format!("{prefix}entities"), |_| ())?,
+            relations: file.table(&format!("{prefix}relations"), |_| ())?,
         })
     };
     let moments =
@@ -151,40 +137,18 @@ fn parse(bytes: &[u8]) -> std::result::Result<Checkpoint, String> {
         cuts: count("cuts")?,
         waited: count("waited")?,
     };
-    if hash(self::tensors(&state, &progress).iter().map(|(_, tensor)| tensor.0)) != bits("hash")? {
-        return Err("its numbers do not match its hash: the file is damaged".to_owned());
+    if hash(tables(&state, &progress).iter().map(|(_, table)| *table)) != bits("hash")? {
+        return Err(Fault::Broken("its numbers do not match its hash: the file is damaged".to_owned()));
     }
     Ok(Checkpoint { state, progress, notes })
 }
 
-/// A table as a tensor; bytes are made when asked for, one tensor at a time.
-struct Tensor<'a>(&'a Table, [usize; 2]);
-
-impl View for Tensor<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-    fn shape(&self) -> &[usize] {
-        &self.1
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        let mut bytes = Vec::with_capacity(self.data_len());
-        for row in 0..self.0.rows() {
-            bytes.extend(self.0.row(row).iter().flat_map(|x| x.to_le_bytes()));
-        }
-        Cow::Owned(bytes)
-    }
-    fn data_len(&self) -> usize {
-        4 * self.0.rows() * self.0.width()
-    }
-}
-
 /// All tables of a run, in a fixed order.
-fn tensors<'a>(state: &'a State, progress: &'a Progress) -> Vec<(String, Tensor<'a>)> {
-    let mut tensors = Vec::new();
+fn tables<'a>(state: &'a State, progress: &'a Progress) -> Vec<(String, &'a Table)> {
+    let mut tables = Vec::new();
     let mut put = |prefix: &str, embeddings: &'a Embeddings| {
         for (name, table) in [("entities", &embeddings.entities), ("relations", &embeddings.relations)] {
-            tensors.push((format!("{prefix}{name}"), Tensor(table, [table.rows(), table.width()])));
+            tables.push((format!("{prefix}{name}"), table));
         }
     };
     put("", &state.embeddings);
@@ -194,22 +158,7 @@ fn tensors<'a>(state: &'a State, progress: &'a Progress) -> Vec<(String, Tensor<
     if let Some(best) = &progress.best {
         put("best.", &best.embeddings);
     }
-    tensors
-}
-
-fn table(tensors: &SafeTensors<'_>, name: &str) -> std::result::Result<Table, String> {
-    let tensor = tensors.tensor(name).map_err(|_| format!("it has no tensor `{name}`"))?;
-    let &[rows, width] = tensor.shape() else { return Err(format!("tensor `{name}` is no table")) };
-    if tensor.dtype() != Dtype::F32 {
-        return Err(format!("tensor `{name}` holds {:?}, not F32", tensor.dtype()));
-    }
-    let mut table = Table::zeros(rows, width);
-    for (index, bytes) in tensor.data().chunks_exact(4 * width.max(1)).enumerate() {
-        for (x, bytes) in table.row_mut(index).iter_mut().zip(bytes.as_chunks::<4>().0) {
-            *x = f32::from_le_bytes(*bytes);
-        }
-    }
-    Ok(table)
+    tables
 }
 
 /// A 64-bit hash over the bits of all tables; order counts, padding does not.
@@ -240,8 +189,8 @@ mod tests {
             stale: 1,
             ..Progress::default()
         };
-        let tensors = tensors(&state, &progress);
-        let hash = hash(tensors.iter().map(|(_, tensor)| tensor.0));
+        let tables = tables(&state, &progress);
+        let hash = hash(tables.iter().map(|(_, table)| *table));
         let mut metadata = HashMap::from([("spec".to_owned(), "d = 2".to_owned())]);
         for (key, value) in [
             ("version", "1".to_owned()),
@@ -255,8 +204,11 @@ mod tests {
         ] {
             metadata.insert(format!("{OURS}{key}"), value);
         }
-        let bytes = safetensors::serialize(tensors, Some(metadata)).unwrap();
+        let tensors = tables.into_iter().map(|(name, table)| (name, Content::Table(table))).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.safetensors");
+        tensor_file::write(&path, tensors, metadata).unwrap();
         let notes = BTreeMap::from([("spec".to_owned(), "d = 2".to_owned())]);
-        assert_eq!(parse(&bytes), Ok(Checkpoint { state, progress, notes }));
+        assert_eq!(read(&path).unwrap(), Checkpoint { state, progress, notes });
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Every start value is a pure function of (seed, row, column), so it depends on neither threads nor table sizes.
 
+use rayon::prelude::*;
 use ruge_kg::random::{self, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::row;
+use crate::error::{EmbedError, Result};
 use crate::scoring::{ScoringFunction, entity_parameters, relation_parameters};
 use crate::table::Table;
 
@@ -104,21 +106,35 @@ pub struct Init {
 }
 
 impl Embeddings {
+    /// Whether stored numbers are those of such a model.
+    pub fn require(&self, scoring: &impl ScoringFunction, entities: usize, relations: usize) -> Result<()> {
+        let words = |entities: (usize, usize), relations: (usize, usize)| {
+            format!("{} x {} and {} x {}", entities.0, entities.1, relations.0, relations.1)
+        };
+        let of = |table: &Table| (table.rows(), table.width());
+        let found = words(of(&self.entities), of(&self.relations));
+        let expected = words((entities, entity_parameters(scoring)), (relations, relation_parameters(scoring)));
+        if found == expected { Ok(()) } else { Err(EmbedError::Shape { what: "tables", found, expected }) }
+    }
+
     /// Start values for a model.
     pub fn new(scoring: &impl ScoringFunction, entities: usize, relations: usize, init: &Init, seed: u64) -> Self {
         let fill = |rows, width: usize, parts: usize, start: Start, stream| {
             let mut table = Table::zeros(rows, width);
             let start = start.at(scoring.dimension());
             let part = width / parts;
-            for index in 0..rows {
-                for (column, x) in table.row_mut(index).iter_mut().enumerate() {
+            // Every entry is drawn by its place, so rows may be filled by anyone.
+            let stride = table.stride();
+            table.as_mut_slice().par_chunks_mut(stride).enumerate().for_each(|(index, row)| {
+                let row = &mut row[..width];
+                for (column, x) in row.iter_mut().enumerate() {
                     let column = if init.shared { column % part } else { column };
                     *x = start.entry(seed, stream, index, column);
                 }
                 if start.is_unit() {
-                    row::normalise(table.row_mut(index));
+                    row::normalise(row);
                 }
-            }
+            });
             table
         };
         let relation_stream = if init.shared { INIT_ENTITIES } else { INIT_RELATIONS };

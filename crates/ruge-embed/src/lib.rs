@@ -32,6 +32,7 @@ pub mod rank;
 pub mod scoring;
 pub mod softmax;
 pub mod table;
+pub mod tensor_file;
 pub mod top;
 pub mod trainer;
 #[doc(hidden)]

@@ -1,9 +1,12 @@
 //! From a spec to running objects: the only place that knows every model and every guidance by name.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use ruge_cuda::{CudaModel, Device};
 use ruge_embed::evidence::Step;
+use ruge_embed::model::State;
+use ruge_embed::optimizer::Rule;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::softmax::static_labels;
 use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, Plan};
@@ -50,14 +53,32 @@ pub fn model_with(spec: &Spec, data: &Dataset, paths: Option<Paths>) -> Result<B
         let config = *paths.config();
         return Ok(Box::new(PTransE::with_paths(paths, config, spec.seed)));
     }
+    begin(spec, data, None)
+}
+
+/// A model with the numbers that training gave it, to be asked and not to be trained: it has no room for an optimiser.
+pub fn trained(spec: &Spec, data: &Dataset, embeddings: &Embeddings) -> Result<Box<dyn Model>> {
+    if spec.ptranse()?.is_some() {
+        let mut model = model(spec, data)?;
+        let moments = model.state()?.moments.clone();
+        model.restore(State { embeddings: embeddings.clone(), moments, steps: 0 })?;
+        return Ok(model);
+    }
+    spec.check()?;
+    begin(spec, data, Some(embeddings))
+}
+
+fn begin(spec: &Spec, data: &Dataset, stored: Option<&Embeddings>) -> Result<Box<dyn Model>> {
     let ModelSpec { name, dimension, norm, reciprocal } = spec.model;
     let (entities, relations) = (data.entity_count(), data.relation_count());
+    let rule = if stored.is_some() { Rule::Sgd } else { spec.optimizer.rule };
     let start = Begin {
         entities,
         relations,
         init: &spec.init,
+        stored,
         seed: spec.seed,
-        optimizer: spec.optimizer,
+        optimizer: Optimizer { rule, ..spec.optimizer },
         device: spec.device,
     };
     match (name, norm) {
@@ -79,6 +100,7 @@ struct Begin<'s> {
     entities: usize,
     relations: usize,
     init: &'s Init,
+    stored: Option<&'s Embeddings>,
     seed: u64,
     optimizer: Optimizer,
     device: DeviceName,
@@ -96,9 +118,15 @@ impl Begin<'_> {
             CudaModel::require(device, &scoring, self.entities, self.relations, self.optimizer)?;
         }
         memory::require_tables(&scoring, self.entities, self.relations, &self.optimizer)?;
-        let embeddings = Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed);
+        let embeddings = match self.stored {
+            None => Cow::Owned(Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed)),
+            Some(embeddings) => {
+                embeddings.require(&scoring, self.entities, self.relations)?;
+                Cow::Borrowed(embeddings)
+            }
+        };
         Ok(match device {
-            None => scoring.on_processor(embeddings, self.optimizer),
+            None => scoring.on_processor(embeddings.into_owned(), self.optimizer),
             Some(device) => Box::new(CudaModel::new(device, &scoring, &embeddings, self.optimizer)?),
         })
     }

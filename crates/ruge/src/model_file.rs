@@ -5,15 +5,14 @@
 //! format version, spec (TOML), rules (our TSV; where there are very many, the tensor `rules` instead), hash of the data, the calibration if there is one, and a checksum over all
 //! tensors, by which a damaged file is recognised. Any reader of the format can open it; Python's gives the tensors by these names.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ruge_embed::model::State;
-use ruge_embed::{Embeddings, Model, Table};
+use ruge_embed::tensor_file::{self, Content, Fault, TensorFile};
+use ruge_embed::{Embeddings, Model};
 use ruge_kg::{Dataset, Id, Names, Triple, Vocabulary};
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, write_rules};
-use safetensors::tensor::{Dtype, SafeTensors, View};
+use safetensors::tensor::Dtype;
 use sha2::{Digest, Sha256};
 
 use crate::assemble;
@@ -79,11 +78,7 @@ impl ModelFile {
 
     /// The trained model by itself, whatever rules stand beside it.
     pub fn base_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
-        let mut model = assemble::model(&Spec { device, ..self.spec.clone() }, &self.data)?;
-        let state = model.state()?;
-        let moments = state.moments.clone();
-        model.restore(State { embeddings: self.embeddings.clone(), moments, steps: 0 })?;
-        Ok(model)
+        assemble::trained(&Spec { device, ..self.spec.clone() }, &self.data, &self.embeddings)
     }
 
     /// `MODEL` on the command line: a run folder or the file itself.
@@ -99,7 +94,7 @@ impl ModelFile {
         let many = contents.rules.len() > rules::MOST_AS_TEXT;
         match if many { rules::encode(contents.rules) } else { None } {
             Some(bytes) => {
-                tensors.push(("rules".into(), Tensor { dtype: Dtype::U32, shape: vec![bytes.len() / 4], bytes }))
+                tensors.push(("rules".into(), Content::Bytes(Dtype::U32, vec![bytes.len() / 4], bytes.into())))
             }
             None => {
                 write_rules(&mut text, RuleFormat::Native, contents.rules, names, &RuleWriteOptions::default())?;
@@ -107,7 +102,7 @@ impl ModelFile {
         }
         if let Some(weights) = contents.weights {
             let bytes: Vec<u8> = weights.as_flattened().iter().flat_map(|weight| weight.to_le_bytes()).collect();
-            tensors.push((RULE_WEIGHTS.into(), Tensor { dtype: Dtype::F32, shape: vec![weights.len(), 2], bytes }));
+            tensors.push((RULE_WEIGHTS.into(), Content::Bytes(Dtype::F32, vec![weights.len(), 2], bytes.into())));
         }
         let version = match contents.ranking {
             Some(ranking) if ranking.injective => VERSION,
@@ -119,7 +114,7 @@ impl ModelFile {
             "spec": contents.spec.to_toml(),
             "rules": String::from_utf8_lossy(&text),
             "data": data_hash(contents.data),
-            "checksum": checksum(tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.data()))),
+            "checksum": checksum(tensors.iter().map(|(name, content)| (name.clone(), digest(content))).collect()),
             "notes": contents.notes,
             "calibration": contents.calibration,
         });
@@ -128,21 +123,19 @@ impl ModelFile {
         }
         // One entry: the format keeps metadata in a hash map, and the same model must give the same bytes.
         let metadata = HashMap::from([(OURS.to_string(), ours.to_string())]);
-        let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(|error| RugeError::ModelFile {
-            path: path.to_path_buf(),
-            reason: format!("it could not be put together: {error}"),
-        })?;
-        ruge_kg::io::write::replace_file(path, |mut file| {
-            use std::io::Write;
-            file.write_all(&bytes).map_err(RugeError::io(path, "write"))?;
-            Ok((file, ()))
-        })
+        Ok(tensor_file::write(path, tensors, metadata)?)
     }
 
     /// Reads and checks a model.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(RugeError::io(path, "read"))?;
-        parse(&bytes).map_err(|reason| RugeError::ModelFile { path: path.to_path_buf(), reason })
+        let unlike = |fault| match fault {
+            Fault::Broken(reason) => Fault::Broken(format!("{reason}; is it cut off or damaged? copy it again")),
+            fault => fault,
+        };
+        TensorFile::open(path).map_err(unlike).and_then(parse).map_err(|fault| match fault {
+            Fault::Io(error) => RugeError::io(path, "read")(error),
+            Fault::Broken(reason) => RugeError::ModelFile { path: path.to_path_buf(), reason },
+        })
     }
 }
 
@@ -186,9 +179,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn checksum<'t>(tensors: impl Iterator<Item = (&'t str, Cow<'t, [u8]>)>) -> String {
-    let mut sums: Vec<(String, String)> =
-        tensors.map(|(name, data)| (name.to_string(), hex(&Sha256::digest(&data)))).collect();
+/// Over the digests of all tensors, by name.
+fn checksum(mut sums: Vec<(String, String)>) -> String {
     sums.sort();
     let mut hasher = Sha256::new();
     for (name, sum) in sums {
@@ -197,36 +189,21 @@ fn checksum<'t>(tensors: impl Iterator<Item = (&'t str, Cow<'t, [u8]>)>) -> Stri
     hex(&hasher.finalize())
 }
 
-/// A tensor with its bytes at hand.
-struct Tensor {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
+fn digest(content: &Content<'_>) -> String {
+    let mut hasher = Sha256::new();
+    let Ok(()) = content.pieces(|bytes| {
+        hasher.update(bytes);
+        Ok::<(), std::convert::Infallible>(())
+    });
+    hex(&hasher.finalize())
 }
 
-impl View for Tensor {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
-    }
-    fn data_len(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-fn tensors(contents: &Contents<'_>) -> Vec<(String, Tensor)> {
-    let mut tensors = Vec::new();
-    let mut put =
-        |name: &str, dtype, shape: Vec<usize>, bytes| tensors.push((name.to_string(), Tensor { dtype, shape, bytes }));
-    for (name, table) in [("entities", &contents.embeddings.entities), ("relations", &contents.embeddings.relations)] {
-        let bytes = (0..table.rows()).flat_map(|row| table.row(row)).flat_map(|x| x.to_le_bytes()).collect();
-        put(name, Dtype::F32, vec![table.rows(), table.width()], bytes);
-    }
+fn tensors<'a>(contents: &Contents<'a>) -> Vec<(String, Content<'a>)> {
+    let tables = [("entities", &contents.embeddings.entities), ("relations", &contents.embeddings.relations)];
+    let mut tensors: Vec<_> = tables.map(|(name, table)| (name.to_string(), Content::Table(table))).into();
+    let mut put = |name: &str, dtype, shape: Vec<usize>, bytes: Vec<u8>| {
+        tensors.push((name.to_string(), Content::Bytes(dtype, shape, bytes.into())));
+    };
     let names = contents.data.names();
     let (text, ends) = flat(&names.entities);
     put("entity_names", Dtype::U8, vec![text.len()], text);
@@ -256,39 +233,63 @@ fn triple_bytes(triples: &[Triple]) -> Vec<u8> {
     triples.iter().flat_map(|t| [t.head.0, t.relation.0, t.tail.0]).flat_map(u32::to_le_bytes).collect()
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
-    let broken = |error: safetensors::SafeTensorError| format!("{error}; is it cut off or damaged? copy it again");
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
-    let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
-    let ours = header.metadata().as_ref().and_then(|all| all.get(OURS)).ok_or("it was not written by ruge")?;
+fn parse(mut file: TensorFile) -> std::result::Result<ModelFile, Fault> {
+    let ours = file.words().and_then(|all| all.get(OURS)).ok_or_else(|| "it was not written by ruge".to_string())?;
     let ours: serde_json::Value =
         serde_json::from_str(ours).map_err(|error| format!("its metadata are damaged: {error}"))?;
-    let get = |key: &str| ours[key].as_str().ok_or_else(|| format!("its metadata lack `{key}`"));
-    let version = ours["version"].as_u64().ok_or("its metadata lack `version`")?;
+    let version = ours["version"].as_u64().ok_or_else(|| "its metadata lack `version`".to_string())?;
     if version > u64::from(VERSION) {
-        return Err(format!("it has version {version}, this program reads up to {VERSION}; use a newer ruge"));
+        let reason = format!("it has version {version}, this program reads up to {VERSION}; use a newer ruge");
+        return Err(Fault::Broken(reason));
     }
-    let names = tensors.names();
-    let found =
-        checksum(names.iter().filter_map(|name| Some((*name, Cow::Borrowed(tensors.tensor(name).ok()?.data())))));
-    if found != get("checksum")? {
-        return Err("its numbers do not match its checksum: it is damaged; copy it again".into());
+    // Tables are by far the largest, and go to their place as they are read.
+    let (mut tables, mut others, mut sums) = (HashMap::new(), HashMap::new(), Vec::new());
+    for name in file.names() {
+        let mut hasher = Sha256::new();
+        if ["entities", "relations"].contains(&name.as_str()) {
+            tables.insert(name.clone(), file.table(&name, |bytes| hasher.update(bytes))?);
+        } else {
+            let bytes = file.bytes(&name)?;
+            hasher.update(&bytes);
+            let info = file.info(&name).ok_or_else(|| format!("it has no tensor `{name}`"))?;
+            others.insert(name.clone(), Tensor { dtype: info.dtype, shape: info.shape.clone(), bytes });
+        }
+        sums.push((name, hex(&hasher.finalize())));
     }
-    let tensor = |name: &str, dtype: Dtype| {
-        let tensor = tensors.tensor(name).map_err(|_| format!("it has no tensor `{name}`"))?;
-        if tensor.dtype() == dtype { Ok(tensor) } else { Err(format!("`{name}` holds {:?}", tensor.dtype())) }
+    if ours["checksum"].as_str().ok_or_else(|| "its metadata lack `checksum`".to_string())? != checksum(sums) {
+        return Err(Fault::Broken("its numbers do not match its checksum: it is damaged; copy it again".into()));
+    }
+    let mut table = |name: &str| tables.remove(name).ok_or_else(|| format!("it has no tensor `{name}`"));
+    let embeddings = Embeddings { entities: table("entities")?, relations: table("relations")? };
+    Ok(put_together(&ours, embeddings, &others)?)
+}
+
+/// A tensor that is no table.
+struct Tensor {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+fn put_together(
+    ours: &serde_json::Value,
+    embeddings: Embeddings,
+    tensors: &HashMap<String, Tensor>,
+) -> std::result::Result<ModelFile, String> {
+    let get = |key: &str| ours[key].as_str().ok_or_else(|| format!("its metadata lack `{key}`"));
+    let bytes = |name: &str, dtype: Dtype| {
+        let tensor = tensors.get(name).ok_or_else(|| format!("it has no tensor `{name}`"))?;
+        if tensor.dtype == dtype { Ok(&tensor.bytes) } else { Err(format!("`{name}` holds {:?}", tensor.dtype)) }
     };
     let mut vocabulary = Names::default();
-    for (index, name) in
-        unflat(tensor("entity_names", Dtype::U8)?.data(), tensor("entity_names_ends", Dtype::U64)?.data())?.enumerate()
+    for (index, name) in unflat(bytes("entity_names", Dtype::U8)?, bytes("entity_names_ends", Dtype::U64)?)?.enumerate()
     {
         if vocabulary.entities.intern(name).index() != index {
             return Err(format!("the entity {name:?} stands in it twice"));
         }
     }
     for (index, name) in
-        unflat(tensor("relation_names", Dtype::U8)?.data(), tensor("relation_names_ends", Dtype::U64)?.data())?
-            .enumerate()
+        unflat(bytes("relation_names", Dtype::U8)?, bytes("relation_names_ends", Dtype::U64)?)?.enumerate()
     {
         if vocabulary.relations.intern(name).index() != index {
             return Err(format!("the relation {name:?} stands in it twice"));
@@ -297,7 +298,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     let (entities, relations) = (vocabulary.entities.len(), vocabulary.relations.len());
     let split = |name: &str| -> std::result::Result<Vec<Triple>, String> {
         let numbers: Vec<u32> =
-            tensor(name, Dtype::U32)?.data().as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
+            bytes(name, Dtype::U32)?.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
         let triples: Vec<Triple> = numbers.as_chunks::<3>().0.iter().map(|&[h, r, t]| Triple::new(h, r, t)).collect();
         let fits =
             |t: &Triple| t.head.index() < entities && t.tail.index() < entities && t.relation.index() < relations;
@@ -305,20 +306,13 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     };
     let (train, valid, test) = (split("train")?, split("valid")?, split("test")?);
     let spec = Spec::default().overlaid(get("spec")?, "its spec").map_err(|error| error.to_string())?;
-    let table = |name: &str| -> std::result::Result<Table, String> {
-        let tensor = tensor(name, Dtype::F32)?;
-        let &[rows, width] = tensor.shape() else { return Err(format!("`{name}` is no table")) };
-        let dense: Vec<f32> = tensor.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-        Ok(Table::from_dense(rows, width, &dense))
-    };
-    let embeddings = Embeddings { entities: table("entities")?, relations: table("relations")? };
     if embeddings.entities.rows() != entities || embeddings.relations.rows() < relations {
         return Err("it has another number of rows than of names".into());
     }
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
-    let mut rules = match tensors.tensor("rules") {
-        Ok(tensor) => rules::decode(tensor.data()).ok_or("its rules are damaged; copy it again")?,
-        Err(_) => parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
+    let mut rules = match tensors.get("rules") {
+        Some(tensor) => rules::decode(&tensor.bytes).ok_or("its rules are damaged; copy it again")?,
+        None => parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
     };
     let ranking = match &ours["ranking"] {
         serde_json::Value::Null => None,
@@ -340,13 +334,13 @@ fn parse(bytes: &[u8]) -> std::result::Result<ModelFile, String> {
     }
     // Files of older programs may hold rules about names that no triple has.
     let sayable = |record: &RuleRecord| ruge_rules::words::is_sayable(&record.rule, &names);
-    let mut weights = match tensors.tensor(RULE_WEIGHTS) {
-        Err(_) => None,
-        Ok(tensor) if tensor.dtype() == Dtype::F32 && tensor.shape() == [rules.len(), 2] => {
-            let numbers: Vec<f32> = tensor.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let mut weights = match tensors.get(RULE_WEIGHTS) {
+        None => None,
+        Some(tensor) if tensor.dtype == Dtype::F32 && tensor.shape == [rules.len(), 2] => {
+            let numbers: Vec<f32> = tensor.bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
             Some(numbers.as_chunks::<2>().0.to_vec())
         }
-        Ok(_) => return Err(format!("`{RULE_WEIGHTS}` does not fit its {} rules; copy it again", rules.len())),
+        Some(_) => return Err(format!("`{RULE_WEIGHTS}` does not fit its {} rules; copy it again", rules.len())),
     };
     if let Some(weights) = &mut weights {
         let mut kept = rules.iter().map(sayable);

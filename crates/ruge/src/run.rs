@@ -19,6 +19,7 @@ use ruge_embed::{
     train as train_epochs,
 };
 use ruge_kg::Dataset;
+use ruge_kg::io::write::remove_drafts;
 use ruge_rules::{Groundings, RuleFormat, RuleRecord, RuleWriteOptions, Watch, write_rules};
 use serde_json::json;
 
@@ -104,6 +105,9 @@ pub(crate) struct Folder {
     path: PathBuf,
 }
 
+/// The files of a run.
+const FILES: [&str; 5] = ["spec.toml", "rules.tsv", "metrics.jsonl", "checkpoint.safetensors", "model.safetensors"];
+
 impl Folder {
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -126,13 +130,14 @@ impl Folder {
                     folder.wrong("it holds a run already; continue it with --resume, or replace it with --force")
                 );
             }
+            Mode::Resume => remove_drafts(path, &FILES)?,
             Mode::Force => {
-                let ours = ["spec.toml", "rules.tsv", "metrics.jsonl", "checkpoint.safetensors", "model.safetensors"];
-                for file in ours.iter().map(|name| folder.file(name)).filter(|file| file.exists()) {
+                remove_drafts(path, &FILES)?;
+                for file in FILES.iter().map(|name| folder.file(name)).filter(|file| file.exists()) {
                     fs::remove_file(&file).map_err(RugeError::io(&file, "remove"))?;
                 }
             }
-            _ => {}
+            Mode::Fresh => {}
         }
         Ok(folder)
     }

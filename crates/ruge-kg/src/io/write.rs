@@ -54,6 +54,21 @@ pub fn replace_file<T, E: From<KgError>>(
     Ok(result)
 }
 
+/// Removes from a folder what [`replace_file`] left of these files when it was killed. Nobody else may be writing them.
+pub fn remove_drafts(folder: &Path, files: &[&str]) -> Result<(), KgError> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy());
+        let number = files
+            .iter()
+            .find_map(|file| name.strip_prefix('.')?.strip_prefix(file)?.strip_prefix('.')?.strip_suffix(".tmp"));
+        if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')) {
+            fs::remove_file(&path).map_err(KgError::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes triples to anything; `name` stands for the path in messages. Returns how many.
 pub fn print_triples(
     out: &mut dyn Write,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,17 @@ pub(super) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
 
 /// Hash of a file's content; nothing if it cannot be read.
 pub(super) fn file_hash(path: &Path) -> Option<String> {
-    fs::read(path).ok().map(|bytes| hex(&Sha256::digest(&bytes)))
+    let mut hasher = Sha256::new();
+    let mut file = fs::File::open(path).ok()?;
+    let mut bytes = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => return Some(hex(&hasher.finalize())),
+            Ok(length) => hasher.update(&bytes[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

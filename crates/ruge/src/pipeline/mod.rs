@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ruge_kg::Dataset;
+use ruge_kg::io::write::remove_drafts;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
@@ -511,18 +512,10 @@ fn clear(out: &Path) -> Result<()> {
 
 /// Removes the drafts that a killed process left.
 fn sweep(out: &Path) -> Result<()> {
-    let known = |name: &str| {
-        let drafts = Stage::ALL.iter().flat_map(|stage| stage.outputs()).chain(&OTHERS);
-        drafts.into_iter().any(|ours| name.starts_with(&format!(".{}.", ours.rsplit('/').next().unwrap_or(ours))))
-    };
+    let ours = Stage::ALL.iter().flat_map(|stage| stage.outputs()).chain(&OTHERS);
+    let ours: Vec<&str> = ours.map(|ours| ours.rsplit('/').next().unwrap_or(ours)).collect();
     for folder in [out.to_path_buf(), out.join("unguided"), out.join("with-rules")] {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-            if known(&name) && name.ends_with(".tmp") {
-                fs::remove_file(&path).map_err(RugeError::io(&path, "remove"))?;
-            }
-        }
+        remove_drafts(&folder, &ours)?;
     }
     Ok(())
 }
