@@ -47,10 +47,35 @@ impl Needed {
 /// Bytes that can still be had, where the system says so: at most, since only what cannot work is to be refused.
 fn available() -> Option<u64> {
     let system = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
-    // Inside a container the limit of the group counts.
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limits = limits.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
+    // Inside a container or a slice the limits of its groups count.
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limits = limit_files(&groups).into_iter();
+    let limits = limits.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
     Some(limits.fold(system, u64::min))
+}
+
+/// Files that may tell a limit: of this process's group and of all above it, in both versions of the kernel's interface.
+fn limit_files(groups: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        // Inside a container the path may be that of the machine outside; then only the root is there.
+        let mut group = group.trim_end_matches('/');
+        loop {
+            files.push(format!("{root}{group}/{file}"));
+            let Some(at) = group.rfind('/') else { break };
+            group = &group[..at];
+        }
+    }
+    files
 }
 
 fn parse_available(text: &str) -> Option<u64> {
@@ -73,6 +98,24 @@ mod tests {
         for part in ["dimension 1000", "750 entities", "needs 6.0 GB", "3.0 GB for its parameters", "--dim"] {
             assert!(words.contains(part), "{words}");
         }
+    }
+
+    #[test]
+    fn limits_of_all_groups_are_looked_at() {
+        assert_eq!(
+            limit_files("0::/user.slice/run-1.scope\n"),
+            [
+                "/sys/fs/cgroup/user.slice/run-1.scope/memory.max",
+                "/sys/fs/cgroup/user.slice/memory.max",
+                "/sys/fs/cgroup/memory.max"
+            ]
+        );
+        assert_eq!(limit_files("0::/\n"), ["/sys/fs/cgroup/memory.max"]);
+        assert_eq!(
+            limit_files("5:cpu:/x\n4:hugetlb,memory:/box\nnothing\n"),
+            ["/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        );
+        assert!(limit_files("").is_empty());
     }
 
     #[test]

@@ -129,6 +129,14 @@ fn remark(row: &Row) -> String {
     } else if !row.records.is_empty() && !row.current {
         words.push("recorded with other settings than the cell has now".into());
     }
+    if let Some(other) = &row.cell.alone_of {
+        let taken = row.records.iter().filter(|record| record.cell == *other).map(|record| record.seed.to_string());
+        let taken: Vec<String> = taken.collect();
+        if !taken.is_empty() {
+            let seeds = if taken.len() == 1 { "seed" } else { "seeds" };
+            words.push(format!("{seeds} {} from {other}, where its model was ranked alone as well", taken.join(", ")));
+        }
+    }
     if let Some(record) = row.records.iter().find(|record| !record.complete) {
         words.push(format!("grid unfinished, {} points tried", record.points.len()));
     } else if let Some(record) = row.records.iter().find(|record| !record.points.is_empty()) {

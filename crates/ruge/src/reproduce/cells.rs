@@ -155,6 +155,8 @@ pub struct Cell {
     pub x: Option<f64>,
     /// Rules of the paper to look for.
     pub examples: Vec<String>,
+    /// A cell that ranks by this one's model with rules beside it: its records tell of the model alone, too.
+    pub alone_of: Option<String>,
 }
 
 /// One way of filling a cell.
@@ -204,6 +206,7 @@ struct Entry {
     sweep: Option<Sweep>,
     #[serde(default)]
     examples: Vec<String>,
+    alone_of: Option<String>,
 }
 
 /// Leaves that take the same value in each of many cells.
@@ -245,6 +248,14 @@ impl Table {
             if cell.seeds.is_empty() {
                 return wrong("has no seeds; leave `seeds` away for seed 0");
             }
+            if let Some(name) = &cell.alone_of {
+                let combined = |other: &Cell| other.name == *name && other.rank_by == RankBy::Combined;
+                if cell.rank_by != RankBy::Model || !cells.iter().any(combined) {
+                    return wrong(
+                        "says `alone-of`; it must rank by its model, and name a cell that ranks by `combined`",
+                    );
+                }
+            }
         }
         Ok(Self { name, title: file.title, note: file.note, cells })
     }
@@ -270,6 +281,7 @@ impl Entry {
             optional: self.optional,
             x: None,
             examples: self.examples,
+            alone_of: self.alone_of,
         };
         let Some(sweep) = self.sweep else {
             cells.push(cell);

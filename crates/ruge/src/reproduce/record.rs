@@ -290,6 +290,16 @@ impl Record {
             && (!self.complete || points.len() == 1 || points.iter().all(|point| self.tried(&point.leaves)))
     }
 
+    /// The same of the model without the rules that stood beside it.
+    pub fn alone(self) -> Option<Self> {
+        let alone = self.beside?.alone;
+        // What only the ranks by both tell goes.
+        let (head, tail, ranks_sha256) = (None, None, None);
+        let seconds = Seconds { ranking: None, ..self.seconds };
+        let (rank_by, beside, test) = (RankBy::Model, None, Some(alone));
+        Some(Self { rank_by, beside, test, head, tail, ranks_sha256, seconds, ..self })
+    }
+
     /// Whether a point was tried already.
     pub fn tried(&self, leaves: &BTreeMap<String, Value>) -> bool {
         self.points.iter().any(|point| point.leaves == *leaves)

@@ -21,13 +21,23 @@ pub struct Row {
     pub current: bool,
 }
 
+/// What the record of a cell with rules beside this one's model says of the model alone.
+fn from_combined(cell: &Cell, records: &Path, seed: u64) -> Result<Option<Record>> {
+    let Some(name) = &cell.alone_of else { return Ok(None) };
+    let combined = Cell { name: name.clone(), ..cell.clone() };
+    Ok(Record::read(&combined.record_path(records, seed))?.and_then(Record::alone))
+}
+
 impl Row {
     /// Gathers what is recorded of a cell. Where nothing is, an earlier result beside its spec stands in.
     pub fn gather(cell: &Cell, experiments: &Path, records: &Path) -> Result<Self> {
         let mut found = Vec::new();
         let mut current = true;
         for &seed in &cell.seeds {
-            let Some(record) = Record::read(&cell.record_path(records, seed))? else { continue };
+            let own = Record::read(&cell.record_path(records, seed))?;
+            let Some(record) = own.map_or_else(|| from_combined(cell, records, seed), |own| Ok(Some(own)))? else {
+                continue;
+            };
             let points = cell.points(experiments, Path::new("data"), seed, DeviceName::Cpu)?;
             current &= record.is_current(cell, &points);
             found.push(record);
@@ -124,5 +134,81 @@ impl Row {
             row["threshold"] = x.into();
         }
         row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::cells::{RankBy, Table};
+    use crate::reproduce::record::{Beside, spec_json};
+
+    const TABLE: &str = r#"
+title = "A table"
+[[cell]]
+name = "model"
+method = "ComplEx"
+data = "demo"
+spec = "base.toml"
+seeds = [0, 1, 2]
+alone-of = "both"
+
+[[cell]]
+name = "both"
+method = "ComplEx and rules"
+data = "demo"
+spec = "base.toml"
+seeds = [0, 1, 2]
+rank-by = "combined"
+"#;
+
+    #[test]
+    fn a_record_with_rules_beside_a_model_tells_of_the_model_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        std::fs::write(at.join("base.toml"), "[guidance]\nkind = \"none\"\n").unwrap();
+        let table = Table::parse(TABLE, TableName::Best, "x.toml").unwrap();
+        let [model, both] = [&table.cells[0], &table.cells[1]];
+        let figures = |mrr| Figures { mrr, ..Figures::default() };
+        for seed in [0, 1] {
+            let spec = &both.points(at, Path::new("data"), seed, DeviceName::Cpu).unwrap()[0].spec;
+            let beside = Beside { rules: 3, fitted: 1, tried: Vec::new(), alone: figures(0.5), seconds: 1.0 };
+            let record = Record {
+                cell: "both".into(),
+                data: "demo".into(),
+                seed,
+                complete: true,
+                rank_by: RankBy::Combined,
+                test: Some(figures(0.75)),
+                head: Some(figures(0.7)),
+                beside: Some(beside),
+                ranks_sha256: Some("aa".into()),
+                spec: Some(spec_json(spec)),
+                ..Record::default()
+            };
+            record.write(&both.record_path(at, seed)).unwrap();
+        }
+        let own =
+            Record { cell: "model".into(), seed: 1, complete: true, test: Some(figures(0.25)), ..Record::default() };
+        own.write(&model.record_path(at, 1)).unwrap();
+        let row = Row::gather(model, at, at).unwrap();
+        let found: Vec<(&str, u64, f64)> = row.tested().map(|(r, test)| (r.cell.as_str(), r.seed, test.mrr)).collect();
+        assert_eq!(found, [("both", 0, 0.5), ("model", 1, 0.25)], "its own record comes first");
+        let taken = &row.records[0];
+        assert_eq!(
+            (taken.rank_by, &taken.head, &taken.ranks_sha256, &taken.beside),
+            (RankBy::Model, &None, &None, &None)
+        );
+        assert_eq!(Row::gather(both, at, at).unwrap().mrr(), Some(0.75));
+
+        std::fs::remove_file(model.record_path(at, 1)).unwrap();
+        assert!(Row::gather(model, at, at).unwrap().current);
+        std::fs::write(at.join("base.toml"), "[guidance]\nkind = \"none\"\n[model]\ndimension = 7\n").unwrap();
+        assert!(!Row::gather(model, at, at).unwrap().current, "another model is not this one");
+        for wrong in [TABLE.replace("\"both\"\n\n", "\"nobody\"\n\n"), TABLE.replace("\"combined\"", "\"rules-first\"")]
+        {
+            let error = Table::parse(&wrong, TableName::Best, "x.toml").unwrap_err().to_string();
+            assert!(error.contains("alone-of"), "{error}");
+        }
     }
 }
