@@ -83,7 +83,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
     let whole = json(&small(&path("whole"), "60", &often));
     let out = path("killed");
     kill_until_done(&small(&out, "60", &often), &["--resume"]);
-    for name in [".checkpoint.safetensors.7-0.tmp", ".checkpoint.safetensors.mine.tmp"] {
+    for name in [".checkpoint.safetensors.4194305-0.tmp", ".checkpoint.safetensors.mine.tmp"] {
         std::fs::write(folder.path().join("killed").join(name), "half of one").unwrap();
     }
     let resumed = json(&small(&out, "60", &[&often[..], &["--resume"]].concat()));
@@ -95,6 +95,22 @@ fn a_killed_run_resumes_to_the_same_bits() {
     let files = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let drafts: Vec<String> = files.filter(|name| name.starts_with('.')).collect();
     assert_eq!(drafts, [".checkpoint.safetensors.mine.tmp"], "drafts of killed processes go, the user's files stay");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_model_may_come_through_a_pipe() {
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("run").to_string_lossy().into_owned();
+    json(&small(&out, "2", &[]));
+    let whole = json(&["eval", &out, "--json"]);
+    let piped = std::process::Command::new("sh")
+        .args(["-c", "cat \"$1/model.safetensors\" | \"$0\" eval /dev/stdin --json"])
+        .args([env!("CARGO_BIN_EXE_ruge"), &out])
+        .output()
+        .expect("sh");
+    let piped: Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    assert_eq!(piped["filtered"], whole["filtered"]);
 }
 
 #[test]

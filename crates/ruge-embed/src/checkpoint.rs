@@ -85,7 +85,7 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
     let entry = serde_json::to_string(&entry).expect("words are always JSON");
     let metadata = HashMap::from([(ENTRY.to_owned(), entry)]);
     let tensors = tables.into_iter().map(|(name, table)| (name, Content::Table(table))).collect();
-    Ok(tensor_file::write(path, tensors, metadata)?)
+    tensor_file::write(path, tensors, metadata).map_err(|source| EmbedError::Io { path: path.to_path_buf(), source })
 }
 
 /// Reads a checkpoint and checks it whole.

@@ -29,9 +29,6 @@ pub enum EmbedError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// A file could not be put in its place.
-    #[error(transparent)]
-    Files(#[from] ruge_kg::KgError),
     /// A file is no checkpoint, or is broken.
     #[error("{}: not a usable checkpoint: {reason}", path.display())]
     Checkpoint {

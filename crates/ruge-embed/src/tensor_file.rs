@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use ruge_kg::KgError;
@@ -59,8 +59,7 @@ pub fn write(
     path: &Path,
     mut tensors: Vec<(String, Content<'_>)>,
     metadata: HashMap<String, String>,
-) -> Result<(), KgError> {
-    let failed = |source| KgError::Io { path: path.to_path_buf(), action: "write", source };
+) -> io::Result<()> {
     // The order of the format's own crate.
     tensors.sort_by(|(a, left), (b, right)| right.info().0.cmp(&left.info().0).then_with(|| a.cmp(b)));
     let mut end = 0;
@@ -70,10 +69,18 @@ pub fn write(
         end += length;
         (name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) })
     });
-    let header = Metadata::new(Some(metadata), infos.collect()).map_err(|error| failed(io::Error::other(error)))?;
-    let mut header = serde_json::to_vec(&header).map_err(|error| failed(error.into()))?;
+    let header = Metadata::new(Some(metadata), infos.collect()).map_err(io::Error::other)?;
+    let mut header = serde_json::to_vec(&header)?;
     header.resize(header.len().next_multiple_of(8), b' ');
-    replace_file(path, |file| {
+    if header.len() as u64 > LONGEST_HEADER {
+        let (has, most) = (header.len() / 1_000_000, LONGEST_HEADER / 1_000_000);
+        let words = format!(
+            "names and words beside the numbers take {has} MB, the format has room for {most}; are rules with very long names among them?"
+        );
+        return Err(io::Error::other(words));
+    }
+    let failed = |source| KgError::Io { path: path.to_path_buf(), action: "write", source };
+    let written = replace_file(path, |file| {
         let mut out = BufWriter::with_capacity(BUFFER, file);
         let mut all = || {
             out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -82,6 +89,10 @@ pub fn write(
         };
         all().map_err(failed)?;
         Ok((out.into_inner().map_err(|error| failed(error.into_error()))?, ()))
+    });
+    written.map_err(|error| match error {
+        KgError::Io { source, .. } => source,
+        other => io::Error::other(other),
     })
 }
 
@@ -108,18 +119,30 @@ impl From<String> for Fault {
 
 /// A file whose header is read and whose tensors wait.
 pub struct TensorFile {
-    file: BufReader<File>,
+    file: Box<dyn Seeking>,
+    /// Of the file, in bytes.
+    length: u64,
     /// Where tensors begin.
     start: u64,
     header: Metadata,
 }
 
+trait Seeking: Read + Seek {}
+impl<T: Read + Seek> Seeking for T {}
+
 impl TensorFile {
     /// Reads the header, and compares the file's length with what it promises.
     pub fn open(path: &Path) -> Result<Self, Fault> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        let mut file = BufReader::with_capacity(BUFFER, file);
+        let mut file = File::open(path)?;
+        let (mut file, length): (Box<dyn Seeking>, u64) = match file.metadata()? {
+            told if told.is_file() => (Box::new(BufReader::with_capacity(BUFFER, file)), told.len()),
+            // A pipe has no length and no way back.
+            _ => {
+                let mut bytes = Vec::new();
+                let length = file.read_to_end(&mut bytes)?;
+                (Box::new(Cursor::new(bytes)), length as u64)
+            }
+        };
         let cut = || Fault::Broken("it is shorter than its header says".to_owned());
         let mut size = [0; 8];
         if length < 8 {
@@ -139,7 +162,7 @@ impl TensorFile {
             .map_err(|error| Fault::Broken(format!("its header is no such one: {error}")))?;
         let start = 8 + size;
         match (header.data_len() as u64).checked_add(start) {
-            Some(end) if end == length => Ok(Self { file, start, header }),
+            Some(end) if end == length => Ok(Self { file, length, start, header }),
             Some(end) if end < length => Err(Fault::Broken("it is longer than its header says".to_owned())),
             _ => Err(cut()),
         }
@@ -178,9 +201,10 @@ impl TensorFile {
         let &[rows, width] = info.shape.as_slice() else {
             return Err(Fault::Broken(format!("`{name}` is no table")));
         };
-        // Rows of nothing, which rules alone have, are the only ones that the file's length says nothing about.
-        if rows > u32::MAX as usize {
-            return Err(Fault::Broken(format!("`{name}` has more rows than there are names for")));
+        // Tables without rows or without columns, which rules alone have, take no bytes, so their size may be anything a header
+        // says; but every row has a name elsewhere in the file.
+        if [rows, width].iter().any(|&side| side as u64 > self.length) {
+            return Err(Fault::Broken(format!("`{name}` is larger than the file")));
         }
         self.seek(info.data_offsets.0)?;
         let mut table = Table::zeros(rows, width);
@@ -248,6 +272,26 @@ mod tests {
             assert!(reason.contains(words), "{reason}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a draft is left");
+    }
+
+    #[test]
+    fn sizes_that_only_a_header_claims_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.safetensors");
+        for shape in ["0,2305843009213693952", "0,4398046511104", "0,18446744073709551615", "4294967295,0"] {
+            let header = format!(r#"{{"z":{{"dtype":"F32","shape":[{shape}],"data_offsets":[0,0]}}}}"#);
+            let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+            std::fs::write(&path, file).unwrap();
+            let fault = TensorFile::open(&path).unwrap().table("z", |_| ()).unwrap_err();
+            assert!(matches!(&fault, Fault::Broken(reason) if reason.contains("larger than the file")), "{fault:?}");
+        }
+        let nothing = Table::zeros(3, 0);
+        write(&path, vec![("z".to_owned(), Content::Table(&nothing))], HashMap::new()).unwrap();
+        assert_eq!(TensorFile::open(&path).unwrap().table("z", |_| ()).unwrap(), nothing);
+        let words = HashMap::from([("rules".to_owned(), "r".repeat(100_000_000))]);
+        let error = write(&path, Vec::new(), words).unwrap_err().to_string();
+        assert!(error.contains("room for 100"), "{error}");
+        assert!(TensorFile::open(&path).is_ok(), "what was there stays");
     }
 
     #[test]

@@ -117,7 +117,10 @@ impl Begin<'_> {
         if let Some(device) = &device {
             CudaModel::require(device, &scoring, self.entities, self.relations, self.optimizer)?;
         }
-        memory::require_tables(&scoring, self.entities, self.relations, &self.optimizer)?;
+        // Numbers that are here already go to a card as they are.
+        if self.stored.is_none() || device.is_none() {
+            memory::require_tables(&scoring, self.entities, self.relations, &self.optimizer)?;
+        }
         let embeddings = match self.stored {
             None => Cow::Owned(Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed)),
             Some(embeddings) => {

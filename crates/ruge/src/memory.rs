@@ -46,12 +46,12 @@ impl Needed {
 
 /// Bytes that can still be had, where the system says so: at most, since only what cannot work is to be refused.
 fn available() -> Option<u64> {
-    let system = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
+    let (memory, swap) = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     // Inside a container or a slice the limits of its groups count.
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = limit_files(&groups).into_iter();
     let limits = limits.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
-    Some(limits.fold(system, u64::min))
+    Some(limits.fold(memory, u64::min).saturating_add(swap))
 }
 
 /// Files that may tell a limit: of this process's group and of all above it, in both versions of the kernel's interface.
@@ -78,12 +78,13 @@ fn limit_files(groups: &str) -> Vec<String> {
     files
 }
 
-fn parse_available(text: &str) -> Option<u64> {
+/// Memory and swap.
+fn parse_available(text: &str) -> Option<(u64, u64)> {
     let kilobytes = |name: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().strip_suffix("kB")?.trim().parse().ok()
     };
-    Some(1024 * (kilobytes("MemAvailable:")? + kilobytes("SwapFree:").unwrap_or(0)))
+    Some((1024 * kilobytes("MemAvailable:")?, 1024 * kilobytes("SwapFree:").unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -121,8 +122,8 @@ mod tests {
     #[test]
     fn the_systems_words_are_understood() {
         let text = "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:    2000 kB\nBuffers: 3 kB\n";
-        assert_eq!(parse_available(text), Some(2_048_000));
-        assert_eq!(parse_available(&format!("{text}SwapFree:  1000 kB\n")), Some(3_072_000));
+        assert_eq!(parse_available(text), Some((2_048_000, 0)));
+        assert_eq!(parse_available(&format!("{text}SwapFree:  1000 kB\n")), Some((2_048_000, 1_024_000)));
         assert_eq!(parse_available("MemTotal: 4 kB\n"), None);
     }
 }

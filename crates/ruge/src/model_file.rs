@@ -123,7 +123,7 @@ impl ModelFile {
         }
         // One entry: the format keeps metadata in a hash map, and the same model must give the same bytes.
         let metadata = HashMap::from([(OURS.to_string(), ours.to_string())]);
-        Ok(tensor_file::write(path, tensors, metadata)?)
+        tensor_file::write(path, tensors, metadata).map_err(RugeError::io(path, "write"))
     }
 
     /// Reads and checks a model.

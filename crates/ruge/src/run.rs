@@ -106,7 +106,15 @@ pub(crate) struct Folder {
 }
 
 /// The files of a run.
-const FILES: [&str; 5] = ["spec.toml", "rules.tsv", "metrics.jsonl", "checkpoint.safetensors", "model.safetensors"];
+const FILES: [&str; 6] = [
+    "spec.toml",
+    "rules.tsv",
+    "metrics.jsonl",
+    "checkpoint.safetensors",
+    "model.safetensors",
+    // A draft of earlier versions.
+    "checkpoint.safetensors.tmp",
+];
 
 impl Folder {
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -130,14 +138,13 @@ impl Folder {
                     folder.wrong("it holds a run already; continue it with --resume, or replace it with --force")
                 );
             }
-            Mode::Resume => remove_drafts(path, &FILES)?,
             Mode::Force => {
                 remove_drafts(path, &FILES)?;
                 for file in FILES.iter().map(|name| folder.file(name)).filter(|file| file.exists()) {
                     fs::remove_file(&file).map_err(RugeError::io(&file, "remove"))?;
                 }
             }
-            Mode::Fresh => {}
+            Mode::Fresh | Mode::Resume => {}
         }
         Ok(folder)
     }
@@ -288,6 +295,7 @@ pub fn train_grounded(
     let mut progress = Progress::default();
     if mode == Mode::Resume && folder.file("checkpoint.safetensors").exists() {
         progress = resume(&folder, spec, &hash, &mut *model)?;
+        remove_drafts(&folder.path, &FILES)?;
     } else if spec.guidance.takes_rules() {
         let mut text = Vec::new();
         write_rules(&mut text, RuleFormat::Native, rules, data.names(), &RuleWriteOptions::default())?;

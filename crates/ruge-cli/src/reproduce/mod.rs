@@ -334,7 +334,7 @@ impl Session<'_> {
         verified: &mut Vec<Value>,
     ) -> Result<bool> {
         let path = cell.record_path(self.records, seed);
-        let Some(recorded) = Record::read(&path)?.filter(|record| record.complete) else {
+        let Some(recorded) = Record::of(cell, self.records, seed)?.filter(|record| record.complete) else {
             if named {
                 bail!("nothing is recorded of it in {}; run the cell first, without --verify", path.display());
             }

@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use oxttl::NTriplesParser;
 
@@ -34,15 +35,13 @@ pub fn replace_file<T, E: From<KgError>>(
     path: &Path,
     write: impl FnOnce(File) -> Result<(File, T), E>,
 ) -> Result<T, E> {
-    // Through a link to the file it means, which is to be replaced, not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = target_of(path);
     let special = fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
     if special {
         let file = OpenOptions::new().write(true).open(&target).map_err(KgError::io(path, "write"))?;
         return Ok(write(file)?.1);
     }
-    let draft = Draft::beside(&target);
-    let file = File::create_new(&draft.path).map_err(KgError::io(path, "write"))?;
+    let (draft, file) = Draft::begin(&target).map_err(KgError::io(path, "write"))?;
     let (file, result) = write(file)?;
     file.sync_all().map_err(KgError::io(path, "write"))?;
     drop(file);
@@ -54,19 +53,43 @@ pub fn replace_file<T, E: From<KgError>>(
     Ok(result)
 }
 
-/// Removes from a folder what [`replace_file`] left of these files when it was killed. Nobody else may be writing them.
+/// Removes what [`replace_file`] left of files in a folder when it was killed; what a living process may be writing stays.
 pub fn remove_drafts(folder: &Path, files: &[&str]) -> Result<(), KgError> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy());
-        let number = files
-            .iter()
-            .find_map(|file| name.strip_prefix('.')?.strip_prefix(file)?.strip_prefix('.')?.strip_suffix(".tmp"));
-        if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')) {
-            fs::remove_file(&path).map_err(KgError::io(&path, "remove"))?;
+    for file in files {
+        let target = target_of(&folder.join(file));
+        let (Some(folder), Some(file)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else {
+            continue;
+        };
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy());
+            if !Draft::writer(&name, file).is_some_and(|process| is_left(&path, process)) {
+                continue;
+            }
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(KgError::io(&path, "remove")(error));
+                }
+                _ => {}
+            }
         }
     }
     Ok(())
+}
+
+/// Through a link to the file it means, which is to be replaced, not the link.
+fn target_of(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// Whether nobody writes a draft any more: its process is gone, or it was not touched for a while, since in another container
+/// or on another machine processes have numbers of their own.
+fn is_left(path: &Path, process: u32) -> bool {
+    let known = Path::new("/proc/self").exists();
+    let gone = known && !Path::new("/proc").join(process.to_string()).exists();
+    let touched = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let rests = touched.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_secs(600)));
+    gone || rests || process == std::process::id()
 }
 
 /// Writes triples to anything; `name` stands for the path in messages. Returns how many.
@@ -93,11 +116,25 @@ struct Draft {
 }
 
 impl Draft {
-    fn beside(target: &Path) -> Self {
+    fn begin(target: &Path) -> std::io::Result<(Self, File)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        Self { path: target.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id())) }
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = target.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()));
+            match File::create_new(&path) {
+                // In a container every process may have the same number, one that was killed too.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                other => return other.map(|file| (Self { path }, file)),
+            }
+        }
+    }
+
+    /// The process that a draft of `file` belongs to, if this is the name of one.
+    fn writer(name: &str, file: &str) -> Option<u32> {
+        let rest = name.strip_prefix('.')?.strip_prefix(file)?.strip_prefix('.')?.strip_suffix(".tmp")?;
+        let (process, number) = rest.split_once('-')?;
+        number.bytes().all(|byte| byte.is_ascii_digit()).then(|| process.parse().ok())?
     }
 }
 
@@ -266,6 +303,40 @@ fn disguised(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn drafts_of_the_dead_go_and_those_of_the_living_stay() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| folder.path().join(name);
+        // Above the largest number a process can have; and process 1 is always there.
+        let names = [".a.txt.4194305-0.tmp", ".a.txt.1-0.tmp", ".a.txt.4194305-x.tmp", ".b.txt.4194305-0.tmp", "a.txt"];
+        for name in names {
+            fs::write(at(name), "half").unwrap();
+        }
+        fs::write(elsewhere.path().join("real"), "whole").unwrap();
+        fs::write(elsewhere.path().join(".real.4194305-3.tmp"), "half").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("real"), at("link")).unwrap();
+        remove_drafts(folder.path(), &["a.txt", "link", "absent"]).unwrap();
+        let gone: Vec<&str> = names.into_iter().filter(|name| !at(name).exists()).collect();
+        assert_eq!(gone, [".a.txt.4194305-0.tmp"]);
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1, "a draft is where the file is");
+    }
+
+    #[test]
+    fn a_draft_with_our_number_is_no_hindrance() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.txt");
+        for number in 0..100 {
+            fs::write(folder.path().join(format!(".a.txt.{}-{number}.tmp", std::process::id())), "half").unwrap();
+        }
+        replace_file(&target, |mut file| {
+            file.write_all(b"whole").map_err(KgError::io(&target, "write"))?;
+            Ok::<_, KgError>((file, ()))
+        })
+        .unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"whole");
+    }
 
     #[test]
     fn names_that_are_terms_stay_terms() {

@@ -210,6 +210,32 @@ pub struct Record {
 }
 
 impl Record {
+    /// What is recorded of a cell: by itself, or of its model by a cell that has rules beside it.
+    pub fn of(cell: &Cell, records: &Path, seed: u64) -> Result<Option<Self>> {
+        let own = Self::read(&cell.record_path(records, seed))?;
+        let (None, Some(name)) = (&own, &cell.alone_of) else { return Ok(own) };
+        let combined = Cell { name: name.clone(), ..cell.clone() };
+        Ok(Self::read(&combined.record_path(records, seed))?.and_then(Self::alone))
+    }
+
+    /// The same of the model without the rules that stood beside it.
+    fn alone(self) -> Option<Self> {
+        let alone = self.beside?.alone;
+        let kept = Seconds { ranking: None, ..self.seconds };
+        Some(Self {
+            rank_by: RankBy::Model,
+            test: Some(alone),
+            seconds: kept,
+            beside: None,
+            // Of the ranks by both, or of their rules.
+            head: None,
+            tail: None,
+            rules_only: None,
+            ranks_sha256: None,
+            ..self
+        })
+    }
+
     /// Reads one; `None` where there is none.
     pub fn read(path: &Path) -> Result<Option<Self>> {
         let text = match std::fs::read_to_string(path) {
@@ -288,16 +314,6 @@ impl Record {
             && points.iter().any(|point| portable(&point.spec, DeviceName::Cpu) == own)
             && self.points.iter().all(|point| tried(&point.leaves))
             && (!self.complete || points.len() == 1 || points.iter().all(|point| self.tried(&point.leaves)))
-    }
-
-    /// The same of the model without the rules that stood beside it.
-    pub fn alone(self) -> Option<Self> {
-        let alone = self.beside?.alone;
-        // What only the ranks by both tell goes.
-        let (head, tail, ranks_sha256) = (None, None, None);
-        let seconds = Seconds { ranking: None, ..self.seconds };
-        let (rank_by, beside, test) = (RankBy::Model, None, Some(alone));
-        Some(Self { rank_by, beside, test, head, tail, ranks_sha256, seconds, ..self })
     }
 
     /// Whether a point was tried already.
@@ -425,6 +441,8 @@ pub fn agrees(recorded: &Record, again: &Record, device: DeviceName) -> std::res
     let words = format!("test MRR {:.4} recorded, {:.4} now", old.mrr, new.mrr);
     match digests {
         (Some(a), Some(b)) if a == b => Ok(format!("the same ranks, {words}")),
+        // Of a model that was ranked alone beside its rules only the figures are kept.
+        (None, _) if old == new => Ok(format!("the same figures, {words}")),
         _ if same_device => Err(format!("{words}, and other ranks on the same kind of device")),
         _ if (old.mrr - new.mrr).abs() <= TOLERANCE => Ok(format!("{words}, within {TOLERANCE} on another device")),
         _ => Err(format!("{words}, which is more than {TOLERANCE} apart")),

@@ -21,23 +21,13 @@ pub struct Row {
     pub current: bool,
 }
 
-/// What the record of a cell with rules beside this one's model says of the model alone.
-fn from_combined(cell: &Cell, records: &Path, seed: u64) -> Result<Option<Record>> {
-    let Some(name) = &cell.alone_of else { return Ok(None) };
-    let combined = Cell { name: name.clone(), ..cell.clone() };
-    Ok(Record::read(&combined.record_path(records, seed))?.and_then(Record::alone))
-}
-
 impl Row {
     /// Gathers what is recorded of a cell. Where nothing is, an earlier result beside its spec stands in.
     pub fn gather(cell: &Cell, experiments: &Path, records: &Path) -> Result<Self> {
         let mut found = Vec::new();
         let mut current = true;
         for &seed in &cell.seeds {
-            let own = Record::read(&cell.record_path(records, seed))?;
-            let Some(record) = own.map_or_else(|| from_combined(cell, records, seed), |own| Ok(Some(own)))? else {
-                continue;
-            };
+            let Some(record) = Record::of(cell, records, seed)? else { continue };
             let points = cell.points(experiments, Path::new("data"), seed, DeviceName::Cpu)?;
             current &= record.is_current(cell, &points);
             found.push(record);
