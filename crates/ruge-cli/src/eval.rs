@@ -9,7 +9,7 @@ use ruge::guidance::ptranse::PathReport;
 use ruge::rules_only::{Aggregation, RulesOnly};
 use ruge::{GuidanceSpec, ModelFile, ModelName};
 use ruge_embed::rank::{RankQuery, Side};
-use ruge_embed::{Evaluation, Metrics, RankOptions, Ties};
+use ruge_embed::{Evaluation, Metrics, Model, RankOptions, Ties};
 use ruge_kg::Dataset;
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
@@ -142,7 +142,11 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
 
 /// What the rules of a guided model reach without it: the highest confidence decides, ties count as for the model.
 fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Ties, hits: &[u32]) -> Option<Metrics> {
-    // Where rules rank, the row is the model's own, or says less than it.
+    if let Some(alone) = file.rules_alone() {
+        let ranks = alone.rank(queries, Some(data.filter()), &RankOptions::default(), &|_, _| ());
+        return Some(Metrics::of(ranks.ok()?.iter().map(|rank| rank.filtered), ties, hits));
+    }
+    // Where rules alone are the model, the row is its own.
     if file.rules.is_empty() || file.ranking.is_some() {
         return None;
     }
@@ -221,6 +225,8 @@ fn report(
                 grouped(rerank)
             )
         }
+        // The rules of the file are those beside it, then.
+        _ if file.ranking.is_some() => format!(" guided by {}", spec.guidance.name()),
         _ => format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(file.rules.len())),
     };
     let beside = match &file.ranking {

@@ -214,6 +214,9 @@ impl TrainArgs {
             None => base.spec(),
         }
         .map_err(usage)?;
+        if self.guidance == Some(GuidanceArg::Examples) {
+            spec.set_examples();
+        }
         if let Some((name, text)) = &text {
             spec = spec.overlaid(text, name).map_err(usage)?;
         }

@@ -26,6 +26,23 @@ fn a_softmax_model_is_a_model_like_any_other() {
     assert_eq!(json(&["eval", &run, "--split", "valid", "--json"])["mrr"], found["valid_mrr"]);
     let answers = json(&["predict", &run, "--relation", "capital_of", "--tail", "France", "--json"]);
     assert!(answers.to_string().contains("Paris"), "{answers}");
+    // Scores of two relations do not compare, truths do.
+    let relations = json(&["predict", &run, "--head", "France", "--tail", "Spain", "--top", "8", "--json"]);
+    let truths: Vec<f64> =
+        relations["answers"].as_array().unwrap().iter().map(|answer| answer["truth"].as_f64().unwrap()).collect();
+    assert!(truths.is_sorted_by(|a, b| a >= b), "{relations}");
+    // A new entity is held to what is said of it by the loss that the others were held to.
+    std::fs::write(path("facts.tsv"), "Newtown\tlocated_in\tFrance\nNewtown\tin_continent\tEurope\n").unwrap();
+    let facts = path("facts.tsv");
+    for (relation, tail) in [("located_in", "France"), ("in_continent", "Europe")] {
+        let asked = json(&["predict", &run, "--with", &facts, "--head", "Newtown", "--relation", relation, "--json"]);
+        let best = &asked["answers"][0];
+        assert!(best["entity"] == tail && best["truth"].as_f64().unwrap() > 0.3, "{asked}");
+    }
+    // φ of such a model is its calibrated truth.
+    let told = json(&["explain", &run, "Paris", "located_in", "France", "--json"]);
+    let [truth, phi] = ["truth", "model_truth"].map(|key| told[key].as_f64().unwrap());
+    assert!((truth - phi).abs() < 1e-6, "{told}");
     let why = text(&["explain", &run, "Paris", "located_in", "France"]);
     assert!(why.contains("truth") && why.contains("located_in"), "{why}");
     json(&["complete", &run, "--top", "5", "--out", &path("new.tsv"), "--json"]);

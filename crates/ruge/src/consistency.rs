@@ -9,7 +9,6 @@
 //! [`doubt`] holds the other half: training triples to clean up.
 
 use ruge_embed::TNorm;
-use ruge_embed::objective::truth as sigmoid;
 use ruge_kg::Triple;
 use ruge_rules::{Groundings, Rule, ground, words};
 use serde::{Deserialize, Serialize};
@@ -122,11 +121,10 @@ struct Weighed {
 }
 
 fn weigh(loaded: &Loaded, groundings: &Groundings, explainer: &Explainer<'_>, t_norm: TNorm) -> Result<Vec<Weighed>> {
-    let shift = loaded.file.spec.objective.shift;
     let truths = |triples: &[Triple]| -> Result<Vec<f32>> {
         let mut scores = vec![0.0; triples.len()];
         loaded.model.score(triples, &mut scores)?;
-        scores.iter_mut().for_each(|score| *score = sigmoid(shift + *score));
+        scores.iter_mut().zip(triples).for_each(|(score, triple)| *score = loaded.phi(triple.relation, *score));
         Ok(scores)
     };
     let conclusions = truths(groundings.unlabeled())?;

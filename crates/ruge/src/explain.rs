@@ -13,7 +13,6 @@
 
 use std::time::Instant;
 
-use ruge_embed::objective::truth as sigmoid;
 use ruge_embed::{Model, Place, RankQuery, Side, TNorm, Ties};
 use ruge_kg::{Filter, Names, RelationId, Triple};
 use ruge_rules::ground::ground_conclusion;
@@ -67,7 +66,7 @@ pub struct Explanation {
     pub truth: f64,
     /// η.
     pub score: f32,
-    /// φ = σ(η + shift), the truth that guidance reckons with.
+    /// φ, the truth that guidance reckons with: σ(η + shift), or the calibrated truth where training only compared answers.
     pub model_truth: f32,
     /// Filtered rank of the tail among all entities, mean ties.
     pub rank: f64,
@@ -250,8 +249,7 @@ impl<'m> Explainer<'m> {
         let names = data.names();
         let model = &*self.loaded.model;
         let score = self.loaded.score(triple)?;
-        let shift = self.loaded.file.spec.objective.shift;
-        let model_truth = sigmoid(shift + score);
+        let model_truth = self.loaded.phi(triple.relation, score);
         let place = |side| place(model, RankQuery { triple, side }, data.filter());
         let (tail, head) = rayon::join(|| place(Side::Tail), || place(Side::Head));
         let known = ["train", "valid", "test"].into_iter().find(|split| match *split {
@@ -315,7 +313,6 @@ impl<'m> Explainer<'m> {
         let all: Vec<Triple> = fired.iter().flat_map(|fired| fired.groundings.iter().flatten().copied()).collect();
         let mut scores = vec![0.0; all.len()];
         self.loaded.model.score(&all, &mut scores)?;
-        let shift = self.loaded.file.spec.objective.shift;
         let mut seen: FxHashSet<&[Triple]> = FxHashSet::default();
         let mut weighed = Weighed { scores, groundings: Vec::new() };
         let mut at = 0;
@@ -325,9 +322,10 @@ impl<'m> Explainer<'m> {
                 let scores = &weighed.scores[at..at + triples.len()];
                 let truths: Vec<f32> = scores
                     .iter()
+                    .zip(triples)
                     .enumerate()
-                    .map(|(place, &score)| {
-                        let truth = sigmoid(shift + score);
+                    .map(|(place, (&score, triple))| {
+                        let truth = self.loaded.phi(triple.relation, score);
                         if place < rule.premise.len() { truth } else { 1.0 - truth }
                     })
                     .collect();
@@ -396,12 +394,11 @@ impl<'m> Explainer<'m> {
     }
 
     fn premises(&self, rule: &Rule, triples: &[Triple], scores: &[f32]) -> Vec<Premise> {
-        let shift = self.loaded.file.spec.objective.shift;
         let premise = |(place, (&triple, &score)): (usize, (&Triple, &f32))| Premise {
             fact: Fact::new(self.loaded.file.data.names(), triple),
             negated: place >= rule.premise.len(),
             truth: self.loaded.truth(triple.relation, score),
-            model_truth: sigmoid(shift + score),
+            model_truth: self.loaded.phi(triple.relation, score),
         };
         triples.iter().zip(scores).enumerate().map(premise).collect()
     }

@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use ruge_embed::model::State;
-use ruge_embed::{Embeddings, Evidence, Table};
+use ruge_embed::{Embeddings, Evidence, Softmax, Table};
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Dataset, EntityId, KgError, Label, Names, ReadOptions, Triple};
 use ruge_rules::{RuleRecord, Term};
@@ -29,6 +29,8 @@ use crate::spec::{DeviceName, ModelName};
 pub const STEPS: u64 = 200;
 /// Entities that negatives are drawn from, neighbours not counted.
 const OTHERS: usize = 500;
+/// The same where a softmax compares with all of them.
+const COMPARED: usize = 2000;
 /// Which entities these are.
 const NEGATIVES: Stream = Stream(0x611);
 
@@ -80,7 +82,8 @@ impl Loaded {
                 .copied()
                 .filter(|triple| triple.head.index().max(triple.tail.index()) >= data.entity_count())
                 .collect();
-            let small = Small::new(&data, &embeddings, &about, &new, spec.seed);
+            let others = if spec.softmax.is_some() { COMPARED } else { OTHERS };
+            let small = Small::new(&data, &embeddings, &about, &new, (others, spec.seed));
             match spec.model.name {
                 // Rules alone know no vectors: the new facts are all they need.
                 ModelName::Rules => vec![Vec::new(); new.len()],
@@ -124,13 +127,19 @@ struct Small<'e> {
 }
 
 impl<'e> Small<'e> {
-    fn new(data: &Dataset, embeddings: &'e Embeddings, facts: &[Triple], new: &[EntityId], seed: u64) -> Self {
+    fn new(
+        data: &Dataset,
+        embeddings: &'e Embeddings,
+        facts: &[Triple],
+        new: &[EntityId],
+        (others, seed): (usize, u64),
+    ) -> Self {
         let known = data.entity_count();
         let mut members = new.to_vec();
         let neighbours = facts.iter().flat_map(|fact| [fact.head, fact.tail]);
         members.extend(neighbours.filter(|entity| entity.index() < known));
         members[new.len()..].sort_unstable();
-        let drawn = (0..OTHERS as u64).map(|at| random::below(random::draw(seed, NEGATIVES, 0, at), known as u64));
+        let drawn = (0..others as u64).map(|at| random::below(random::draw(seed, NEGATIVES, 0, at), known as u64));
         members.extend(drawn.map(|id| EntityId(id as u32)));
         let mut seen = rustc_hash::FxHashSet::default();
         members.retain(|&entity| seen.insert(entity));
@@ -150,7 +159,7 @@ impl<'e> Small<'e> {
         for relation in 0..self.embeddings.relations.rows() {
             names.relations.intern(&relation.to_string());
         }
-        let data = Dataset::new(names, facts, Vec::new(), Vec::new());
+        let data = Dataset::new(names, facts.clone(), Vec::new(), Vec::new());
         let spec = crate::Spec { device: DeviceName::Cpu, ..spec.clone() };
         let mut model = assemble::model(&spec, &data)?;
         let mut state: State = model.state()?.clone();
@@ -163,6 +172,14 @@ impl<'e> Small<'e> {
         plan.objective = spec.objective;
         plan.projection = spec.projection;
         plan.evidence = Evidence::nothing();
+        // All facts in one step, against all members: a softmax compares, and what it is compared with must be there.
+        plan.softmax = spec.softmax.map(|softmax| Softmax {
+            batch: 2 * facts.len().max(1),
+            sample: 0,
+            relations: 0.0,
+            dropout: 0.0,
+            ..softmax
+        });
         for step in 1..=STEPS {
             self.put_back(&mut state.embeddings);
             model.restore(state)?;

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
-use ruge_embed::Model;
+use ruge_embed::objective::truth as sigmoid;
+use ruge_embed::{Loss, Model};
 use ruge_kg::{EntityId, RelationId, Triple};
 use ruge_rules::{RuleRecord, SoftRule};
 
 use crate::calibrate::Calibration;
+use crate::combine::Ranking;
 use crate::error::{Result, RugeError};
 use crate::model_file::ModelFile;
 use crate::nearest::suggestion;
-use crate::spec::DeviceName;
+use crate::spec::{DeviceName, ModelName};
 
 /// A model file with all that answering needs.
 pub struct Loaded {
@@ -80,6 +82,17 @@ impl Loaded {
         let mut score = [0.0];
         self.model.score(&[triple], &mut score)?;
         Ok(score[0])
+    }
+
+    /// φ of a score, the truth that rules reckon with: σ(η + shift) where training was told to make it one. Softmax and rules beside a model only
+    /// compare answers, any constant more or less would do, and there calibration says what a score is worth.
+    pub fn phi(&self, relation: RelationId, score: f32) -> f32 {
+        let spec = &self.file.spec;
+        let compares = spec.softmax.is_some()
+            || spec.model.name == ModelName::Rules
+            || spec.objective.loss == Loss::SampledSoftmax
+            || self.file.ranking.as_ref().is_some_and(Ranking::uses_rules);
+        if compares { self.truth(relation, score) as f32 } else { sigmoid(spec.objective.shift + score) }
     }
 
     /// The calibrated truth of a score under a relation.

@@ -61,19 +61,26 @@ impl ModelFile {
 
     /// The model, ready to score on a device.
     pub fn model_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
-        let rules = |ranking: &Ranking| {
-            let scores = RuleScores::new(self.data.shared_graph(), &self.rules, ranking.smoothing, ranking.injective);
-            scores.with_weights(self.weights.as_deref().unwrap_or_default())
-        };
         if self.spec.model.name == ModelName::Rules {
             let ranking = self.ranking.clone().unwrap_or_else(|| Ranking::of(Setting::ALONE));
-            return Ok(Box::new(Combined::rules_alone(rules(&ranking), &ranking)));
+            return Ok(Box::new(Combined::rules_alone(self.rule_scores(&ranking), &ranking)));
         }
         let model = self.base_on(device)?;
         Ok(match &self.ranking {
-            Some(ranking) if ranking.uses_rules() => Box::new(Combined::new(model, rules(ranking), ranking)),
+            Some(ranking) if ranking.uses_rules() => Box::new(Combined::new(model, self.rule_scores(ranking), ranking)),
             _ => model,
         })
+    }
+
+    /// The rules that stand beside the model, without it; nothing where none do, or where the file is of an earlier program.
+    pub fn rules_alone(&self) -> Option<Combined> {
+        let ranking = self.ranking.as_ref()?.alone.as_ref()?;
+        Some(Combined::rules_alone(self.rule_scores(ranking), ranking))
+    }
+
+    fn rule_scores(&self, ranking: &Ranking) -> RuleScores {
+        let scores = RuleScores::new(self.data.shared_graph(), &self.rules, ranking.smoothing, ranking.injective);
+        scores.with_weights(self.weights.as_deref().unwrap_or_default())
     }
 
     /// The trained model by itself, whatever rules stand beside it.

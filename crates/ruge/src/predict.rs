@@ -2,10 +2,10 @@
 //!
 //! A [`Question`] is a triple with one place open. [`Predictor`] answers many at once: entity questions go through
 //! [`Model::top`](ruge_embed::Model::top), exact and blocked; relation questions score every relation between the two entities. Answers stand best
-//! first by score; each has its calibrated truth and says whether it is a known fact.
+//! first by score, relations by truth; each has its calibrated truth and says whether it is a known fact.
 //!
-//! Relations are ordered by score as well, although their truths come from one fit per relation and may stand in another
-//! order: the score is what the model says, and the order should not depend on the calibration.
+//! Relations are ordered by truth, and only equals by score: softmax and rules beside a model compare the answers of one relation, and tell
+//! nothing about how the scores of two relations compare. Their calibrations do.
 
 use std::collections::BTreeMap;
 
@@ -319,7 +319,7 @@ impl<'l> Predictor<'l> {
             .map(answer)
             .filter(|answer| !(self.wishes.new && answer.known))
             .collect();
-        list.sort_by(|a, b| b.score.total_cmp(&a.score));
+        list.sort_by(|a, b| b.truth.total_cmp(&a.truth).then(b.score.total_cmp(&a.score)));
         list.truncate(self.wishes.top);
         Ok(list)
     }

@@ -66,6 +66,10 @@ pub fn validated(rules: &[RuleRecord], groundings: &Groundings, data: &Dataset) 
 
 /// The rules with their validated precision for a confidence.
 pub fn weigh(rules: &mut [RuleRecord], groundings: &Groundings, data: &Dataset) {
+    // Without validation triples there is nothing to measure; confidence is all there is.
+    if data.valid().is_empty() {
+        return;
+    }
     let measured = validated(rules, groundings, data);
     for (record, validated) in rules.iter_mut().zip(measured) {
         record.confidence = Confidence::new(validated.precision).unwrap_or(record.confidence);

@@ -116,13 +116,18 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
     if let Some(found) = &comparison.with_rules {
         let name = format!("the same, {} rules beside it at ranking time", crate::text::grouped(found.rules));
         rows.push(gather::metrics(&name, System::Other, "with-rules", &found.result.filtered));
+        if let Some(metrics) = &found.alone {
+            let name = format!("those {} rules alone", crate::text::grouped(found.rules));
+            rows.push(gather::metrics(&name, System::RulesAlone, "ranking-rules", metrics));
+        }
     }
     if let Some(result) = &comparison.unguided {
         let name = format!("{model} without rules");
         rows.push(gather::metrics(&name, System::Unguided, job.spec.model.name.name(), &result.filtered));
     }
     if let Some(metrics) = &comparison.rules_only {
-        rows.push(gather::metrics("rules alone", System::RulesAlone, "rules", metrics));
+        let name = format!("the {} guiding rules alone", crate::text::grouped(findings.rules.len()));
+        rows.push(gather::metrics(&name, System::RulesAlone, "rules", metrics));
     }
     MetricsTable { split, rows, published }.into()
 }

@@ -184,9 +184,14 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     }
     if let Some(found) = &comparison.with_rules {
         row(format!("and {} rules beside it", grouped(found.rules)), &found.result.filtered, String::new());
+        if let Some(metrics) = &found.alone {
+            row("  those alone".into(), metrics, String::new());
+        }
     }
     if let Some(metrics) = &comparison.rules_only {
-        row("the rules alone".into(), metrics, String::new());
+        let count = findings.rules.len();
+        let rules = if count == 1 { "rule" } else { "rules" };
+        row(format!("the {} guiding {rules} alone", grouped(count)), metrics, String::new());
     }
     let mut text = table.render(width);
     let queries = comparison.guided.as_ref().map_or(0, |result| result.filtered.queries);
@@ -294,6 +299,7 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
         "with_rules": comparison.with_rules.as_ref().map(|found| {
             let mut value = system(&Some(found.result.clone()));
             value["rules"] = found.rules.into();
+            value["rules_only"] = json!(found.alone.as_ref().map(figures));
             value["model"] = json!(out.join("with-rules").join("model.safetensors"));
             value
         }),

@@ -132,7 +132,8 @@ pub fn table(metrics: &MetricsTable) -> String {
     }
     if metrics.rows.iter().any(|row| row.system == System::RulesAlone) {
         out.push_str(
-            "<p class=\"note\">Rules alone: candidates ranked by the most confident rule that concludes them, without any model.</p>\n",
+            "<p class=\"note\">Rules alone rank without any model: rules that guided by the most confident one that concludes a candidate, \
+             rules for ranking by what they weigh together, fitted on validation.</p>\n",
         );
     }
     out

@@ -189,7 +189,7 @@ fn fit_scores(base: Option<&dyn Model>, rules: &RuleScores, data: &Dataset) -> R
         Way::OneForAll => numbers,
         Way::ByGroup(_) => numbers * (1 + chosen.groups.len()),
     };
-    Ok(Ranking { smoothing: SMOOTHING, injective: true, global, settings, tried, fitted })
+    Ok(Ranking { smoothing: SMOOTHING, injective: true, global, settings, tried, fitted, alone: None })
 }
 
 /// At most so many triples, evenly spread.

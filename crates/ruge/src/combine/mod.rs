@@ -91,6 +91,9 @@ pub struct Ranking {
     pub tried: Vec<Tried>,
     /// Numbers that validation decided: one per choice that was made.
     pub fitted: usize,
+    /// The same rules without the model, fitted by themselves: what of a combination is theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Box<Ranking>>,
 }
 
 /// The setting of one relation and direction.
@@ -109,7 +112,8 @@ pub struct GroupSetting {
 impl Ranking {
     /// The same setting for all.
     pub fn of(global: Setting) -> Self {
-        Self { smoothing: SMOOTHING, injective: true, global, settings: Vec::new(), tried: Vec::new(), fitted: 0 }
+        let (smoothing, injective, fitted, alone) = (SMOOTHING, true, 0, None);
+        Self { smoothing, injective, global, settings: Vec::new(), tried: Vec::new(), fitted, alone }
     }
 
     /// Settings by relation and direction.
@@ -120,7 +124,8 @@ impl Ranking {
     /// Whether learned weights count anywhere.
     pub fn uses_weights(&self) -> bool {
         let uses = |setting: &Setting| setting.learned && setting.weight > 0.0;
-        uses(&self.global) || self.settings.iter().any(|group| uses(&group.setting))
+        let alone = self.alone.as_ref().is_some_and(|alone| alone.uses_weights());
+        alone || uses(&self.global) || self.settings.iter().any(|group| uses(&group.setting))
     }
 
     /// Whether rules count anywhere.

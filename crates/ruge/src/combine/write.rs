@@ -42,7 +42,10 @@ pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, d
     refuse(file, path, mode)?;
     let folder = Folder::open(path, mode)?;
     let base = file.base_on(device)?;
-    let ranking = fit(Some(&*base), prepared, &file.data)?;
+    let mut ranking = fit(Some(&*base), prepared, &file.data)?;
+    if ranking.uses_rules() {
+        ranking.alone = Some(Box::new(fit(None, prepared, &file.data)?));
+    }
     let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
     let model = Combined::new(base, prepared.scores(), &ranking);
     let calibration = Calibration::fit(&model, &file.data, file.spec.seed)?;

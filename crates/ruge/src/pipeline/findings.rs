@@ -124,11 +124,18 @@ pub struct Comparison {
     pub unguided: Option<SystemResult>,
     /// With it.
     pub guided: Option<SystemResult>,
-    /// The rules without a model.
+    /// The rules that guided, without a model: the largest confidence decides.
     pub rules_only: Option<Metrics>,
     /// The guided model with rules beside it at ranking time, where they help on validation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_rules: Option<WithRules>,
+}
+
+impl Comparison {
+    /// Rules without a model: those for ranking where there are some, or those that guided.
+    pub fn strongest_rules(&self) -> Option<&Metrics> {
+        self.with_rules.as_ref().and_then(|found| found.alone.as_ref()).or(self.rules_only.as_ref())
+    }
 }
 
 /// A model with rules beside it.
@@ -138,6 +145,9 @@ pub struct WithRules {
     pub rules: usize,
     /// The figures.
     pub result: SystemResult,
+    /// The same rules without the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Metrics>,
 }
 
 /// `calibration.json`: how far truth values can be believed.

@@ -559,7 +559,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::create_dir(path.join("unguided")).unwrap();
-        for name in ["stages.json", "model.safetensors", "unguided/metrics.jsonl", ".spec.toml.4194305-0.tmp", "notes.txt"] {
+        for name in
+            ["stages.json", "model.safetensors", "unguided/metrics.jsonl", ".spec.toml.4194305-0.tmp", "notes.txt"]
+        {
             fs::write(path.join(name), "x").unwrap();
         }
         clear(path).unwrap();

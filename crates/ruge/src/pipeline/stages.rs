@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ruge_embed::rank::{Rank, RankQuery};
-use ruge_embed::{Evaluation, HITS, Metrics, RankOptions, Ties};
+use ruge_embed::{Evaluation, HITS, Metrics, Model, RankOptions, Ties};
 use ruge_kg::{Dataset, Triple, describe};
 use ruge_rules::{
     Groundings, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, ground, read_rules,
@@ -283,8 +283,8 @@ fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
         return Ok("no held-out triples to evaluate on".into());
     };
     let queries = RankQuery::both_sides(triples);
-    let total = 4 * queries.len() as u64;
-    let mut results = Vec::new();
+    let total = 5 * queries.len() as u64;
+    let (mut results, mut beside_alone) = (Vec::new(), None);
     let mut files = vec!["unguided/model.safetensors", "model.safetensors"];
     files.extend(job.ranks_with_rules().then_some("with-rules/model.safetensors"));
     for (place, file) in files.iter().enumerate() {
@@ -298,11 +298,20 @@ fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
         let ranks = file.model()?.rank(&queries, Some(job.data.filter()), &RankOptions::default(), &follow)?;
         let evaluation = Evaluation::new(&queries, &ranks, job.data.graph(), Ties::Mean, &HITS);
         let result = SystemResult::new(Training::of(&file), evaluation, job.data.names(), digest(&ranks));
+        if place == 2
+            && let Some(alone) = file.rules_alone()
+        {
+            let follow = |done: usize, _: usize| {
+                watcher.progress(Stage::Evaluate, (3 * queries.len() + done) as u64, total, "");
+            };
+            let ranks = alone.rank(&queries, Some(job.data.filter()), &RankOptions::default(), &follow)?;
+            beside_alone = Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS));
+        }
         results.push((file.rules.len(), result));
     }
     let soft: Vec<SoftRule> = rules(&job.out, job)?.iter().map(RuleRecord::soft).collect();
     let follow = |done: usize, _: usize| {
-        watcher.progress(Stage::Evaluate, (3 * queries.len() + done) as u64, total, "");
+        watcher.progress(Stage::Evaluate, (4 * queries.len() + done) as u64, total, "");
     };
     let rules_only = (!soft.is_empty()).then(|| {
         let alone = RulesOnly::new(job.data.graph(), &soft);
@@ -312,7 +321,7 @@ fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
     let mut results = results.into_iter();
     let mut next = || results.next();
     let (unguided, guided) = (next().map(|found| found.1), next().map(|found| found.1));
-    let with_rules = next().map(|(rules, result)| WithRules { rules, result });
+    let with_rules = next().map(|(rules, result)| WithRules { rules, result, alone: beside_alone });
     let comparison = Comparison { split: Some(split.into()), unguided, guided, rules_only, with_rules };
     store(&job.out, Stage::Evaluate, &comparison)?;
     let mrr = |result: &Option<SystemResult>| result.as_ref().map_or(0.0, |result| result.filtered.mrr);
@@ -323,7 +332,7 @@ fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
         comparison.with_rules.as_ref().map_or_else(String::new, |found| {
             format!(", {:.3} with more of them at ranking time", found.result.filtered.mrr)
         }),
-        comparison.rules_only.as_ref().map_or_else(String::new, |alone| format!(", {:.3} by rules alone", alone.mrr))
+        comparison.strongest_rules().map_or_else(String::new, |alone| format!(", {:.3} by rules alone", alone.mrr))
     ))
 }
 

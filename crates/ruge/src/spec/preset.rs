@@ -1,8 +1,9 @@
 //! Settings by name, and the trainer that came after the paper.
 
+use ruge_embed::softmax::StaticLabel;
 use ruge_embed::{Answers, Cap, Init, Penalty, Projection, Rule, Softmax, Start};
 
-use super::{GuidanceSpec, MinePreset, ModelName, Spec};
+use super::{GuidanceSpec, MinePreset, ModelName, Spec, Weigh};
 use crate::error::{Result, RugeError};
 
 /// A complete setting by name.
@@ -75,7 +76,11 @@ impl Preset {
         match self {
             Preset::RugePaper => spec.rules.mine = MinePreset::RugeFb15k,
             Preset::ComplexPaper => {}
-            Preset::ComplexN3 | Preset::ComplexN3Rules | Preset::DistmultN3 => spec.set_softmax(),
+            Preset::ComplexN3 | Preset::DistmultN3 => spec.set_softmax(),
+            Preset::ComplexN3Rules => {
+                spec.set_softmax();
+                spec.set_examples();
+            }
             Preset::Transe => spec.set_transe(),
             Preset::Rotate => spec.set_rotate(),
         }
@@ -97,6 +102,13 @@ impl Spec {
         self.optimizer.cap = Cap::None;
         self.schedule.epochs = 100;
         self.schedule.validate_every = 5;
+    }
+
+    /// Conclusions as examples where nothing is known of the rules: each counts for what validation says it is worth, and those that
+    /// say the same count once. Confidence overstates most of them, and on graphs without a leak such examples harm.
+    pub fn set_examples(&mut self) {
+        self.guidance = GuidanceSpec::Examples { weight: 0.3, least: 0.0, label: StaticLabel::Max };
+        self.rules.weigh = Weigh::Validated;
     }
 
     pub(super) fn check_softmax(&self) -> Result<()> {
