@@ -39,7 +39,7 @@ mod usage;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use console::Console;
 use globals::GlobalArgs;
@@ -117,7 +117,9 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    // A number may be negative, and be told so, instead of being taken for a flag.
+    let command = Cli::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
     let console = Console::new(&cli.globals);
     let outcome = run(cli, console);
     globals::finish();

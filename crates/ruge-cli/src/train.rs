@@ -279,10 +279,18 @@ impl TrainArgs {
         } else if self.slackness.is_some() || self.t_norm.is_some() {
             bail!(UsageError("--slackness and --t-norm belong to --guidance ruge".into()));
         }
-        let sampled = [self.negatives, self.batches, self.inner_steps].iter().any(Option::is_some) || self.l2.is_some();
-        if spec.softmax.is_some() && sampled {
-            let flags = "--negatives, --l2, --batches and --inner-steps";
-            bail!(UsageError(format!("{flags} are of the paper's trainer; this spec trains by softmax")));
+        let sampled = [self.negatives, self.batches, self.inner_steps].iter().any(Option::is_some);
+        if let Some(softmax) = &mut spec.softmax {
+            if sampled {
+                let flags = "--negatives, --batches and --inner-steps";
+                bail!(UsageError(format!(
+                    "{flags} are of training by negatives; this spec trains by softmax (--batch, --sample)"
+                )));
+            }
+            // The trainer's own, over the rows of a batch.
+            if let Some(weight) = self.l2 {
+                (softmax.l2, spec.objective.penalty) = (weight, Penalty::None);
+            }
         }
         self.softmax.lay_over(spec)?;
         if let GuidanceSpec::PTransE { path_length, rerank, confidence_cut_off, .. } = &mut spec.guidance {
@@ -294,9 +302,14 @@ impl TrainArgs {
             bail!(UsageError(format!("{flags} belong to --guidance ptranse")));
         }
         if self.rules.is_some() && !spec.takes_rules() {
-            let message =
-                "--rules would be ignored without guidance by rules; add --guidance ruge or kale, or use --model rules";
-            bail!(UsageError(message.into()));
+            let guidance = match (spec.softmax.is_some(), self.preset.is_some()) {
+                (true, true) => "use --preset complex-n3-rules",
+                (true, false) => "add --guidance examples",
+                (false, _) => "add --guidance ruge or kale",
+            };
+            bail!(UsageError(format!(
+                "--rules would be ignored without guidance by rules; {guidance}, or use --model rules"
+            )));
         }
         Ok(())
     }

@@ -375,9 +375,9 @@ impl<F: ScoringFunction> CpuModel<F> {
         );
     }
 
-    /// An epoch of softmax over all entities. Panics where the scoring function is no dot product of rows as they are.
+    /// An epoch of softmax over all entities. Panics where the scoring function is no dot product.
     fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Losses {
-        assert!(F::COMPARATOR == Comparator::Dot && self.scoring.transform().is_none(), "softmax needs a dot product");
+        assert!(F::COMPARATOR == Comparator::Dot, "softmax needs a dot product");
         let questions = Questions::new(plan, softmax, epoch);
         let batches = questions.batches();
         let (count, mut labeled) = (batches.len().max(1) as f64, 0.0);
@@ -386,7 +386,8 @@ impl<F: ScoringFunction> CpuModel<F> {
             self.state.steps += 1;
             let State { embeddings, moments, steps } = &mut self.state;
             let mut moments = moments.iter_mut();
-            let parameters = step::Parameters { embeddings, first: moments.next(), second: moments.next() };
+            let (images, first, second) = (self.images.as_mut(), moments.next(), moments.next());
+            let parameters = step::Parameters { embeddings, images, first, second };
             let moment = step::Moment { optimizer, seed: plan.seed, steps: *steps };
             let work = &mut self.work.softmax;
             labeled +=

@@ -40,11 +40,16 @@ pub enum Loss {
     /// negatives and counts as a constant: hard negatives pull more (Sun et al. 2019). 0 lets all pull alike.
     SelfAdversarial {
         /// How much more.
+        #[serde(default = "one")]
         temperature: f32,
     },
     /// Mean cross-entropy of a positive against its negatives, each of which speaks for as many entities as were not drawn: an
     /// estimate of the softmax over all entities, for any model. Needs all negatives of a positive at one end.
     SampledSoftmax,
+}
+
+fn one() -> f32 {
+    1.0
 }
 
 /// What holds parameters small.

@@ -32,8 +32,10 @@ pub enum Rule {
     /// A ← A + g²; θ ← θ − γ g / (√A + ε), A starts at 0.
     AdaGrad {
         /// ε
+        #[serde(default = "small")]
         epsilon: f32,
         /// Whether ε stands inside the root, √(A + ε).
+        #[serde(default)]
         inside: bool,
     },
     /// θ ← θ − γ g.
@@ -41,12 +43,27 @@ pub enum Rule {
     /// Adam with bias correction; moments of untouched rows rest.
     Adam {
         /// Decay of the first moment.
+        #[serde(default = "first")]
         beta1: f32,
         /// Decay of the second moment.
+        #[serde(default = "second")]
         beta2: f32,
         /// ε, outside the root.
+        #[serde(default = "small")]
         epsilon: f32,
     },
+}
+
+fn small() -> f32 {
+    1e-8
+}
+
+fn first() -> f32 {
+    0.9
+}
+
+fn second() -> f32 {
+    0.999
 }
 
 /// Rule, rates and cap.

@@ -1,7 +1,7 @@
 //! Softmax training against its definition in `f64`, by finite differences; and the same bits on any number of threads.
 #![allow(missing_docs)]
 
-use ruge_embed::scoring::{ComplEx, DistMult, Reciprocal};
+use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal};
 use ruge_embed::softmax::{Questions, static_labels};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
@@ -42,6 +42,7 @@ struct Asked<'a> {
     softmax: Softmax,
     step: u64,
     complex: bool,
+    correlates: bool,
     reciprocal: bool,
     sample: Option<&'a [u32]>,
 }
@@ -51,10 +52,14 @@ fn loss(asked: &Asked<'_>, [entities, relations]: [&Rows; 2]) -> f64 {
     let Asked { questions, softmax, complex, reciprocal, sample, .. } = *asked;
     let [n3, l2, asking] = [softmax.n3, softmax.l2, softmax.relations].map(f64::from);
     let score = |h: &[f64], r: &[f64], t: &[f64]| -> f64 {
-        if !complex {
-            return (0..h.len()).map(|i| h[i] * r[i] * t[i]).sum();
+        let d = h.len();
+        if asked.correlates {
+            return (0..d).map(|k| r[k] * (0..d).map(|i| h[i] * t[(k + i) % d]).sum::<f64>()).sum();
         }
-        let d = h.len() / 2;
+        if !complex {
+            return (0..d).map(|i| h[i] * r[i] * t[i]).sum();
+        }
+        let d = d / 2;
         (0..d)
             .map(|i| {
                 let (a, b, u, v, w, z) = (h[i], h[d + i], r[i], r[d + i], t[i], t[d + i]);
@@ -170,7 +175,8 @@ fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool
         let sample = softmax.candidates(ENTITIES, plan.seed, step);
         let sample = sample.as_deref();
         let answers = questions.answers();
-        let asked = Asked { questions: batch, answers, softmax, step, complex, reciprocal, sample };
+        let correlates = F::NAME == HolE::NAME;
+        let asked = Asked { questions: batch, answers, softmax, step, complex, correlates, reciprocal, sample };
         let value = |entities: &Rows, relations: &Rows| loss(&asked, [entities, relations]);
         let bare = Asked { softmax: Softmax { n3: 0.0, l2: 0.0, relations: 0.0, ..softmax }, ..asked };
         expected += loss(&bare, [&entities, &relations]) / questions.batches().len() as f64;
@@ -217,6 +223,16 @@ fn a_softmax_epoch_follows_its_gradient() {
             check(Reciprocal(DistMult::new(4)), false, true, softmax);
         }
     }
+}
+
+#[test]
+fn rows_that_are_scored_in_another_basis_follow_it_too() {
+    let plain = Softmax { batch: 37, n3: 0.03, l2: 0.02, ..Softmax::default() };
+    for (dimension, sample) in [(5, 0), (6, 0), (5, 7)] {
+        check(HolE::new(dimension), false, false, Softmax { sample, ..plain });
+    }
+    check(HolE::new(4), false, false, Softmax { smoothing: 0.2, answers: Answers::All, ..plain });
+    check(HolE::new(4), false, false, Softmax { loss: AnswerLoss::Bce, ..plain });
 }
 
 #[test]

@@ -121,6 +121,11 @@ impl Folder {
         self.path.join(name)
     }
 
+    /// Whether a folder has a run in it.
+    pub(crate) fn holds_run_at(path: &Path) -> bool {
+        Self { path: path.to_path_buf() }.holds_run()
+    }
+
     fn holds_run(&self) -> bool {
         ["spec.toml", "checkpoint.safetensors", "model.safetensors"].iter().any(|name| self.file(name).exists())
     }

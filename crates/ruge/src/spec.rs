@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, RugeError};
 
 mod distance;
+mod numbers;
 mod preset;
 mod rules;
 
@@ -362,6 +363,7 @@ impl Spec {
             return refuse("ptranse runs on the processor alone; leave `--device cuda` away".into());
         }
         self.rules.check()?;
+        self.check_numbers()?;
         self.check_schedule()?;
         self.check_negatives()?;
         self.check_softmax()?;
@@ -526,7 +528,7 @@ mod tests {
                 assert_eq!(spec.overlaid(&text, "x").unwrap(), spec, "{text}");
                 assert_eq!(Spec::default().overlaid(&text, "x").unwrap(), spec, "{text}");
                 assert_eq!(Spec::from_toml(&text, "x").unwrap(), spec, "{text}");
-                let asks = matches!(model, ModelName::ComplEx | ModelName::DistMult);
+                let asks = matches!(model, ModelName::ComplEx | ModelName::DistMult | ModelName::HolE);
                 let alone = spec.model.name == ModelName::Rules;
                 let runs = (asks || guidance != "examples") && (!alone || guidance == "none");
                 assert_eq!(spec.check().is_ok(), runs, "{text}");

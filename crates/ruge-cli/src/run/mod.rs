@@ -37,8 +37,8 @@ use settings::Settings;
   ruge run data/wn18rr --dim 100 --epochs 100 --rules my-rules.txt --out runs/wn18rr
   ruge run demo --only report
 
-Stages: check, mine, ground, train-unguided, train-guided, evaluate, calibrate, consistency, predict, report.
-The run folder holds the guided model (model.safetensors), the other one (unguided/), spec.toml, rules.tsv, metrics.jsonl,
+Stages: check, mine, ground, train-unguided, train-guided, with-rules, evaluate, calibrate, consistency, predict, report.
+The run folder holds the guided model (model.safetensors), the same with rules beside it (with-rules/), the unguided one (unguided/), spec.toml, rules.tsv, metrics.jsonl,
 evaluation.json, report.html and a file per stage. `ruge predict`, `explain`, `complete` and `eval` take it as MODEL.")]
 pub struct RunArgs {
     #[command(flatten)]

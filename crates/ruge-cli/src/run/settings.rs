@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use ruge::recipe::{self, Size};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec};
@@ -27,7 +28,7 @@ pub struct Settings {
     #[arg(long, value_enum, value_name = "NAME")]
     guidance: Option<GuidanceArg>,
     /// A complete setting by name instead of one sized to the data; flags stand over it
-    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["spec", "model", "guidance"])]
+    #[arg(long, value_parser = preset(), value_name = "NAME", conflicts_with_all = ["spec", "model", "guidance"])]
     preset: Option<PresetArg>,
     #[command(flatten)]
     softmax: SoftmaxArgs,
@@ -98,6 +99,14 @@ enum GuidanceArg {
     Static,
     /// Groundings as a loss of their own
     Kale,
+}
+
+/// The presets that have rules: without them there is nothing to compare.
+fn preset() -> impl TypedValueParser<Value = PresetArg> {
+    let with_rules = |preset: &&PresetArg| preset.0.spec().is_ok_and(|spec| spec.guidance.takes_rules());
+    let all = PresetArg::value_variants().iter().filter(with_rules);
+    PossibleValuesParser::new(all.filter_map(PresetArg::to_possible_value))
+        .try_map(|name| PresetArg::from_str(&name, false))
 }
 
 fn model(name: &str) -> Result<ModelName, String> {
@@ -185,12 +194,6 @@ impl Settings {
         let mut spec = match self.preset {
             Some(PresetArg(preset)) => {
                 let spec = preset.spec().map_err(usage)?;
-                if !spec.guidance.takes_rules() {
-                    bail!(UsageError(format!(
-                        "preset {} has no rules, but `ruge run` compares with and without; use `ruge train` for one model",
-                        preset.name()
-                    )));
-                }
                 name = spec.model.name;
                 spec
             }

@@ -4,7 +4,9 @@ use super::{Question, Touches};
 use crate::cpu::{Isa, Kernel, prefetch, row};
 use crate::optimizer::Move;
 use crate::rank::Side;
+use crate::scoring::{Scratch, Transform};
 use crate::table::Table;
+use crate::update::Kind;
 
 /// Adds `weight` · (cubed · |x| + squared) · x to the gradient: moduli over complex pairs where a row has two parts.
 #[inline(always)]
@@ -96,14 +98,33 @@ impl MoveEntities<'_> {
 /// Consecutive rows of a table of parameters and of both its moments, those that the optimiser keeps.
 pub(super) struct Rows<'a> {
     /// The row that the slices begin with.
-    pub first: usize,
-    pub stride: usize,
-    pub width: usize,
-    pub parameters: &'a mut [f32],
-    pub moments: [&'a mut [f32]; 2],
+    first: usize,
+    stride: usize,
+    width: usize,
+    parameters: &'a mut [f32],
+    moments: [&'a mut [f32]; 2],
+    /// Rows as scored, where that is another basis.
+    images: &'a mut [f32],
+    image_stride: usize,
+    image_width: usize,
+    transform: Option<(&'a dyn Transform, Kind)>,
 }
 
 impl<'a> Rows<'a> {
+    /// All rows of a table.
+    pub fn of(
+        parameters: &'a mut Table,
+        moments: [&'a mut [f32]; 2],
+        images: Option<&'a mut Table>,
+        transform: Option<(&'a dyn Transform, Kind)>,
+    ) -> Self {
+        let (stride, width) = (parameters.stride(), parameters.width());
+        let (image_stride, image_width) = images.as_ref().map_or((0, width), |table| (table.stride(), table.width()));
+        let images = images.map_or(&mut [][..], Table::as_mut_slice);
+        let parameters = parameters.as_mut_slice();
+        Self { first: 0, stride, width, parameters, moments, images, image_stride, image_width, transform }
+    }
+
     /// Hands the list out in short pieces, each with the rows it names. The list is sorted by `row`.
     fn share_out<T: Sync>(
         self,
@@ -120,19 +141,41 @@ impl<'a> Rows<'a> {
     }
 
     fn split_at(self, row: usize) -> (Self, Self) {
-        let Self { first, stride, width, parameters, moments } = self;
-        let cut = |part: &'a mut [f32]| {
+        let Self { first, stride, width, parameters, moments, images, image_stride, image_width, transform } = self;
+        let cut = |part: &'a mut [f32], stride: usize| {
             let at = if part.is_empty() { 0 } else { (row - first) * stride };
             part.split_at_mut(at)
         };
-        let [(x_left, x_right), (a_left, a_right), (b_left, b_right)] = {
-            let [a, b] = moments;
-            [cut(parameters), cut(a), cut(b)]
+        let [a, b] = moments;
+        let ((x_left, x_right), (image_left, image_right)) = (cut(parameters, stride), cut(images, image_stride));
+        let ((a_left, a_right), (b_left, b_right)) = (cut(a, stride), cut(b, stride));
+        let part = |first, parameters, moments, images| Self {
+            first,
+            stride,
+            width,
+            parameters,
+            moments,
+            images,
+            image_stride,
+            image_width,
+            transform,
         };
-        (
-            Self { first, stride, width, parameters: x_left, moments: [a_left, b_left] },
-            Self { first: row, stride, width, parameters: x_right, moments: [a_right, b_right] },
-        )
+        (part(first, x_left, [a_left, b_left], image_left), part(row, x_right, [a_right, b_right], image_right))
+    }
+
+    /// What moves rows in another basis, for one thread.
+    fn basis(&self) -> Option<Basis<'a>> {
+        let (transform, kind) = self.transform?;
+        Some(Basis { transform, kind, scratch: transform.scratch(), gradient: vec![0.0; self.width] })
+    }
+
+    /// Brings a row as scored up to date with its parameters.
+    #[inline(always)]
+    fn refresh(&mut self, row: usize, basis: &mut Option<Basis<'_>>) {
+        let Some(basis) = basis else { return };
+        let (from, image) = ((row - self.first) * self.stride, (row - self.first) * self.image_stride);
+        let image = &mut self.images[image..image + self.image_width];
+        basis.forth(&self.parameters[from..from + self.width], image);
     }
 
     /// A row of the parameters and of both moments.
@@ -154,6 +197,31 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// From the gradient by a row as scored to that by its parameters, and from these to the row as scored.
+struct Basis<'a> {
+    transform: &'a dyn Transform,
+    kind: Kind,
+    scratch: Scratch,
+    gradient: Vec<f32>,
+}
+
+impl Basis<'_> {
+    fn back(&mut self, d_image: &[f32]) -> &mut [f32] {
+        match self.kind {
+            Kind::Entity => self.transform.entity_adjoint(d_image, &mut self.gradient, &mut self.scratch),
+            Kind::Relation => self.transform.relation_adjoint(d_image, &mut self.gradient, &mut self.scratch),
+        }
+        &mut self.gradient
+    }
+
+    fn forth(&mut self, parameters: &[f32], image: &mut [f32]) {
+        match self.kind {
+            Kind::Entity => self.transform.entity(parameters, image, &mut self.scratch),
+            Kind::Relation => self.transform.relation(parameters, image, &mut self.scratch),
+        }
+    }
+}
+
 struct MoveRows<'m, 'a> {
     moves: &'m MoveEntities<'a>,
     list: &'m [TouchedRow],
@@ -165,7 +233,8 @@ impl Kernel for MoveRows<'_, '_> {
     #[inline(always)]
     fn run(self) {
         let Self { moves, list, mut rows } = self;
-        let mut gradient = vec![0.0f32; rows.width];
+        let mut gradient = vec![0.0f32; rows.image_width];
+        let mut basis = rows.basis();
         let slots = |range: [u32; 2]| range[0] as usize..range[1] as usize;
         for (at, touched) in list.iter().enumerate() {
             if let Some(next) = list.get(at + 1) {
@@ -181,11 +250,16 @@ impl Kernel for MoveRows<'_, '_> {
             for &(_, slot) in &moves.touches.ends[slots(touched.ends)] {
                 row::add_scaled(&mut gradient, 1.0, moves.d_ends.row(slot as usize));
             }
+            let gradient = match &mut basis {
+                Some(basis) => basis.back(&gradient),
+                None => &mut gradient[..],
+            };
             let [parameters, a, b] = rows.row(touched.entity as usize);
             if touched.weight > 0.0 {
-                add_penalty(moves.penalty, touched.weight, moves.parts, parameters, &mut gradient);
+                add_penalty(moves.penalty, touched.weight, moves.parts, parameters, gradient);
             }
-            moves.movement.apply(&mut gradient, parameters, a, b);
+            moves.movement.apply(gradient, parameters, a, b);
+            rows.refresh(touched.entity as usize, &mut basis);
         }
     }
 }
@@ -251,8 +325,9 @@ impl Kernel for MoveSides<'_, '_> {
     #[inline(always)]
     fn run(self) {
         let Self { moves, list, mut rows } = self;
-        let side = rows.width / moves.sides;
-        let mut gradient = vec![0.0f32; rows.width];
+        let side = rows.image_width / moves.sides;
+        let mut gradient = vec![0.0f32; rows.image_width];
+        let mut basis = rows.basis();
         for touched in list {
             let mut weights = [0.0f32; 2];
             gradient.fill(0.0);
@@ -262,19 +337,26 @@ impl Kernel for MoveSides<'_, '_> {
                 row::add_scaled(&mut gradient[half * side..][..side], 1.0, moves.d_relations.row(at as usize));
                 weights[half] += question.weight;
             }
-            let [parameters, a, b] = rows.row(touched.relation as usize);
-            for (half, weight) in weights.iter().enumerate().take(moves.sides) {
-                let place = half * side..(half + 1) * side;
-                let gradient = &mut gradient[place.clone()];
-                if let Some(d_asked) = moves.d_asked {
-                    let rows = d_asked.rows() / moves.sides;
+            if let Some(d_asked) = moves.d_asked {
+                let rows = d_asked.rows() / moves.sides;
+                for (half, gradient) in gradient.chunks_exact_mut(side).enumerate() {
                     row::add_scaled(gradient, 1.0, d_asked.row(half * rows + touched.relation as usize));
                 }
-                if *weight > 0.0 {
-                    add_penalty(moves.penalty, *weight, moves.parts, &parameters[place], gradient);
+            }
+            let gradient = match &mut basis {
+                Some(basis) => basis.back(&gradient),
+                None => &mut gradient[..],
+            };
+            let half = rows.width / moves.sides;
+            let [parameters, a, b] = rows.row(touched.relation as usize);
+            let halves = parameters.chunks_exact(half).zip(gradient.chunks_exact_mut(half));
+            for ((parameters, gradient), weight) in halves.zip(weights) {
+                if weight > 0.0 {
+                    add_penalty(moves.penalty, weight, moves.parts, parameters, gradient);
                 }
             }
-            moves.movement.apply(&mut gradient, parameters, a, b);
+            moves.movement.apply(gradient, parameters, a, b);
+            rows.refresh(touched.relation as usize, &mut basis);
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::optimizer::{Move, Optimizer, Rule};
 use crate::rank::Side;
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
+use crate::update::{Kind, transform_of};
 
 /// Memory that steps reuse.
 #[derive(Default)]
@@ -41,6 +42,8 @@ pub(crate) struct Work {
 /// What a step changes.
 pub(crate) struct Parameters<'a> {
     pub embeddings: &'a mut Embeddings,
+    /// Rows as scored, where that is another basis than the parameters'.
+    pub images: Option<&'a mut Embeddings>,
     pub first: Option<&'a mut Embeddings>,
     pub second: Option<&'a mut Embeddings>,
 }
@@ -78,7 +81,7 @@ pub(crate) fn step<F: ScoringFunction>(
     work: &mut Work,
     isa: Isa,
 ) -> f64 {
-    let Parameters { embeddings, first, second } = parameters;
+    let Parameters { embeddings, images, first, second } = parameters;
     let Moment { optimizer, seed, steps } = moment;
     let (width, relation_width) = (scoring.entity_width(), scoring.relation_width());
     let (count, entities, relations) = (questions.len(), embeddings.entities.rows(), embeddings.relations.rows());
@@ -95,7 +98,7 @@ pub(crate) fn step<F: ScoringFunction>(
     let stride = queries.stride();
     work.touches.build(questions, all_answers, asks_relations, sample.is_some());
 
-    let rows: &Embeddings = embeddings;
+    let rows: &Embeddings = images.as_deref().unwrap_or(embeddings);
     queries
         .as_mut_slice()
         .par_chunks_mut(STRIP * stride)
@@ -239,13 +242,8 @@ pub(crate) fn step<F: ScoringFunction>(
         parts: scoring.entity_parts(),
         isa,
     };
-    let rows = Rows {
-        first: 0,
-        stride: embeddings.entities.stride(),
-        width,
-        parameters: embeddings.entities.as_mut_slice(),
-        moments: [first_e, second_e],
-    };
+    let (image_e, image_r) = images.map(|images| (&mut images.entities, &mut images.relations)).unzip();
+    let rows = Rows::of(&mut embeddings.entities, [first_e, second_e], image_e, transform_of(scoring, Kind::Entity));
     moves.run(&work.touched, rows);
     work.d_own = d_own;
     // Without a gradient only Adam moves.
@@ -261,13 +259,8 @@ pub(crate) fn step<F: ScoringFunction>(
         parts: scoring.relation_parts() / sides,
         isa,
     };
-    let rows = Rows {
-        first: 0,
-        stride: embeddings.relations.stride(),
-        width: relation_width,
-        parameters: embeddings.relations.as_mut_slice(),
-        moments: [first_r, second_r],
-    };
+    let of = transform_of(scoring, Kind::Relation);
+    let rows = Rows::of(&mut embeddings.relations, [first_r, second_r], image_r, of);
     moves.run(&list_relations(touches, moves_all.then_some(relations)), rows);
     loss
 }

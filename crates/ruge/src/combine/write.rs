@@ -33,6 +33,10 @@ pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
         return Err(RugeError::Spec(message.into()));
     }
     // A run that is to be replaced stays until there is something to replace it.
+    if mode == Mode::Fresh && Folder::holds_run_at(path) {
+        let reason = "it holds a run already; replace it with --force, or give another folder with --out".to_string();
+        return Err(RugeError::Run { path: path.to_path_buf(), reason });
+    }
     if mode == Mode::Fresh { Folder::open(path, mode).map(drop) } else { Ok(()) }
 }
 

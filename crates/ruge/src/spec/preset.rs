@@ -3,7 +3,7 @@
 use ruge_embed::softmax::StaticLabel;
 use ruge_embed::{Answers, Cap, Init, Penalty, Projection, Rule, Softmax, Start};
 
-use super::{GuidanceSpec, MinePreset, ModelName, Spec, Weigh};
+use super::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec, Weigh};
 use crate::error::{Result, RugeError};
 
 /// A complete setting by name.
@@ -93,7 +93,8 @@ impl Spec {
     /// large ones make the softmax of the first steps almost hard.
     pub fn set_softmax(&mut self) {
         self.softmax = Some(Softmax::default());
-        self.model.reciprocal = true;
+        // HolE is scored in another basis than its parameters', and has none.
+        self.model.reciprocal = self.model.name != ModelName::HolE;
         let start = Start::Normal { deviation: 1e-3, unit: false };
         self.init = Init { entities: start, relations: start, shared: false };
         self.objective.penalty = Penalty::None;
@@ -113,8 +114,9 @@ impl Spec {
 
     pub(super) fn check_softmax(&self) -> Result<()> {
         let refuse = |message: String| Err(RugeError::Spec(message));
-        let dot = matches!(self.model.name, ModelName::ComplEx | ModelName::DistMult);
-        if self.model.reciprocal && !dot {
+        let in_place = matches!(self.model.name, ModelName::ComplEx | ModelName::DistMult);
+        let dot = in_place || self.model.name == ModelName::HolE;
+        if self.model.reciprocal && !in_place && (dot || self.softmax.is_none()) {
             return refuse(format!("model.reciprocal is for complex and distmult, not for {}", self.model.name.name()));
         }
         let Some(softmax) = self.softmax else {
@@ -130,7 +132,17 @@ impl Spec {
         };
         if !dot {
             let name = self.model.name.name();
-            return refuse(format!("softmax over all entities is for complex and distmult, not for {name}"));
+            let instead =
+                "objective.loss.kind = \"sampled-softmax\" compares a positive with its negatives in any model";
+            return refuse(format!(
+                "softmax over all entities is for complex, distmult and hole, not for {name}; {instead}"
+            ));
+        }
+        if !in_place && (self.device == DeviceName::Cuda || softmax.relations > 0.0) {
+            return refuse(
+                "hole by softmax runs on the processor and does not ask for relations; complex, which is hole in another basis, does both"
+                    .into(),
+            );
         }
         if !matches!(self.guidance, GuidanceSpec::None | GuidanceSpec::Examples { .. }) {
             let name = self.guidance.name();
@@ -193,6 +205,10 @@ mod tests {
         assert!(spec.model.reciprocal && spec.check().is_ok());
         let refused = |text: &str| Spec::from_toml(text, "x").unwrap().check().is_err();
         assert!(refused("[softmax]\n[model]\nname = \"transe\"\n"));
+        let hole = |more: &str| format!("device = \"cpu\"\n[softmax]\n{more}\n[model]\nname = \"hole\"\n");
+        assert!(!Spec::from_toml(&hole(""), "x").unwrap().model.reciprocal);
+        assert!(!refused(&hole("")) && refused(&hole("relations = 1.0")) && refused(&hole("").replace("cpu", "cuda")));
+        assert!(refused(&format!("{}reciprocal = true\n", hole(""))));
         assert!(refused("[softmax]\n[guidance]\nkind = \"ruge\"\n"));
         assert!(refused("[softmax]\nn3 = nan\n") && refused("[softmax]\nbatch = 0\n"));
         assert!(refused("[model]\nreciprocal = true\n"));

@@ -104,6 +104,9 @@ impl RulesSpec {
         if let Err(error) = self.config().check() {
             return refuse(format!("rules: {error}"));
         }
+        if !(0.0..=1.0).contains(&self.min_confidence) {
+            return refuse(format!("rules.min-confidence lies in [0, 1], not {}", self.min_confidence));
+        }
         if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
             return refuse("rules.confidence lies in [0, 1]".into());
         }
