@@ -291,8 +291,15 @@ fn table(completion: &Completion<'_>, seconds: f64, console: Console) -> String 
     text.push_str(&format!(
         "\n{}",
         wrapped(
-            "Truth is the share of such candidates that were validation facts; true facts that nobody listed count as wrong. \
-             Facts of train, valid and test are not proposed.",
+            &format!(
+                "{} Facts of train, valid and test are not proposed.",
+                match completion.fitted {
+                    Some(_) => {
+                        "Truth is the share of such candidates that were validation facts; true facts that nobody listed count as wrong."
+                    }
+                    None => "Truth is the model's own: no validation fact is among the candidates to fit it on.",
+                }
+            ),
             width
         )
     ));

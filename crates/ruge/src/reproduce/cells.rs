@@ -225,7 +225,14 @@ impl Table {
     /// Reads `<folder>/<table>.toml`.
     pub fn read(folder: &Path, name: TableName) -> Result<Self> {
         let path = folder.join(format!("{}.toml", name.name()));
-        let text = std::fs::read_to_string(&path).map_err(RugeError::io(&path, "read"))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => RugeError::Spec(format!(
+                "{}: there is no such table; tables, specs and records are in the folder `experiments` of the source; go there, or name \
+                 it with --experiments",
+                path.display()
+            )),
+            _ => RugeError::io(&path, "read")(error),
+        })?;
         Self::parse(&text, name, &path.display().to_string())
     }
 
