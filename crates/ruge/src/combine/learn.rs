@@ -243,13 +243,16 @@ struct Question {
     candidates: Vec<Vec<(u32, f32)>>,
 }
 
+/// Marks an entity that answers a question, too.
+const RIGHT: u32 = u32::MAX;
+
 /// The scratch of one thread.
 struct Asking<'a> {
     graph: &'a Graph,
     index: &'a RuleIndex,
     rules: &'a [Counted],
     asker: Asker,
-    /// Per entity, its place among the reached plus one.
+    /// Per entity, its place among the reached plus one, or [`RIGHT`].
     place: Vec<u32>,
 }
 
@@ -273,15 +276,16 @@ impl<'a> Asking<'a> {
             Side::Tail => ((measure::Side::Subject, triple.head), triple.tail, Label::forward(triple.relation)),
         };
         let Self { graph, index, rules, asker, place } = self;
-        // Other answers are right, too, and tell nothing.
+        // Other answers are right, too, and tell nothing. They are marked once: rules tell of them again and again.
         let right = graph.neighbours(known.1, label);
+        right.iter().filter(|entity| **entity != answer).for_each(|entity| place[entity.index()] = RIGHT);
         let mut reached: Vec<Reached> = Vec::new();
         let mut hear = |rule: u32, entity: EntityId| {
             let own = entity == answer;
-            if !own && right.binary_search(&entity).is_ok() {
+            let slot = &mut place[entity.index()];
+            if *slot == RIGHT {
                 return;
             }
-            let slot = &mut place[entity.index()];
             if *slot == 0 {
                 reached.push(Reached { entity, sum: 0.0, share: 1.0, events: Vec::new() });
                 *slot = reached.len() as u32;
@@ -296,8 +300,8 @@ impl<'a> Asking<'a> {
             }
         };
         index.ask_without(graph, triple.relation, known, Some((label, answer)), asker, &mut hear);
-        for candidate in &reached {
-            place[candidate.entity.index()] = 0;
+        for entity in reached.iter().map(|candidate| &candidate.entity).chain(right) {
+            place[entity.index()] = 0;
         }
         let own = reached.iter().position(|candidate| candidate.entity == answer && !candidate.events.is_empty())?;
         reached.swap(0, own);
