@@ -414,7 +414,9 @@ fn open(job: &Job<'_>, data: &str) -> Result<Ledger> {
                     program()
                 ));
             }
-            if ledger.spec != spec {
+            // Read, since a leaf may have been left away where it had its default.
+            let stored = Spec::from_toml(&ledger.spec, "its spec").map(|stored| stored.to_toml());
+            if stored.as_ref().unwrap_or(&ledger.spec) != &spec {
                 return wrong(format!(
                     "it holds a run with other settings ({}); --resume goes on with its own, --force begins anew, and \
                      another --out keeps both",
