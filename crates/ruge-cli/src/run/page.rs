@@ -53,7 +53,9 @@ fn summary(findings: &Findings) -> Vec<String> {
     }
     if let Some(found) = findings.comparison.as_ref().and_then(|comparison| comparison.with_rules.as_ref()) {
         let (rules, mrr) = (crate::text::grouped(found.rules), found.result.filtered.mrr);
-        said.push(format!("With {rules} rules beside it at ranking time it reaches {mrr:.3}."));
+        let alone = found.alone.as_ref();
+        let alone = alone.map_or_else(String::new, |metrics| format!("; those rules alone reach {:.3}", metrics.mrr));
+        said.push(format!("With {rules} rules beside it at ranking time it reaches {mrr:.3}{alone}."));
     }
     match findings.checked.as_ref().map(|checked| checked.splits) {
         Some([_, 0, 0]) => said.push("There are no held-out triples, so nothing could be evaluated.".into()),
