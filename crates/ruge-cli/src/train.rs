@@ -214,7 +214,8 @@ impl TrainArgs {
             None => base.spec(),
         }
         .map_err(usage)?;
-        if self.guidance == Some(GuidanceArg::Examples) {
+        // A file says itself what rules weigh, or leaves it at what was once the default.
+        if self.guidance == Some(GuidanceArg::Examples) && text.is_none() {
             spec.set_examples();
         }
         if let Some((name, text)) = &text {
@@ -241,6 +242,11 @@ impl TrainArgs {
         set(&mut spec.batches.inner_steps, self.inner_steps);
         spec.schedule.epochs = self.epochs.unwrap_or(spec.schedule.epochs);
         spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
+        if self.validate_every == Some(0) && self.patience.is_some() {
+            bail!(UsageError(
+                "--patience counts validations, and --validate-every 0 makes none; leave one away".into()
+            ));
+        }
         spec.schedule.patience = self.patience.or(spec.schedule.patience);
         if let Some(rate) = self.rate {
             spec.optimizer.entity_rate = rate;
@@ -304,12 +310,11 @@ impl TrainArgs {
         if self.rules.is_some() && !spec.takes_rules() {
             let guidance = match (spec.softmax.is_some(), self.preset.is_some()) {
                 (true, true) => "use --preset complex-n3-rules",
-                (true, false) => "add --guidance examples",
-                (false, _) => "add --guidance ruge or kale",
+                (false, true) => "use --preset ruge-paper",
+                (true, false) => "add --guidance examples, or use --model rules",
+                (false, false) => "add --guidance ruge or kale, or use --model rules",
             };
-            bail!(UsageError(format!(
-                "--rules would be ignored without guidance by rules; {guidance}, or use --model rules"
-            )));
+            bail!(UsageError(format!("--rules would be ignored without guidance by rules; {guidance}")));
         }
         Ok(())
     }

@@ -46,6 +46,14 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport) -> Report
     }
 }
 
+/// `the 48 guiding rules`, `the guiding rule`.
+fn counted(article: &str, what: &str, rules: usize) -> String {
+    match rules {
+        1 => format!("the {what}rule"),
+        _ => format!("{article} {} {what}rules", crate::text::grouped(rules)),
+    }
+}
+
 fn summary(findings: &Findings) -> Vec<String> {
     let mut said = Vec::new();
     if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) {
@@ -119,7 +127,7 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
         let name = format!("the same, {} rules beside it at ranking time", crate::text::grouped(found.rules));
         rows.push(gather::metrics(&name, System::Other, "with-rules", &found.result.filtered));
         if let Some(metrics) = &found.alone {
-            let name = format!("those {} rules alone", crate::text::grouped(found.rules));
+            let name = format!("{} alone", counted("those", "", found.rules));
             rows.push(gather::metrics(&name, System::RulesAlone, "ranking-rules", metrics));
         }
     }
@@ -128,7 +136,7 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
         rows.push(gather::metrics(&name, System::Unguided, job.spec.model.name.name(), &result.filtered));
     }
     if let Some(metrics) = &comparison.rules_only {
-        let name = format!("the {} guiding rules alone", crate::text::grouped(findings.rules.len()));
+        let name = format!("{} alone", counted("the", "guiding ", findings.rules.len()));
         rows.push(gather::metrics(&name, System::RulesAlone, "rules", metrics));
     }
     MetricsTable { split, rows, published }.into()

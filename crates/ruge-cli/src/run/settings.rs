@@ -215,9 +215,9 @@ impl Settings {
     fn lay_over(&self, spec: &mut Spec) -> Result<()> {
         let set = |place: &mut usize, value: Option<usize>| *place = value.unwrap_or(*place);
         set(&mut spec.model.dimension, self.dim);
-        if spec.softmax.is_some() && (self.negatives.is_some() || self.l2.is_some() || self.batches.is_some()) {
+        if spec.softmax.is_some() && (self.negatives.is_some() || self.batches.is_some()) {
             bail!(UsageError(
-                "--negatives, --l2 and --batches are of the paper's trainer; add --guidance ruge to use it".into()
+                "--negatives and --batches are of the paper's trainer; add --guidance ruge to use it".into()
             ));
         }
         self.softmax.lay_over(spec)?;
@@ -229,11 +229,19 @@ impl Settings {
         spec.device = self.device.map_or(spec.device, DeviceName::from);
         spec.schedule.epochs = self.epochs.unwrap_or(spec.schedule.epochs);
         spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
+        if self.validate_every == Some(0) && self.patience.is_some() {
+            bail!(UsageError(
+                "--patience counts validations, and --validate-every 0 makes none; leave one away".into()
+            ));
+        }
         spec.schedule.patience = self.patience.or(spec.schedule.patience);
         if let Some(rate) = self.rate {
             (spec.optimizer.entity_rate, spec.optimizer.relation_rate) = (rate, rate);
         }
         match self.l2 {
+            Some(weight) if spec.softmax.is_some() => {
+                spec.softmax.iter_mut().for_each(|softmax| softmax.l2 = weight);
+            }
             Some(0.0) => spec.objective.penalty = Penalty::None,
             Some(weight) => spec.objective.penalty = Penalty::L2 { weight },
             None => {}

@@ -37,17 +37,27 @@ pub struct Softmax {
     pub relations: f32,
     /// Entities that a batch's questions are answered among, drawn anew for every batch; 0 for all. The others are made
     /// up for by the weight of those drawn, so the loss estimates the same softmax.
+    #[serde(skip_serializing_if = "is_unset")]
     pub sample: usize,
     /// Weight of a squared penalty beside the cubed one, on the same rows.
+    #[serde(skip_serializing_if = "is_unset")]
     pub l2: f32,
     /// The chance that an entry of a query is left out in training; the others are scaled up for it.
+    #[serde(skip_serializing_if = "is_unset")]
     pub dropout: f32,
     /// The share of a question's target that goes to all entities alike.
+    #[serde(skip_serializing_if = "is_unset")]
     pub smoothing: f32,
     /// What scores are held against their targets by.
+    #[serde(skip_serializing_if = "is_unset")]
     pub loss: AnswerLoss,
     /// Whether a question comes with one of its answers, or once with all of them.
+    #[serde(skip_serializing_if = "is_unset")]
     pub answers: Answers,
+}
+
+fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What scores are held against their targets by.

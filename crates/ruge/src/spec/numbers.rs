@@ -46,12 +46,8 @@ impl Spec {
         if !self.objective.shift.is_finite() {
             return refuse(format!("objective.shift must be finite, not {}", self.objective.shift));
         }
-        let schedule = &self.schedule;
-        match schedule.patience {
+        match self.schedule.patience {
             Some(0) => refuse("schedule.patience is at least 1; leave it away for all epochs".into()),
-            Some(patience) if schedule.validate_every == 0 => refuse(format!(
-                "schedule.patience = {patience} counts validations, and schedule.validate-every = 0 makes none"
-            )),
             _ => Ok(()),
         }
     }
@@ -79,7 +75,6 @@ mod tests {
             ("[init.relations]\ndistribution = \"uniform\"\nbound = nan".into(), "init.relations.bound"),
             ("[objective]\nshift = nan".into(), "objective.shift"),
             ("[schedule]\npatience = 0".into(), "schedule.patience"),
-            ("[schedule]\npatience = 3\nvalidate-every = 0".into(), "validate-every"),
             ("[rules]\nmin-confidence = nan".into(), "min-confidence"),
             ("[rules]\nmin-confidence = 1.5".into(), "min-confidence"),
         ] {
