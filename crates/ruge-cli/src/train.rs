@@ -448,8 +448,9 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             ));
         }
         console.result(&format!(
-            "{} epochs at {:.2} s; kept epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
+            "{} epoch{} at {:.2} s; kept epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
             grouped(outcome.epochs),
+            if outcome.epochs == 1 { "" } else { "s" },
             outcome.seconds_per_epoch,
             grouped(outcome.best_epoch),
             out.display(),
