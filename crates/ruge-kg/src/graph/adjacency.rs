@@ -12,6 +12,9 @@ use crate::triple::{EntityId, Label};
 #[derive(Clone, Debug, Default)]
 pub struct Adjacency {
     runs_of: Vec<u32>,
+    /// Per entity, one bit of 64 for each of its labels: most labels one asks for are not there, and few of those share a bit
+    /// with one that is.
+    has: Vec<u64>,
     run_labels: Vec<Label>,
     run_starts: Vec<u32>,
     neighbours: Vec<EntityId>,
@@ -76,17 +79,18 @@ impl Adjacency {
                 *edge += 1;
             });
         });
-        Self { runs_of, run_labels, run_starts, neighbours }
+        let bits = |labels: &[Label]| labels.iter().fold(0, |bits, label| bits | bit(*label));
+        let has = (0..entities)
+            .into_par_iter()
+            .map(|entity| bits(&run_labels[runs_of[entity] as usize..runs_of[entity + 1] as usize]))
+            .collect();
+        Self { runs_of, has, run_labels, run_starts, neighbours }
     }
 
     /// The entities reached from `entity` over `label`, in id order.
     #[inline]
     pub fn neighbours(&self, entity: EntityId, label: Label) -> &[EntityId] {
-        let (from, to) = self.run_range(entity);
-        match self.run_labels[from..to].binary_search(&label) {
-            Ok(at) => self.run(from + at),
-            Err(_) => &[],
-        }
+        self.run_number(entity, label).map_or(&[], |run| self.run(run))
     }
 
     /// The labels at `entity` in order, each with the entities it leads to.
@@ -125,6 +129,9 @@ impl Adjacency {
     /// The number of the run of `entity` with `label`, if it has one.
     #[inline]
     pub fn run_number(&self, entity: EntityId, label: Label) -> Option<usize> {
+        if self.has[entity.index()] & bit(label) == 0 {
+            return None;
+        }
         let (from, to) = self.run_range(entity);
         self.run_labels[from..to].binary_search(&label).ok().map(|at| from + at)
     }
@@ -144,6 +151,7 @@ impl Adjacency {
     /// Bytes held by the index.
     pub fn bytes(&self) -> usize {
         4 * (self.runs_of.len() + self.run_labels.len() + self.run_starts.len() + self.neighbours.len())
+            + 8 * self.has.len()
     }
 
     #[inline]
@@ -155,6 +163,12 @@ impl Adjacency {
     fn run(&self, run: usize) -> &[EntityId] {
         &self.neighbours[self.run_starts[run] as usize..self.run_starts[run + 1] as usize]
     }
+}
+
+/// The bit of a label: its place by Fibonacci hashing, so that labels of neighbouring numbers have different ones.
+#[inline]
+fn bit(label: Label) -> u64 {
+    1 << (label.0.wrapping_mul(0x9e37_79b9) >> 26)
 }
 
 /// Edges of one range of entities, about: 512 KB of neighbours beside as much of labels.
