@@ -66,6 +66,7 @@ pub fn objects(rows: &[Row]) -> Vec<Value> {
         objects.push(json!({
             "table": row.cell.table, "cell": row.cell.name, "method": ALONE, "dataset": row.cell.data,
             "mrr": alone.mrr, "med": alone.med, "hits": alone.hits, "seeds": [], "device": row.device(),
+            "rules": counts_of(row).map(|counts| counts.rules),
             "seconds": null, "published": null, "quick": row.cell.quick,
         }));
     }
@@ -74,15 +75,22 @@ pub fn objects(rows: &[Row]) -> Vec<Value> {
 
 const ALONE: &str = "rules alone";
 
-/// What rules reach without an embedding, once for each data set; of link-prediction rows alone.
+/// What rules reach without an embedding, once for each set of rules; of link-prediction rows alone.
 fn rules_alone(rows: &[Row]) -> Vec<(&Row, &Figures)> {
     let mut found: Vec<(&Row, &Figures)> = Vec::new();
-    for row in rows.iter().filter(|row| row.cell.table == TableName::LinkPrediction) {
-        let alone = row.records.iter().find_map(|record| record.rules_only.as_ref());
-        if let Some(alone) = alone
-            && found.iter().all(|(other, _)| other.cell.data != row.cell.data)
-        {
-            found.push((row, alone));
+    for row in first_of_rules(rows).into_iter().filter(|row| row.cell.table == TableName::LinkPrediction) {
+        found.extend(row.records.iter().find_map(|record| record.rules_only.as_ref()).map(|alone| (row, alone)));
+    }
+    found
+}
+
+/// Of the rows of a data set with the same rules, the first. Rules are the same where all counts are.
+fn first_of_rules(rows: &[Row]) -> Vec<&Row> {
+    let mut found: Vec<&Row> = Vec::new();
+    for row in rows {
+        let same = |other: &&Row| other.cell.data == row.cell.data && counts_of(other) == counts_of(row);
+        if counts_of(row).is_some() && !found.iter().any(same) {
+            found.push(row);
         }
     }
     found
@@ -194,18 +202,21 @@ fn metrics(rows: &[Row]) -> Sheet {
         sheet.rows.push(SheetRow { cells, published: false });
         sheet.rows.extend(row.cell.published.as_ref().filter(|p| p.mrr.is_some()).map(published_metrics));
         // The rules alone close the rows of their data set.
-        if rows.get(index + 1).is_none_or(|next| next.cell.data != row.cell.data)
-            && let Some((_, figures)) = alone.iter().find(|(of, _)| of.cell.data == row.cell.data)
-        {
-            let mut cells = vec![ALONE.into(), row.cell.data.clone(), decimal(Some(figures.mrr)), NOTHING.into()];
-            cells.push(rank(Some(figures.med)));
-            cells.extend(HITS.iter().map(|n| decimal(figures.hits.get(&n.to_string()).copied())));
-            cells.extend([
-                "".into(),
-                "".into(),
-                "the highest confidence decides, ties by mean rank; not trained".into(),
-            ]);
-            sheet.rows.push(SheetRow { cells, published: false });
+        if rows.get(index + 1).is_none_or(|next| next.cell.data != row.cell.data) {
+            for (of, figures) in alone.iter().filter(|(of, _)| of.cell.data == row.cell.data) {
+                let mut cells = vec![ALONE.into(), row.cell.data.clone(), decimal(Some(figures.mrr)), NOTHING.into()];
+                cells.push(rank(Some(figures.med)));
+                cells.extend(HITS.iter().map(|n| decimal(figures.hits.get(&n.to_string()).copied())));
+                cells.extend([
+                    "".into(),
+                    "".into(),
+                    format!(
+                        "{}the highest confidence decides, ties by mean rank; not trained",
+                        counts_of(of).map_or_else(String::new, |counts| format!("{} rules; ", grouped(counts.rules))),
+                    ),
+                ]);
+                sheet.rows.push(SheetRow { cells, published: false });
+            }
         }
     }
     sheet.plots = curves(rows);
@@ -244,24 +255,20 @@ fn curves(rows: &[Row]) -> Vec<SheetPlot> {
 
 /// How many conclusions are held-out facts must be said wherever guided results are shown.
 fn held_out_words(rows: &[Row]) -> Vec<String> {
-    let mut told: Vec<&str> = Vec::new();
-    let mut words = Vec::new();
-    for row in rows {
-        let counts = row.records.iter().find_map(|record| record.rules).filter(|counts| counts.unlabeled > 0);
-        if let Some(counts) = counts
-            && !told.contains(&row.cell.data.as_str())
-        {
-            told.push(&row.cell.data);
-            words.push(format!(
-                "On {} {} of the {} conclusions ({}) are valid or test triples, though neither mining nor training reads one.",
+    let counted = first_of_rules(rows).into_iter().filter_map(|row| counts_of(row).map(|counts| (row, counts)));
+    counted
+        .filter(|(_, counts)| counts.unlabeled > 0)
+        .map(|(row, counts)| {
+            format!(
+                "On {} {} of the {} conclusions of {} rules ({}) are valid or test triples, though neither mining nor training reads one.",
                 row.cell.data,
                 grouped(counts.in_valid + counts.in_test),
                 grouped(counts.unlabeled),
+                grouped(counts.rules),
                 percent(counts.held_out()),
-            ));
-        }
-    }
-    words
+            )
+        })
+        .collect()
 }
 
 fn counts_of(row: &Row) -> Option<RuleCounts> {
