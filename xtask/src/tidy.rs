@@ -27,6 +27,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/ruge-cuda/src/sample.rs", "launches the kernels of a sample of candidates"),
     ("crates/ruge-cuda/src/softmax.rs", "launches the kernels of softmax training"),
     ("crates/ruge-cuda/src/softmax/moves.rs", "launches what ends a softmax step"),
+    ("crates/ruge-cuda/src/softmax/relations.rs", "launches the questions for relations"),
     ("crates/ruge-cuda/src/order.rs", "says which values the card may read"),
     ("crates/ruge-cuda/src/crowd.rs", "launches the kernels that weigh negatives against each other"),
     ("crates/ruge-cuda/src/fold.rs", "launches the kernel that folds gradients"),

@@ -295,6 +295,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gather_relations(
     }
 }
 
+// The penalty of touched rows whose parameters are in another basis than the rows as scored: real ones, one row of `width` after
+// the other.
+extern "C" __global__ void __launch_bounds__(128) penalise(
+    const uint4* __restrict__ touched, u32 count, const float* __restrict__ parameters, u32 stride, u32 width, float cubed,
+    float squared, float* __restrict__ gradients)
+{
+    for (u32 at = blockIdx.x; at < count; at += gridDim.x) {
+        const u64 row = (u64)touched[at].x * stride;
+        const float weight = __uint_as_float(touched[at].w), c = cubed * weight, s = squared * weight;
+        for (u32 i = threadIdx.x; i < width; i += 128) {
+            const float x = parameters[row + i];
+            gradients[row + i] = fmaf(fmaf(c, fabsf(x), s), x, gradients[row + i]);
+        }
+    }
+}
+
 __device__ __forceinline__ void move_one(float g, float& x, float& a, float& b, float rate, float first, float second) {
 #if OPTIMIZER == 0
     a = fmaf(g, g, a);
@@ -312,7 +328,7 @@ __device__ __forceinline__ void move_one(float g, float& x, float& a, float& b, 
 }
 
 // Every row moves: softmax touches them all. `floats` is a multiple of 4; first and second are Adam's corrections. `numbers`
-// follows the parameters where they are rounded.
+// follows the parameters where they are rounded and scored as they are.
 extern "C" __global__ void __launch_bounds__(256) move_all(
     const float4* __restrict__ gradients, Moving moving, u64 floats, float first, float second, Number* __restrict__ numbers)
 {
@@ -328,7 +344,7 @@ extern "C" __global__ void __launch_bounds__(256) move_all(
         move_one(g.w, x.w, a.w, b.w, moving.rate, first, second);
         parameters[at] = x;
 #if ROUNDED
-        ((ushort4*)numbers)[at] = make_ushort4(to_number(x.x), to_number(x.y), to_number(x.z), to_number(x.w));
+        if (numbers) ((ushort4*)numbers)[at] = make_ushort4(to_number(x.x), to_number(x.y), to_number(x.z), to_number(x.w));
 #endif
         if (OPTIMIZER != 2) ((float4*)moving.first)[at] = a;
         if (OPTIMIZER == 3) ((float4*)moving.second)[at] = b;

@@ -4,7 +4,6 @@ use crate::device::{Buffer, Device};
 use crate::error::Result;
 use crate::model::Tables;
 use crate::order::Pair;
-use crate::product::{Matrix, Out, Size};
 use crate::source::Constants;
 
 /// Gradients as tables, where rows cannot move at once.
@@ -47,12 +46,8 @@ impl Gradients {
         ];
         for (images, parameters, matrix, rows) in pairs {
             let Some(parameters) = parameters else { continue };
-            let size = Size { rows, columns: matrix.parameters.width(), inner: matrix.images.width() };
-            let images = Matrix::rows(images.address, matrix.images.stride);
-            let map = Matrix::rows(matrix.buffer.address, matrix.images.stride).transposed();
-            let out = Out::rows(parameters.address, matrix.parameters.stride);
-            // SAFETY: both tables have `rows` rows of the strides named, the matrix a row per parameter.
-            unsafe { device.multiply(size, images, map, out, "turning gradients") }?;
+            // SAFETY: both tables have `rows` rows of the strides that the matrix names.
+            unsafe { matrix.back(device, images.address, parameters.address, rows) }?;
         }
         Ok(())
     }

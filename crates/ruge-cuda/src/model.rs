@@ -63,13 +63,52 @@ pub(crate) struct Matrix {
     pub images: RowShape,
 }
 
+impl Matrix {
+    /// Images of rows.
+    ///
+    /// # Safety
+    /// Both tables have so many rows of the strides told here.
+    unsafe fn forth(&self, device: &Device, parameters: u64, images: u64, rows: usize) -> Result<()> {
+        let size = Size { rows, columns: self.images.width(), inner: self.parameters.width() };
+        let parameters = product::Matrix::rows(parameters, self.parameters.stride);
+        let map = product::Matrix::rows(self.buffer.address, self.images.stride);
+        let out = Out::rows(images, self.images.stride);
+        // SAFETY: the caller vouches for the tables; the matrix has a row per parameter.
+        unsafe { device.multiply(size, parameters, map, out, "transforming rows") }
+    }
+
+    /// Gradients by parameters from those by images.
+    ///
+    /// # Safety
+    /// Both tables have so many rows of the strides told here.
+    pub unsafe fn back(&self, device: &Device, images: u64, parameters: u64, rows: usize) -> Result<()> {
+        let size = Size { rows, columns: self.parameters.width(), inner: self.images.width() };
+        let images = product::Matrix::rows(images, self.images.stride);
+        let map = product::Matrix::rows(self.buffer.address, self.images.stride).transposed();
+        let out = Out::rows(parameters, self.parameters.stride);
+        // SAFETY: the caller vouches for the tables; the matrix has a row per parameter.
+        unsafe { device.multiply(size, images, map, out, "turning gradients") }
+    }
+}
+
 impl Tables {
+    /// The rows as scored, of entities and of relations.
+    pub fn images(&self) -> [&Buffer<f32>; 2] {
+        match &self.images {
+            Some([entities, relations]) => [entities, relations],
+            None => [&self.entities, &self.relations],
+        }
+    }
+
     /// Addresses of the rows as scored.
     pub fn scored(&self) -> (u64, u64) {
-        match &self.images {
-            Some([entities, relations]) => (entities.address, relations.address),
-            None => (self.entities.address, self.relations.address),
-        }
+        let [entities, relations] = self.images();
+        (entities.address, relations.address)
+    }
+
+    /// Numbers of the parameters' tables, entities' and relations', gaps included.
+    pub fn parameter_floats(&self) -> [usize; 2] {
+        [self.entities.slice.len(), self.relations.slice.len()]
     }
 
     /// Addresses of the moments of a kind of rows, 0 for entities and 1 for relations; 0 where there is none.
@@ -79,22 +118,13 @@ impl Tables {
     }
 
     /// Brings images up to date with the parameters.
-    pub fn refresh_images(&mut self, device: &Device) -> Result<()> {
-        let (Some(images), Some(transform)) = (&mut self.images, &self.transform) else { return Ok(()) };
-        let [entity_images, relation_images] = images;
-        let pairs = [
-            (&self.entities, entity_images, &transform.entities, self.entity_rows),
-            (&self.relations, relation_images, &transform.relations, self.relation_rows),
-        ];
-        for (parameters, images, matrix, rows) in pairs {
-            let size = Size { rows, columns: matrix.images.width(), inner: matrix.parameters.width() };
-            let parameters = product::Matrix::rows(parameters.address, matrix.parameters.stride);
-            let map = product::Matrix::rows(matrix.buffer.address, matrix.images.stride);
-            let out = Out::rows(images.address, matrix.images.stride);
-            // SAFETY: the tables have `rows` rows of these strides, the matrix a row per parameter.
-            unsafe { device.multiply(size, parameters, map, out, "transforming rows") }?;
+    pub fn refresh_images(&self, device: &Device) -> Result<()> {
+        let (Some([entities, relations]), Some(transform)) = (&self.images, &self.transform) else { return Ok(()) };
+        // SAFETY: the tables were made with these rows and the strides of the matrices.
+        unsafe {
+            transform.entities.forth(device, self.entities.address, entities.address, self.entity_rows)?;
+            transform.relations.forth(device, self.relations.address, relations.address, self.relation_rows)
         }
-        Ok(())
     }
 }
 
@@ -172,7 +202,7 @@ impl CudaModel {
                 device.zeros(relation_rows * constants.relation_parameters.stride)?,
             ]);
         }
-        let mut tables = Tables {
+        let tables = Tables {
             entities: device.copy(start.entities.as_slice())?,
             relations: device.copy(start.relations.as_slice())?,
             entity_rows,

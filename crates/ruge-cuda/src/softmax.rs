@@ -5,6 +5,7 @@
 //! candidates are a sample ([`crate::sample`]). The host sorts out the next batches while the card works on these.
 
 mod moves;
+mod relations;
 
 use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
 use ruge_embed::softmax::{AnswerLoss, Dropout, Questions};
@@ -48,6 +49,7 @@ struct Functions {
     relation_backward: CudaFunction,
     gather_entities: CudaFunction,
     gather_relations: CudaFunction,
+    penalise: CudaFunction,
     move_all: CudaFunction,
     to_numbers: CudaFunction,
 }
@@ -122,6 +124,8 @@ pub(crate) struct SoftmaxTraining {
     relation_scores: Buffer<f32>,
     entity_gradients: Buffer<f32>,
     relation_gradients: Buffer<f32>,
+    /// The same by parameters, entities' and relations', where those are in another basis than the rows as scored.
+    turned: Option<[Buffer<f32>; 2]>,
     losses: Buffer<f32>,
     relation_losses: Buffer<f32>,
     /// Batches of a group.
@@ -151,11 +155,16 @@ impl SoftmaxTraining {
         most: usize,
     ) -> Result<Self> {
         constants.rounded = number == Number::Half;
-        if tables.transform.is_some() || constants.optimizer.cap != Cap::None {
-            return Err(CudaError::Unsupported { what: "softmax training of this model or with a cap".into() });
-        }
-        if softmax.sample > 0 && !softmax.is_plain() {
-            return Err(CudaError::Unsupported { what: "a sample of candidates with such answers or losses".into() });
+        let unsupported = [
+            (constants.optimizer.cap != Cap::None, "softmax training with a cap"),
+            (softmax.sample > 0 && !softmax.is_plain(), "a sample of candidates with such answers or losses"),
+            (
+                tables.transform.is_some() && (softmax.sample > 0 || softmax.relations > 0.0),
+                "a sample of candidates, or relations asked for, in a model of another basis",
+            ),
+        ];
+        if let Some((_, what)) = unsupported.iter().find(|case| case.0) {
+            return Err(CudaError::Unsupported { what: (*what).into() });
         }
         let kernels = device.compile(&constants, Program::Softmax)?;
         let functions = Functions {
@@ -167,6 +176,7 @@ impl SoftmaxTraining {
             relation_backward: kernels.get("relation_backward")?,
             gather_entities: kernels.get("gather_entities")?,
             gather_relations: kernels.get("gather_relations")?,
+            penalise: kernels.get("penalise")?,
             move_all: kernels.get("move_all")?,
             to_numbers: kernels.get("to_numbers")?,
         };
@@ -183,6 +193,10 @@ impl SoftmaxTraining {
         // Entities that answers are sought among.
         let among = padded(counts.sample(softmax).unwrap_or(tables.entity_rows));
         let table_numbers = among * stride + tables.relation_rows * constants.relations.stride;
+        let turned = match tables.transform {
+            Some(_) => tables.parameter_floats(),
+            None => [0; 2],
+        };
         let copied = match number {
             Number::Full => 0,
             Number::Half => 2 * (table_numbers + batch * (among + candidates)),
@@ -190,7 +204,7 @@ impl SoftmaxTraining {
         let parts = [
             ("scores of a batch", 4 * batch * (among + candidates)),
             ("vectors of a batch", 4 * (batch * (2 * stride + (1 + 2 * asks) * half) + ends * stride)),
-            ("gradients", 4 * table_numbers),
+            ("gradients", 4 * (table_numbers + turned.iter().sum::<usize>())),
             ("copies in 16 bits", copied),
             ("questions", all * (16 + 12 + 16 + 4 * (2 + asks)) + 16 * counts.touched(softmax)),
             ("samples", counts.bytes(softmax, stride, number)),
@@ -240,6 +254,10 @@ impl SoftmaxTraining {
             relation_scores: device.zeros(batch * candidates)?,
             entity_gradients: device.zeros(among * stride)?,
             relation_gradients: device.zeros(tables.relation_rows * constants.relations.stride)?,
+            turned: match tables.transform {
+                Some(_) => Some([device.zeros(turned[0])?, device.zeros(turned[1])?]),
+                None => None,
+            },
             losses: device.zeros(all)?,
             relation_losses: device.zeros(all)?,
             next: None,
@@ -330,7 +348,7 @@ impl SoftmaxTraining {
     /// as they are gathered; there is no copy of the others.
     fn round_tables(&self, device: &Device, tables: &Tables) -> Result<()> {
         let Some(rounded) = &self.rounded else { return Ok(()) };
-        for (table, copy) in [(&tables.entities, &rounded.entities), (&tables.relations, &rounded.relations)] {
+        for (table, copy) in tables.images().into_iter().zip([&rounded.entities, &rounded.relations]) {
             let count = copy.slice.len().min(table.slice.len()) as u64;
             let layout = LaunchConfig { grid_dim: (4096, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
             // SAFETY: both have `count` places.
@@ -519,79 +537,6 @@ impl SoftmaxTraining {
                 .launch(layout)
         }
         .doing("taking the softmax")?;
-        Ok(())
-    }
-
-    /// (h, ?, t) among all relations: gradients by relations are set, those by both ends added.
-    fn ask_relations(&mut self, device: &Device, tables: &Tables, first: usize, count: usize) -> Result<()> {
-        let (half, stride) = (self.constants.relations.width(), self.constants.relations.stride);
-        let (sides, rows) = (self.constants.sides, tables.relation_rows);
-        let (entities, relations) = (tables.scored().0, self.factors(tables).1);
-        let size_of_number = self.number.bytes();
-        let questions = self.questions.address + (first * size_of::<Quad>()) as u64;
-        let number = count as u32;
-        let stream = &device.stream;
-        // SAFETY: (of all launches and products of this function) as in `step`.
-        unsafe {
-            stream
-                .launch_builder(&self.functions.relation_queries)
-                .arg(&questions)
-                .arg(&number)
-                .arg(&entities)
-                .arg(&self.relation_queries.address)
-                .launch(self.layout(count))
-        }
-        .doing("asking for relations")?;
-        let queries = Matrix::rows(self.relation_queries.address, half).of(self.number);
-        let one_side =
-            |side: usize| Matrix::rows(relations + (size_of_number * side * half) as u64, stride).of(self.number);
-        let (side_columns, columns) = (padded(rows), sides * padded(rows));
-        for side in 0..sides {
-            let out = Out::rows(self.relation_scores.address + 4 * (side * side_columns) as u64, columns);
-            let size = Size { rows: count, columns: rows, inner: half };
-            // SAFETY: see above.
-            unsafe { device.multiply(size, queries, one_side(side).transposed(), out, "scoring all relations") }?;
-        }
-        let scores = Scores {
-            address: self.relation_scores.address,
-            slopes: self.rounded.as_ref().map_or(self.relation_scores.address, |x| x.relation_slopes.address),
-            stride: columns,
-            candidates: (sides - 1) * side_columns + rows,
-            gap: if sides == 2 { [rows, side_columns] } else { [0, 0] },
-        };
-        let (answers, losses) =
-            (self.relations.address + 4 * first as u64, self.relation_losses.address + 4 * first as u64);
-        self.slopes(device, first, count, scores, answers, losses, self.softmax.relations)?;
-        // Both sides are one matrix of candidates only where rows follow each other without a gap; so one after the other,
-        // the second added to the first.
-        let slopes = |side: usize| {
-            Matrix::rows(scores.slopes + (size_of_number * side * side_columns) as u64, columns).of(self.number)
-        };
-        let scale = self.softmax.relations / count as f32;
-        for side in 0..sides {
-            let size = Size { rows: count, columns: half, inner: rows };
-            let out = Out { scale, add: side > 0, ..Out::rows(self.d_relation_queries.address, half) };
-            let back = Size { rows, columns: half, inner: count };
-            let gradients = self.relation_gradients.address + 4 * (side * half) as u64;
-            let gradients = Out { scale, ..Out::rows(gradients, stride) };
-            // SAFETY: see above.
-            unsafe {
-                device.multiply(size, slopes(side), one_side(side), out, "going back to queries")?;
-                device.multiply(back, slopes(side).transposed(), queries, gradients, "going back to relations")?;
-            }
-        }
-        // SAFETY: see above.
-        unsafe {
-            stream
-                .launch_builder(&self.functions.relation_backward)
-                .arg(&questions)
-                .arg(&number)
-                .arg(&entities)
-                .arg(&self.d_relation_queries.address)
-                .arg(&self.d_ends.address)
-                .launch(self.layout(count))
-        }
-        .doing("going back to ends")?;
         Ok(())
     }
 }

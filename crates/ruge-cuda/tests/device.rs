@@ -485,6 +485,16 @@ fn softmax_agrees_with_the_processor() {
 }
 
 #[test]
+fn softmax_in_another_basis_agrees_with_the_processor() {
+    let _one = CARD.lock();
+    let Some(device) = device() else { return };
+    softmax(&device, &HolE::new(24), plain(), Rule::Sgd);
+    softmax(&device, &HolE::new(101), Softmax { l2: 0.01, dropout: 0.2, ..plain() }, ADAGRAD);
+    let all = Softmax { loss: AnswerLoss::Bce, answers: Answers::All, ..plain() };
+    softmax(&device, &HolE::new(37), all, Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
+}
+
+#[test]
 fn a_sample_of_candidates_agrees_with_the_processor() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };

@@ -24,10 +24,12 @@ impl SoftmaxTraining {
     ) -> Result<()> {
         let (entities, relations) = tables.scored();
         let penalty = self.softmax.penalty(range.questions[1] - range.questions[0]);
+        // In another basis it is of the parameters, once gradients are by those.
+        let penalty_here = if self.turned.is_some() { [0.0; 2] } else { penalty };
         let (slots, found) = (&self.relation_slots, &self.d_relations);
         let gather = &self.functions.gather_relations;
         let into = (relations, &self.relation_gradients);
-        self.gather(device, gather, (&self.touched_relations, slots, range.relations), found, into, penalty)?;
+        self.gather(device, gather, (&self.touched_relations, slots, range.relations), found, into, penalty_here)?;
         let optimizer = self.constants.optimizer.slowed(rate);
         let corrections = match optimizer.rule {
             Rule::Adam { beta1, beta2, .. } => {
@@ -36,7 +38,7 @@ impl SoftmaxTraining {
             _ => [1.0; 2],
         };
         let copies = self.rounded.as_ref().map(|rounded| [rounded.entities.address, rounded.relations.address]);
-        let copies = copies.unwrap_or_default();
+        let copies = copies.filter(|_| self.turned.is_none()).unwrap_or_default();
         let moving = |kind: usize, parameters: &Buffer<f32>, rate: f32| {
             let moments = tables.moments(kind);
             Moving { parameters: parameters.address, first: moments[0], second: moments[1], rate }
@@ -58,15 +60,68 @@ impl SoftmaxTraining {
                 let (slots, found) = (&self.entity_slots, &self.d_ends);
                 let gather = &self.functions.gather_entities;
                 let into = (entities, &self.entity_gradients);
-                self.gather(device, gather, (&self.touched_entities, slots, range.entities), found, into, penalty)?;
+                let touched = (&self.touched_entities, slots, range.entities);
+                self.gather(device, gather, touched, found, into, penalty_here)?;
+                self.turn(device, tables, range, penalty)?;
+                let gradients = self.turned.as_ref().map_or(&self.entity_gradients, |turned| &turned[0]);
                 // Gradients of the rows behind the entities are nobody's.
-                let floats = self.entity_gradients.slice.len().min(tables.entities.slice.len());
-                self.move_all(device, (&self.entity_gradients, floats), entity_moving, corrections, copies[0])?;
+                let floats = gradients.slice.len().min(tables.entities.slice.len());
+                self.move_all(device, (gradients, floats), entity_moving, corrections, copies[0])?;
             }
         }
-        let floats = self.relation_gradients.slice.len().min(tables.relations.slice.len());
+        let gradients = self.turned.as_ref().map_or(&self.relation_gradients, |turned| &turned[1]);
+        let floats = gradients.slice.len().min(tables.relations.slice.len());
         let relation_moving = moving(1, &tables.relations, optimizer.relation_rate);
-        self.move_all(device, (&self.relation_gradients, floats), relation_moving, corrections, copies[1])
+        self.move_all(device, (gradients, floats), relation_moving, corrections, copies[1])?;
+        if self.turned.is_some() {
+            tables.refresh_images(device)?;
+            self.round_tables(device, tables)?;
+        }
+        Ok(())
+    }
+
+    /// Brings gradients into the parameters' basis, where that is another, and adds the penalty there.
+    fn turn(&self, device: &Device, tables: &Tables, range: &Range, [cubed, squared]: [f32; 2]) -> Result<()> {
+        let (Some(turned), Some(transform)) = (&self.turned, &tables.transform) else { return Ok(()) };
+        let parts = [
+            (&transform.entities, &self.entity_gradients, &tables.entities, &self.touched_entities, range.entities),
+            (
+                &transform.relations,
+                &self.relation_gradients,
+                &tables.relations,
+                &self.touched_relations,
+                range.relations,
+            ),
+        ];
+        let rows = [tables.entity_rows, tables.relation_rows];
+        for ((matrix, images, parameters, touched, part), (turned, rows)) in
+            parts.into_iter().zip(turned.iter().zip(rows))
+        {
+            // SAFETY: both have so many rows of the matrix's strides.
+            unsafe { matrix.back(device, images.address, turned.address, rows) }?;
+            let touched = touched.address + (part[0] * size_of::<Quad>()) as u64;
+            let many = (part[1] - part[0]) as u32;
+            let (stride, width) = (matrix.parameters.stride as u32, matrix.parameters.width() as u32);
+            let layout =
+                LaunchConfig { grid_dim: (many.clamp(1, 1 << 16), 1, 1), block_dim: (128, 1, 1), shared_mem_bytes: 0 };
+            // SAFETY: touched rows are rows of both tables.
+            unsafe {
+                device
+                    .stream
+                    .launch_builder(&self.functions.penalise)
+                    .arg(&touched)
+                    .arg(&many)
+                    .arg(&parameters.address)
+                    .arg(&stride)
+                    .arg(&width)
+                    .arg(&cubed)
+                    .arg(&squared)
+                    .arg(&turned.address)
+                    .launch(layout)
+            }
+            .doing("adding penalties")?;
+        }
+        Ok(())
     }
 
     /// Adds to gradients what the slots of touched rows found, and the penalty.

@@ -138,9 +138,10 @@ impl Spec {
                 "softmax over all entities is for complex, distmult and hole, not for {name}; {instead}"
             ));
         }
-        if !in_place && (self.device == DeviceName::Cuda || softmax.relations > 0.0) {
+        let on_card = self.device == DeviceName::Cuda;
+        if !in_place && (softmax.relations > 0.0 || on_card && softmax.sample > 0) {
             return refuse(
-                "hole by softmax runs on the processor and does not ask for relations; complex, which is hole in another basis, does both"
+                "hole by softmax does not ask for relations, and on a card answers among all entities; complex, which is hole in another basis, does both"
                     .into(),
             );
         }
@@ -207,7 +208,8 @@ mod tests {
         assert!(refused("[softmax]\n[model]\nname = \"transe\"\n"));
         let hole = |more: &str| format!("device = \"cpu\"\n[softmax]\n{more}\n[model]\nname = \"hole\"\n");
         assert!(!Spec::from_toml(&hole(""), "x").unwrap().model.reciprocal);
-        assert!(!refused(&hole("")) && refused(&hole("relations = 1.0")) && refused(&hole("").replace("cpu", "cuda")));
+        assert!(!refused(&hole("")) && refused(&hole("relations = 1.0")) && !refused(&hole("").replace("cpu", "cuda")));
+        assert!(!refused(&hole("sample = 50")) && refused(&hole("sample = 50").replace("cpu", "cuda")));
         assert!(refused(&format!("{}reciprocal = true\n", hole(""))));
         assert!(refused("[softmax]\n[guidance]\nkind = \"ruge\"\n"));
         assert!(refused("[softmax]\nn3 = nan\n") && refused("[softmax]\nbatch = 0\n"));
