@@ -4,7 +4,7 @@
 //! wants other numbers, and a first result within minutes. [`sized`] is the only place that decides them; everything it sets
 //! is a leaf of the spec, printed with the run and overridable.
 //!
-//! *Softmax, guided by examples*: what ComplEx and DistMult get unless another guidance is asked for.
+//! *Softmax, guided by examples*: what ComplEx, DistMult and HolE get unless another guidance is asked for.
 //!
 //! | setting | value | why |
 //! |---|---|---|
@@ -17,7 +17,19 @@
 //! | their labels | the surest rule of each conclusion, confidences measured on validation | rules that say the same thing in other words count once; PCA confidence overstates rules of relations with many answers |
 //! | epochs | 100, validated every 3, patience 5; 30 from 100,000 triples | the model without rules peaks before; both get the same budget |
 //!
-//! *The paper's trainer*, `--guidance ruge`, `static` or `kale`, and other models:
+//! *Self-adversarial negatives*: what TransE and RotatE get, alone or with soft labels. On a card, from 50,000 triples on, their presets.
+//!
+//! | setting | value | why |
+//! |---|---|---|
+//! | dimension | as above; 200 at most | |
+//! | negatives | 64, 32 from 50,000 triples; known facts are drawn again | the hard ones weigh most, and known facts would be the hardest |
+//! | γ | RotatE 0.06 · dimension, 3 to 9; TransE 6 | distances grow with the dimension |
+//! | batch | 200, 500 from 20,000 triples, 1,000 from 50,000 | |
+//! | rate | RotatE (Adam) 0.005, phases 0.06; from 50,000 triples 0.001 and 0.03. TransE (AdaGrad) 0.1 | large graphs have more steps, and at the higher rate learn little until it falls |
+//! | its fall | by 0.4 after two validations without a better one | most is learned at the rates in between |
+//! | epochs | 100, validated every 5, patience 6; 40 and every 4 from 50,000 triples | |
+//!
+//! *The paper's trainer*, ComplEx, DistMult and HolE with `--guidance ruge`, `static` or `kale`, and KALE and PTransE on TransE:
 //!
 //! | setting | value | why |
 //! |---|---|---|
@@ -42,7 +54,7 @@
 //! The values were chosen on the validation part of the embedded graph and then tried on others; `experiments/README.md` holds the
 //! table.
 
-use ruge_embed::{Penalty, Start, StaticLabel};
+use ruge_embed::{Cap, Optimizer, Penalty, Plateau, Rule, Start, StaticLabel};
 use ruge_kg::Dataset;
 
 use crate::error::Result;
@@ -72,21 +84,28 @@ const VALIDATED: usize = 5_000;
 /// What rules do unless something is said: they give examples to models that softmax can train, and soft labels to others.
 pub fn usual_guidance(model: ModelName) -> &'static str {
     match model {
-        ModelName::ComplEx | ModelName::DistMult => "examples",
+        ModelName::ComplEx | ModelName::DistMult | ModelName::HolE => "examples",
         _ => "ruge",
     }
 }
 
 /// The settings for a model and a guidance on data of this size.
 ///
-/// Models other than ComplEx and DistMult keep the start values, penalty and rates that [`Spec::paper`] has for them: those
-/// belong to the scoring function, not to the data.
+/// In the paper's trainer HolE keeps the start values, penalty and rates that [`Spec::paper`] has for it: those belong to the scoring
+/// function, not to the data.
 pub fn sized(size: Size, model: ModelName, guidance: &str, device: DeviceName) -> Result<Spec> {
     let mut spec = Spec::paper(model, guidance)?;
     spec.device = device;
     let train = size.train.max(1);
     if let GuidanceSpec::Examples { .. } = spec.guidance {
         size_softmax(&mut spec, train, size.entities);
+    } else if matches!(model, ModelName::TransE | ModelName::RotatE)
+        && !matches!(spec.guidance, GuidanceSpec::Kale { .. } | GuidanceSpec::PTransE { .. })
+    {
+        size_distance(&mut spec, train);
+        if size.valid == 0 {
+            spec.schedule.plateau = None;
+        }
     } else {
         size_sampled(&mut spec, train);
     }
@@ -106,7 +125,7 @@ const MANY: usize = 200_000;
 fn size_softmax(spec: &mut Spec, train: usize, entities: usize) {
     spec.set_softmax();
     let (large, card) = (train >= 100_000, spec.device == DeviceName::Cuda);
-    spec.model.dimension = tens(100.0 * (train as f64 / 10_000.0).cbrt()).clamp(30, 200) * if card { 5 } else { 1 };
+    spec.model.dimension = dimension(train) * if card { 5 } else { 1 };
     if let Some(softmax) = &mut spec.softmax {
         softmax.batch = if large { 1000 } else { 200 };
         softmax.n3 = match train {
@@ -120,7 +139,8 @@ fn size_softmax(spec: &mut Spec, train: usize, entities: usize) {
         let sample = match (card, large) {
             (false, false) => 500,
             (false, true) => 1000,
-            (true, _) if entities > MANY => 10_000,
+            // In another basis a card knows no samples.
+            (true, _) if entities > MANY && spec.model.name != ModelName::HolE => 10_000,
             (true, _) => 0,
         };
         softmax.sample = if sample >= entities { 0 } else { sample };
@@ -134,6 +154,36 @@ fn size_softmax(spec: &mut Spec, train: usize, entities: usize) {
     spec.schedule.epochs = if large { 30 } else { 100 };
     spec.schedule.validate_every = 3;
     spec.schedule.patience = Some(5);
+}
+
+/// Distance models as they are trained today.
+fn size_distance(spec: &mut Spec, train: usize) {
+    let (large, rotate) = (train >= 50_000, spec.model.name == ModelName::RotatE);
+    if large && spec.device == DeviceName::Cuda {
+        return if rotate { spec.set_rotate() } else { spec.set_transe() };
+    }
+    let dimension = dimension(train);
+    let gamma = if rotate { (0.06 * dimension as f32).clamp(3.0, 9.0) } else { 6.0 };
+    spec.set_self_adversarial(gamma, 1.0);
+    spec.model.dimension = dimension;
+    spec.negatives.count = if large { 32 } else { 64 };
+    spec.negatives.filtered = true;
+    spec.batches.size = Some(match train {
+        0..20_000 => 200,
+        20_000..50_000 => 500,
+        _ => 1000,
+    });
+    let (rule, entity_rate, relation_rate) = if rotate {
+        spec.init.relations = Start::Uniform { bound: std::f32::consts::PI, unit: false };
+        let (entities, phases) = if large { (0.001, 0.03) } else { (0.005, 0.06) };
+        (Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }, entities, phases)
+    } else {
+        (Rule::AdaGrad { epsilon: 1e-10, inside: false }, 0.1, 0.1)
+    };
+    spec.optimizer = Optimizer { rule, entity_rate, relation_rate, cap: Cap::None };
+    (spec.schedule.epochs, spec.schedule.validate_every) = if large { (40, 4) } else { (100, 5) };
+    spec.schedule.patience = Some(6);
+    spec.schedule.plateau = Some(Plateau { factor: 0.4, patience: 2 });
 }
 
 /// The paper's trainer.
@@ -151,6 +201,11 @@ fn size_sampled(spec: &mut Spec, train: usize) {
     spec.schedule.epochs = 400;
     spec.schedule.validate_every = 10;
     spec.schedule.patience = Some(6);
+}
+
+/// What a processor has the time for.
+fn dimension(train: usize) -> usize {
+    tens(100.0 * (train as f64 / 10_000.0).cbrt()).clamp(30, 200)
 }
 
 /// Rounded to tens. Dimensions grow with the cube root: eight times the facts carry twice the numbers.
@@ -221,8 +276,24 @@ mod tests {
     #[test]
     fn other_models_keep_their_own_start() {
         let size = Size { train: 10_000, valid: 0, entities: 500 };
-        let sized = sized(size, ModelName::RotatE, "ruge", DeviceName::Cpu).unwrap();
-        let paper = Spec::paper(ModelName::RotatE, "ruge").unwrap();
+        let sized = sized(size, ModelName::HolE, "ruge", DeviceName::Cpu).unwrap();
+        let paper = Spec::paper(ModelName::HolE, "ruge").unwrap();
         assert_eq!((sized.init, sized.objective, sized.optimizer), (paper.init, paper.objective, paper.optimizer));
+    }
+
+    #[test]
+    fn distances_meet_many_negatives() {
+        let of = |train, valid, device| {
+            sized(Size { train, valid, entities: 500 }, ModelName::RotatE, "ruge", device).unwrap()
+        };
+        let small = of(10_000, 100, DeviceName::Cpu);
+        assert_eq!((small.model.dimension, small.objective.shift, small.negatives.count), (100, 6.0, 64));
+        assert!(small.schedule.plateau.is_some() && !small.is_of_the_paper());
+        assert!(of(10_000, 0, DeviceName::Cpu).schedule.plateau.is_none(), "nothing to look at");
+        assert_eq!(of(483_142, 100, DeviceName::Cpu).negatives.count, 32);
+        assert_eq!(of(483_142, 100, DeviceName::Cuda).model.dimension, 1000, "the preset");
+        let hole =
+            sized(Size { train: 900_000, valid: 9, entities: 300_000 }, ModelName::HolE, "examples", DeviceName::Cuda);
+        assert!(hole.unwrap().check().is_ok());
     }
 }

@@ -229,6 +229,9 @@ impl Settings {
         spec.device = self.device.map_or(spec.device, DeviceName::from);
         spec.schedule.epochs = self.epochs.unwrap_or(spec.schedule.epochs);
         spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
+        if self.validate_every == Some(0) {
+            spec.schedule.plateau = None;
+        }
         if self.validate_every == Some(0) && self.patience.is_some() {
             bail!(UsageError(
                 "--patience counts validations, and --validate-every 0 makes none; leave one away".into()
@@ -276,12 +279,13 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
         Penalty::L2 { weight } => format!(", L2 {weight}"),
         Penalty::None => String::new(),
     };
+    let unless = if spec.is_of_the_paper() { "" } else { ", unless validation prefers none" };
     let guidance = match spec.guidance {
-        GuidanceSpec::Ruge { slackness, .. } => format!("ruge, slackness {slackness}"),
+        GuidanceSpec::Ruge { slackness, .. } => format!("ruge, slackness {slackness}{unless}"),
         GuidanceSpec::Examples { weight, .. } => {
-            format!("conclusions as examples of weight {weight}, unless validation prefers none")
+            format!("conclusions as examples of weight {weight}{unless}")
         }
-        other => other.name().to_string(),
+        other => format!("{}{unless}", other.name()),
     };
     let patience = spec.schedule.patience.map_or_else(String::new, |n| format!(", patience {n}"));
     let part = spec.schedule.validation_triples.map_or_else(String::new, |n| format!(" on {n} triples"));
@@ -315,7 +319,10 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
             };
             format!("softmax over {among}, batches of {} questions, rate {rate}, N3 {}", softmax.batch, softmax.n3)
         }
-        None => format!("{} negatives, {batches}, rate {rate}{penalty}", spec.negatives.count),
+        None => {
+            let hard = if spec.is_of_the_paper() { "" } else { ", the hard ones weighing more" };
+            format!("{} negatives{hard}, {batches}, rate {rate}{penalty}", spec.negatives.count)
+        }
     };
     let schedule = spec.schedule;
     vec![

@@ -196,9 +196,7 @@ impl Job<'_> {
     /// Whether rules stand beside the model at ranking time, too: where the recipe is not the paper's, there is something to fit their
     /// weight on, and the graph is not too large for it.
     pub fn ranks_with_rules(&self) -> bool {
-        matches!(self.spec.guidance, GuidanceSpec::Examples { .. })
-            && !self.data.valid().is_empty()
-            && self.data.train().len() <= MOST_WITH_RULES
+        !self.spec.is_of_the_paper() && !self.data.valid().is_empty() && self.data.train().len() <= MOST_WITH_RULES
     }
 
     /// The stages of this job, in order.

@@ -165,23 +165,31 @@ fn train_guided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Opti
     step_aside(job, &records, watcher).map(|aside| Some(aside.unwrap_or(line)))
 }
 
-/// Validation chooses the weight of examples, 0 among its choices: where the model with them is no better, the one without, which
-/// is what weight 0 gives to the bit, stands in its place. The curve stays as it was run.
+/// Validation chooses whether rules guide: where the model with them is no better, the one without, which is what examples of weight 0
+/// give to the bit, stands in its place. The curve stays as it was run. The paper's trainer is left as it is.
 fn step_aside(job: &Job<'_>, records: &[RuleRecord], watcher: &Watcher<'_>) -> Result<Option<String>> {
-    let mut spec = job.spec.clone();
-    let GuidanceSpec::Examples { weight, .. } = &mut spec.guidance else { return Ok(None) };
+    if job.spec.is_of_the_paper() {
+        return Ok(None);
+    }
     let mrr = |path: &Path| -> Result<Option<f64>> { Ok(Training::of(&ModelFile::read(path)?).valid_mrr) };
     let (with, without) = (mrr(&job.out.join("model.safetensors"))?, mrr(&job.out.join("unguided/model.safetensors"))?);
     let (Some(with), Some(without)) = (with, without) else { return Ok(None) };
     if with > without {
         return Ok(None);
     }
-    let tried = std::mem::replace(weight, 0.0);
+    let mut spec = job.spec.clone();
+    let tried = match &mut spec.guidance {
+        GuidanceSpec::Examples { weight, .. } => {
+            format!("examples of weight {}", std::mem::replace(weight, 0.0))
+        }
+        guidance => {
+            let name = std::mem::replace(guidance, GuidanceSpec::None).name();
+            format!("guidance {name}")
+        }
+    };
     take_unguided(job, &spec, records)?;
     watcher.note("rules step aside: they did not help on the validation triples, so their conclusions weigh nothing");
-    Ok(Some(format!(
-        "validation MRR {with:.3} with examples of weight {tried}, {without:.3} without: rules step aside"
-    )))
+    Ok(Some(format!("validation MRR {with:.3} with {tried}, {without:.3} without: rules step aside")))
 }
 
 /// The unguided model in the guided one's place, with the rules that explain it.

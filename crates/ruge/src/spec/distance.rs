@@ -20,7 +20,7 @@ impl Spec {
 
     /// RotatE's own setting on FB15k-237, at twice the rate for half the steps. Phases begin anywhere on the circle, and move by as much as the authors' do, who
     /// keep them in units of the start values of entities.
-    pub(super) fn set_rotate(&mut self) {
+    pub(crate) fn set_rotate(&mut self) {
         self.set_self_adversarial(9.0, 1.0);
         self.model.dimension = 1000;
         (self.negatives.count, self.batches.size) = (256, Some(1024));
@@ -36,13 +36,19 @@ impl Spec {
     }
 
     /// TransE as it reaches .672 on FB15k after 24,000 steps of 1,000, and more when it is given more: L1.
-    pub(super) fn set_transe(&mut self) {
+    pub(crate) fn set_transe(&mut self) {
         self.set_self_adversarial(16.0, 1.0);
         self.model.dimension = 400;
         (self.negatives.count, self.batches.size) = (200, Some(1000));
         let rule = Rule::AdaGrad { epsilon: 1e-10, inside: false };
         self.optimizer = Optimizer { rule, entity_rate: 0.01, relation_rate: 0.01, cap: Cap::None };
         (self.schedule.epochs, self.schedule.validate_every, self.schedule.patience) = (200, 10, Some(4));
+    }
+
+    /// Whether facts are learned as in the paper, not by what came after it: softmax, or negatives of which the hard ones weigh more.
+    pub fn is_of_the_paper(&self) -> bool {
+        let today = matches!(self.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
+        self.softmax.is_none() && !today
     }
 
     pub(super) fn check_schedule(&self) -> Result<()> {
