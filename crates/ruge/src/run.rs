@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::assemble;
 use crate::calibrate::Calibration;
-use crate::combine::{self, Combined, Prepared};
+use crate::combine::{self, Combined, Effort, Prepared};
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::PathReport;
 use crate::model_file::{Contents, ModelFile, data_hash};
@@ -219,7 +219,7 @@ fn fit_rules(
     }
     let started = Instant::now();
     let watch = Watch { stop: Some(stop), ..Watch::default() };
-    let Some(prepared) = Prepared::new(rules, data, &watch)? else {
+    let Some(prepared) = Prepared::new(rules, data, Effort::of(spec.rules.thorough), &watch)? else {
         return Err(folder.wrong("stopped before the rules were weighed; run it again with --force"));
     };
     let ranking = combine::fit(None, &prepared, data)?;

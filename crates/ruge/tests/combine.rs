@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ruge::combine::{
-    Combined, Form, Heard, Prepared, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence,
+    Combined, Effort, Form, Heard, Prepared, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence,
 };
 use ruge::model_file::{Contents, ModelFile};
 use ruge::rules_only::{Aggregation, RulesOnly};
@@ -26,7 +26,7 @@ fn rules(data: &Dataset) -> Vec<RuleRecord> {
 }
 
 fn prepare(rules: &[RuleRecord], data: &Dataset) -> Prepared {
-    Prepared::new(rules.to_vec(), data, &Watch::default()).expect("rules").expect("nobody stops it")
+    Prepared::new(rules.to_vec(), data, Effort::USUAL, &Watch::default()).expect("rules").expect("nobody stops it")
 }
 
 #[test]
@@ -38,8 +38,14 @@ fn weighing_rules_is_followed_and_stopped() {
         stop.store(true, Ordering::Relaxed);
     };
     let watch = Watch { stop: Some(&stop), progress: Some(&follow), deadline: None };
-    assert!(Prepared::new(rules(&data), &data, &watch).expect("rules").is_none(), "stopped while weights were learned");
-    assert!(Prepared::new(rules(&data), &data, &watch).expect("rules").is_none(), "stopped before it began");
+    assert!(
+        Prepared::new(rules(&data), &data, Effort::USUAL, &watch).expect("rules").is_none(),
+        "stopped while weights were learned"
+    );
+    assert!(
+        Prepared::new(rules(&data), &data, Effort::USUAL, &watch).expect("rules").is_none(),
+        "stopped before it began"
+    );
     let seen = seen.lock().expect("seen");
     assert!(!seen.is_empty() && seen.iter().all(|&(done, total)| done < total), "{seen:?}");
 }

@@ -22,8 +22,26 @@ use serde::{Deserialize, Serialize};
 use super::scores::{SHARE, block, by_question, in_place};
 use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights, ranking_confidence};
 
-/// Validation triples asked at most.
-pub const MOST: usize = 10_000;
+/// How much is asked before rules are weighed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effort {
+    /// Questions about train, at most, that weights are learned from.
+    pub questions: usize,
+    /// Validation triples, at most, that the rest is fitted on.
+    pub triples: usize,
+}
+
+impl Effort {
+    /// Enough for most.
+    pub const USUAL: Self = Self { questions: 60_000, triples: 10_000 };
+    /// More than twice the time, for graphs of many relations.
+    pub const THOROUGH: Self = Self { questions: 200_000, triples: 20_000 };
+
+    /// One or the other.
+    pub fn of(thorough: bool) -> Self {
+        if thorough { Self::THOROUGH } else { Self::USUAL }
+    }
+}
 
 /// Queries that the spread of a model's scores is measured on.
 const SPREAD: usize = 256;
@@ -84,15 +102,16 @@ pub struct Prepared {
     pub rules: Vec<RuleRecord>,
     scores: Arc<RuleScores>,
     smoothing: f64,
+    effort: Effort,
 }
 
 impl Prepared {
     /// For rules, alone or beside a model, as they are. The watch hears of steps done; nothing comes back where it says stop.
-    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, watch: &Watch<'_>) -> Result<Option<Self>> {
+    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, effort: Effort, watch: &Watch<'_>) -> Result<Option<Self>> {
         let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
         if data.valid().is_empty() {
             let scores = Arc::new(file(SMOOTHING));
-            return Ok(Some(Self { rules, scores, smoothing: SMOOTHING }));
+            return Ok(Some(Self { rules, scores, smoothing: SMOOTHING, effort }));
         }
         // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
         let few = RankQuery::both_sides(&some(data.valid(), FEW));
@@ -113,16 +132,26 @@ impl Prepared {
             }
         }
         let mut scores = file(best.1);
-        if !scores.learn(&rules, best.1, data.train(), watch) {
+        if !scores.learn(&rules, best.1, (data.train(), effort.questions), watch) {
             return Ok(None);
         }
-        Ok(Some(Self { rules, scores: Arc::new(scores), smoothing: best.1 }))
+        Ok(Some(Self { rules, scores: Arc::new(scores), smoothing: best.1, effort }))
     }
 
     /// For rules beside a model: those below [`LEAST`] are left out.
-    pub fn beside(mut rules: Vec<RuleRecord>, data: &Dataset, watch: &Watch<'_>) -> Result<Option<Self>> {
+    pub fn beside(
+        mut rules: Vec<RuleRecord>,
+        data: &Dataset,
+        effort: Effort,
+        watch: &Watch<'_>,
+    ) -> Result<Option<Self>> {
         rules.retain(|record| ranking_confidence(record, SMOOTHING) >= LEAST);
-        Self::new(rules, data, watch)
+        Self::new(rules, data, effort, watch)
+    }
+
+    /// How much was asked, and will be.
+    pub fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// The rules as filed.
@@ -143,13 +172,13 @@ pub fn fit(base: Option<&dyn Model>, prepared: &Prepared, data: &Dataset) -> Res
         let weight = if base.is_some() { 0.0 } else { 1.0 };
         return Ok(Ranking::of(Setting { weight, ..Setting::ALONE }));
     }
-    let ranking = fit_scores(base, &prepared.scores, data)?;
+    let ranking = fit_scores(base, &prepared.scores, data, prepared.effort.triples)?;
     Ok(Ranking { smoothing: prepared.smoothing, fitted: ranking.fitted + 1, ..ranking })
 }
 
 /// The rest of a fit, for rules that are filed.
-fn fit_scores(base: Option<&dyn Model>, rules: &RuleScores, data: &Dataset) -> Result<Ranking> {
-    let triples = some(data.valid(), MOST);
+fn fit_scores(base: Option<&dyn Model>, rules: &RuleScores, data: &Dataset, most: usize) -> Result<Ranking> {
+    let triples = some(data.valid(), most);
     let queries = RankQuery::both_sides(&triples);
     let grid = Grid::new(base, rules, &queries, true)?;
     let gains = grid.gains(base, rules, &queries, data.filter())?;

@@ -24,8 +24,6 @@ use rustc_hash::FxHashMap;
 
 use super::scores::side_place;
 
-/// Questions asked in all: the largest relations give way first.
-const QUESTIONS: usize = 60_000;
 /// Candidates of a question, the best first.
 const CANDIDATES: usize = 3_000;
 /// Rules told of in all questions of a relation and direction, about; what comes after is not learned from.
@@ -50,13 +48,14 @@ pub(super) struct Counted {
     pub share_without: f32,
 }
 
-/// Weights for questions about heads and about tails, rule by rule. The watch hears of questions; when it says stop, the rest keep
+/// Weights for questions about heads and about tails, rule by rule, from so many questions about train at most: the largest relations
+/// give way first. The watch hears of questions; when it says stop, the rest keep
 /// what was counted.
 pub(super) fn learn(
     graph: &Graph,
     index: &RuleIndex,
     rules: &[Counted],
-    train: &[Triple],
+    (train, questions): (&[Triple], usize),
     watch: &Watch<'_>,
 ) -> Vec<[f32; 2]> {
     let mut groups: BTreeMap<(RelationId, Side), Vec<Triple>> = BTreeMap::new();
@@ -66,7 +65,7 @@ pub(super) fn learn(
         }
     }
     let sizes: Vec<usize> = groups.values().map(Vec::len).collect();
-    let most = most_of_each(&sizes);
+    let most = most_of_each(&sizes, questions);
     let groups: Vec<((RelationId, Side), Vec<Triple>)> = groups.into_iter().collect();
     let total: u64 = sizes.iter().map(|&size| size.min(most) as u64).sum();
     let done = AtomicU64::new(0);
@@ -95,12 +94,12 @@ pub(super) fn learn(
 }
 
 /// The most questions of one group at which all groups together have not too many.
-fn most_of_each(sizes: &[usize]) -> usize {
+fn most_of_each(sizes: &[usize], questions: usize) -> usize {
     let all = |most: usize| sizes.iter().map(|&size| size.min(most)).sum::<usize>();
-    let (mut fits, mut beyond) = (0, QUESTIONS + 1);
+    let (mut fits, mut beyond) = (0, questions + 1);
     while beyond - fits > 1 {
         let middle = usize::midpoint(fits, beyond);
-        if all(middle) <= QUESTIONS { fits = middle } else { beyond = middle }
+        if all(middle) <= questions { fits = middle } else { beyond = middle }
     }
     fits.max(1)
 }
@@ -318,6 +317,8 @@ mod tests {
 
     use super::*;
 
+    const QUESTIONS: usize = 60_000;
+
     /// Relation 0 is what relation 1 says; relation 2 says it, too, and five others beside.
     fn graph() -> (Graph, RuleIndex, Vec<Triple>) {
         let mut facts = Vec::new();
@@ -338,13 +339,13 @@ mod tests {
     fn a_rule_that_tells_answers_apart_gains_on_one_that_does_not() {
         let (graph, index, train) = graph();
         let rules = [Counted { weight: 1.0, share_without: 1.0 }; 2];
-        let weights = learn(&graph, &index, &rules, &train, &Watch::default());
+        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Watch::default());
         for side in [0, 1] {
             assert!(weights[1][side] > 1.3 * weights[0][side], "{weights:?}");
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
         assert_eq!(
-            pool.install(|| learn(&graph, &index, &rules, &train, &Watch::default())),
+            pool.install(|| learn(&graph, &index, &rules, (&train, QUESTIONS), &Watch::default())),
             weights,
             "on any number of threads"
         );
@@ -357,12 +358,13 @@ mod tests {
         let question = Asking::new(&graph, &index, &rules).question(Side::Tail, train[0]).expect("a question");
         assert_eq!(question.candidates.len(), 6);
         assert_eq!(question.candidates[0], [(0, 1.0)], "the answer has the other rule alone");
-        let weights = learn(&graph, &index, &rules, &train, &Watch::default());
+        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Watch::default());
         assert_eq!(weights[1], [9.0; 2], "nothing was learned of it");
     }
 
     #[test]
     fn large_relations_give_way_first() {
+        let most_of_each = |sizes: &[usize]| most_of_each(sizes, QUESTIONS);
         assert_eq!(most_of_each(&[10, 20, 30]), QUESTIONS);
         assert_eq!(most_of_each(&[100, QUESTIONS, QUESTIONS]), (QUESTIONS - 100) / 2);
         assert_eq!(most_of_each(&vec![7; QUESTIONS]), 1);

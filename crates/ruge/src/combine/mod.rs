@@ -19,7 +19,7 @@ use ruge_embed::rank::Side;
 use ruge_kg::RelationId;
 use serde::{Deserialize, Serialize};
 
-pub use fit::{LEAST, Prepared, Tried, fit};
+pub use fit::{Effort, LEAST, Prepared, Tried, fit};
 pub use model::Combined;
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
 pub use write::{Outcome, combine, refuse};

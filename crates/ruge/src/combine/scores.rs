@@ -86,9 +86,15 @@ impl RuleScores {
         weights
     }
 
-    /// Learns what the rules weigh from the facts of train, each hidden in its turn. `rules` are those that were filed. Says whether
+    /// Learns what the rules weigh from so many facts of train, each hidden in its turn. `rules` are those that were filed. Says whether
     /// it came to its end.
-    pub(super) fn learn(&mut self, rules: &[RuleRecord], smoothing: f64, train: &[Triple], watch: &Watch<'_>) -> bool {
+    pub(super) fn learn(
+        &mut self,
+        rules: &[RuleRecord],
+        smoothing: f64,
+        asked: (&[Triple], usize),
+        watch: &Watch<'_>,
+    ) -> bool {
         let counted: Vec<Counted> = self
             .terms
             .iter()
@@ -103,7 +109,7 @@ impl RuleScores {
                 Counted { weight, share_without: without.map_or(1.0, |without| (without / term.counted) as f32) }
             })
             .collect();
-        let learned = learn::learn(&self.graph, &self.index, &counted, train, watch);
+        let learned = learn::learn(&self.graph, &self.index, &counted, asked, watch);
         for (term, learned) in self.terms.iter_mut().zip(learned) {
             term.learned = learned;
         }

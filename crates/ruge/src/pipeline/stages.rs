@@ -18,7 +18,7 @@ use super::ledger::write_file;
 use super::{Job, Stage, Watcher, samples, unguided};
 use crate::assemble;
 use crate::calibrate::Calibration;
-use crate::combine::{Prepared, Ranking, combine};
+use crate::combine::{Effort, Prepared, Ranking, combine};
 use crate::consistency::{consistency, doubtful};
 use crate::error::{Result, RugeError};
 use crate::explain::Explainer;
@@ -258,7 +258,9 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "learning weights");
     let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
     watcher.progress(Stage::WithRules, 0, 0, "weighing rules");
-    let Some(prepared) = Prepared::beside(rules, job.data, &watch)? else { return Ok(None) };
+    let Some(prepared) = Prepared::beside(rules, job.data, Effort::of(job.spec.rules.thorough), &watch)? else {
+        return Ok(None);
+    };
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
     let file = ModelFile::read(&job.out.join("model.safetensors"))?;
     let outcome = combine(&file, &prepared, &job.out.join("with-rules"), Mode::Force, job.spec.device)?;

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::cells::{Cell, Point, RankBy, Work, hex, portable};
 use super::record::{Beside, Example, Figures, Record, RuleCounts, Seconds, Tried, ranks_sha256, spec_json, utc};
 use crate::assemble;
-use crate::combine::{self, Prepared};
+use crate::combine::{self, Effort, Prepared};
 use crate::error::{Result, RugeError};
 use crate::model_file::{ModelFile, data_hash};
 use crate::rules_only::{Aggregation, RulesOnly};
@@ -62,17 +62,17 @@ impl Place<'_> {
     }
 
     /// Rules to stand beside models of these data, mined and weighed once; `None` when stopped.
-    fn ranking_rules(&self, data: &Dataset) -> Result<Option<Arc<Prepared>>> {
+    fn ranking_rules(&self, data: &Dataset, effort: Effort) -> Result<Option<Arc<Prepared>>> {
         let hash = data_hash(data);
         if let Some((of, prepared)) = &*self.ranking_rules.borrow()
-            && *of == hash
+            && (of, prepared.effort()) == (&hash, effort)
         {
             return Ok(Some(Arc::clone(prepared)));
         }
         let watch = Watch { stop: Some(self.stop), ..Watch::default() };
-        let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-        let Some(rules) = assemble::mined(&wanted, data, &watch) else { return Ok(None) };
-        let Some(prepared) = Prepared::beside(rules, data, &watch)?.map(Arc::new) else { return Ok(None) };
+        let mining = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
+        let Some(rules) = assemble::mined(&mining, data, &watch) else { return Ok(None) };
+        let Some(prepared) = Prepared::beside(rules, data, effort, &watch)?.map(Arc::new) else { return Ok(None) };
         *self.ranking_rules.borrow_mut() = Some((hash, Arc::clone(&prepared)));
         Ok(Some(prepared))
     }
@@ -421,7 +421,7 @@ fn beside(
     record: &mut Record,
 ) -> Result<Option<ModelFile>> {
     let started = Instant::now();
-    let Some(prepared) = place.ranking_rules(data)? else { return Ok(None) };
+    let Some(prepared) = place.ranking_rules(data, Effort::of(spec.rules.thorough))? else { return Ok(None) };
     let combined = combine::combine(file, &prepared, &folder.join("with-rules"), Mode::Force, spec.device)?;
     let seconds = started.elapsed().as_secs_f64();
     let queries = RankQuery::both_sides(data.test());

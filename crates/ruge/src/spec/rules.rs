@@ -45,6 +45,9 @@ pub struct RulesSpec {
     /// What a rule's confidence is in guidance.
     #[serde(default, skip_serializing_if = "Weigh::is_default")]
     pub weigh: Weigh,
+    /// Whether rules for ranking are weighed with more than twice the usual effort.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thorough: bool,
     /// Groundings of an epoch at most; of more, every epoch takes a random share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_groundings: Option<usize>,
@@ -85,8 +88,9 @@ impl RulesSpec {
 
     /// The same rules from a file: nothing is mined.
     pub fn from_file(self, file: String) -> Self {
-        let Self { min_confidence, confidence, weigh, most_groundings, .. } = self;
-        Self { file: Some(file), min_confidence, confidence, weigh, most_groundings, ..Self::default() }
+        let Self { min_confidence, confidence, weigh, thorough, most_groundings, .. } = self;
+        let file = Some(file);
+        Self { file, min_confidence, confidence, weigh, thorough, most_groundings, ..Self::default() }
     }
 
     pub(super) fn check(&self) -> Result<()> {
