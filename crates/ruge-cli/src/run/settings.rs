@@ -238,6 +238,11 @@ impl Settings {
             ));
         }
         spec.schedule.patience = self.patience.or(spec.schedule.patience);
+        if let Some(patience) = self.patience {
+            // Rates fall before a run ends, or not at all.
+            spec.schedule.plateau = spec.schedule.plateau.filter(|_| patience > 1);
+            spec.schedule.plateau.iter_mut().for_each(|plateau| plateau.patience = plateau.patience.min(patience - 1));
+        }
         if let Some(rate) = self.rate {
             (spec.optimizer.entity_rate, spec.optimizer.relation_rate) = (rate, rate);
         }
