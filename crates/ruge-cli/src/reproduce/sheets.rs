@@ -204,17 +204,12 @@ fn metrics(rows: &[Row]) -> Sheet {
         // The rules alone close the rows of their data set.
         if rows.get(index + 1).is_none_or(|next| next.cell.data != row.cell.data) {
             for (of, figures) in alone.iter().filter(|(of, _)| of.cell.data == row.cell.data) {
-                let mut cells = vec![ALONE.into(), row.cell.data.clone(), decimal(Some(figures.mrr)), NOTHING.into()];
+                let name = counts_of(of).map_or(ALONE.into(), |counts| format!("{} {ALONE}", grouped(counts.rules)));
+                let mut cells = vec![name, row.cell.data.clone(), decimal(Some(figures.mrr)), NOTHING.into()];
                 cells.push(rank(Some(figures.med)));
                 cells.extend(HITS.iter().map(|n| decimal(figures.hits.get(&n.to_string()).copied())));
-                cells.extend([
-                    "".into(),
-                    "".into(),
-                    format!(
-                        "{}the highest confidence decides, ties by mean rank; not trained",
-                        counts_of(of).map_or_else(String::new, |counts| format!("{} rules; ", grouped(counts.rules))),
-                    ),
-                ]);
+                let note = "the highest confidence decides, ties by mean rank; not trained";
+                cells.extend(["".into(), "".into(), note.into()]);
                 sheet.rows.push(SheetRow { cells, published: false });
             }
         }
