@@ -436,12 +436,18 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         if let Some(paths) = outcome.paths {
             object["paths"] = json!(paths);
         }
+        if let Some(fitted) = outcome.fitted {
+            object["fitted_numbers"] = json!(fitted);
+        }
         console.json_result(&object)?;
     } else {
         let mrr = outcome.valid_mrr.map_or_else(String::new, |mrr| format!(", validation MRR {mrr:.4}"));
         if spec.model.name == ModelName::Rules {
+            let fitted = outcome.fitted.filter(|_| outcome.valid_mrr.is_some()).map_or_else(String::new, |fitted| {
+                format!(", on which {} number{} fitted", grouped(fitted), if fitted == 1 { " was" } else { "s were" })
+            });
             return console.result(&format!(
-                "{} rules{mrr}\nwritten to {}; next: ruge eval {}\n",
+                "{} rules{mrr}{fitted}\nwritten to {}; next: ruge eval {}\n",
                 grouped(outcome.rules),
                 out.display(),
                 out.display()

@@ -8,6 +8,7 @@ fn rules_alone_are_a_model() {
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let run = json(&["train", "demo", "--model", "rules", "--out", &path("a"), "--json"]);
     assert!(run["rules"].as_u64() > Some(100) && run["epochs"] == 0, "{run}");
+    assert!(run["fitted_numbers"].as_u64() > Some(0), "{run}");
     for file in ["spec.toml", "rules.tsv", "metrics.jsonl", "model.safetensors"] {
         assert!(folder.path().join("a").join(file).is_file(), "{file}");
     }

@@ -51,6 +51,8 @@ pub struct Outcome {
     pub best_epoch: u64,
     /// Its validation MRR, if there was a validation.
     pub valid_mrr: Option<f64>,
+    /// Numbers that validation decided, where rules are the model.
+    pub fitted: Option<usize>,
     /// Mean wall time of an epoch of this process: shuffling, negatives, soft labels and update, without validation.
     pub seconds_per_epoch: f64,
     /// Rules that guided it.
@@ -244,6 +246,7 @@ fn fit_rules(
     let file = folder.file("model.safetensors");
     let embeddings = &model.state()?.embeddings;
     let calibration = calibration.as_ref();
+    let fitted = Some(ranking.fitted);
     let (ranking, weights) = (Some(&ranking), weights.as_deref());
     let contents = Contents { spec, embeddings, data, rules, notes: &words, calibration, ranking, weights };
     ModelFile::write(&file, &contents)?;
@@ -251,6 +254,7 @@ fn fit_rules(
         epochs: 0,
         best_epoch: 0,
         valid_mrr,
+        fitted,
         seconds_per_epoch: 0.0,
         rules: rules.len(),
         groundings: 0,
@@ -380,6 +384,7 @@ pub fn train_grounded(
         epochs: progress.epoch,
         best_epoch,
         valid_mrr,
+        fitted: None,
         seconds_per_epoch,
         rules: rules.len(),
         groundings: groundings.len(),
