@@ -222,7 +222,13 @@ impl Record {
     fn alone(self) -> Option<Self> {
         let alone = self.beside?.alone;
         let kept = Seconds { ranking: None, ..self.seconds };
+        let mut spec = self.spec;
+        // How rules beside it are weighed is nothing to the model.
+        if let Some(rules) = spec.as_mut().and_then(|spec| spec.get_mut("rules")).and_then(Value::as_object_mut) {
+            rules.remove("thorough");
+        }
         Some(Self {
+            spec,
             rank_by: RankBy::Model,
             test: Some(alone),
             seconds: kept,
@@ -514,6 +520,21 @@ mod tests {
         // As if written before specs had this leaf.
         spec.as_object_mut().unwrap().remove("init");
         assert!(made(&spec).is_current(&plain, &of_plain));
+    }
+
+    #[test]
+    fn a_model_is_the_same_however_the_rules_beside_it_were_weighed() {
+        let alone = Figures { mrr: 0.4, ..Figures::default() };
+        let beside = Beside { rules: 1, fitted: 1, tried: Vec::new(), alone, seconds: 1.0 };
+        let with = |text: &str| {
+            let spec = Spec::from_toml(text, "x").unwrap();
+            let record = Record { spec: Some(spec_json(&spec)), beside: Some(beside.clone()), ..record() };
+            let alone = record.alone().unwrap();
+            assert_eq!(alone.test.as_ref().unwrap().mrr, 0.4);
+            alone.spec().unwrap().unwrap()
+        };
+        assert_eq!(with("[rules]\nthorough = true\n"), Spec::default());
+        assert_ne!(with("[rules]\nthorough = true\n[model]\ndimension = 9\n"), Spec::default());
     }
 
     #[test]
