@@ -30,6 +30,30 @@ fn run(name: &str) -> String {
     runs().join(name).to_string_lossy().into_owned()
 }
 
+/// Rules that rank tell entities apart, and reasons are theirs: nothing speaks for what no rule reaches.
+#[test]
+fn reasons_are_those_the_model_ranks_by() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("rules").to_string_lossy().into_owned();
+    text(&["train", "demo", "--model", "rules", "--out", &out]);
+    let itself = json(&["explain", &out, "France", "borders", "France"]);
+    assert_eq!((&itself["score"], itself["rules"].as_array().map(Vec::len)), (&Value::from(0.0), Some(0)), "{itself}");
+    let other = json(&["explain", &out, "France", "borders", "Spain"]);
+    assert!(other["score"].as_f64() > Some(0.0) && !other["rules"].as_array().expect("rules").is_empty(), "{other}");
+    for grounding in other["groundings"].as_array().expect("groundings") {
+        let premises = grounding["premises"].as_array().expect("premises");
+        let named = premises.iter().flat_map(|premise| [&premise["head"], &premise["tail"]]);
+        let entities: std::collections::BTreeSet<String> = named.map(Value::to_string).collect();
+        let ends =
+            entities.len() + ["France", "Spain"].iter().filter(|name| !entities.contains(&format!("{name:?}"))).count();
+        let rule = grounding["rule"].as_str().expect("a rule");
+        let variables = ["x", "y", "z", "u", "v", "w"]
+            .iter()
+            .filter(|v| rule.contains(&format!("({v},")) || rule.contains(&format!(",{v})")));
+        assert!(ends >= variables.count(), "{grounding}");
+    }
+}
+
 #[test]
 fn a_fact_is_explained_in_text_json_dot_and_svg() {
     let model = run("guided");

@@ -127,6 +127,13 @@ impl RuleIndex {
         self
     }
 
+    /// Whether [`injective`](Self::injective) makes a difference to a rule: it has none of the unusual shapes.
+    pub fn tells_apart(graph: &Graph, rule: &Rule) -> bool {
+        let ends = [rule.conclusion.subject, rule.conclusion.object];
+        let filed = |known: usize| file_of(rule, ends[known], ends[1 - known]).is_some();
+        !rule.premise.is_empty() && knows_constants(graph, rule) && filed(0) && filed(1)
+    }
+
     /// Rules that can conclude nothing, by their place in the list given, and why.
     pub fn not_applied(&self) -> &[NotApplied] {
         &self.not_applied

@@ -15,7 +15,6 @@
 
 use rayon::prelude::*;
 use ruge_kg::{RelationId, Triple};
-use ruge_rules::ground::ground_conclusion;
 use ruge_rules::words;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -254,7 +253,7 @@ impl Completion<'_> {
         if candidate.rules > 0 {
             rules.extend(self.explainer.concluding(candidate.triple.relation));
             let rule = |index: usize| &self.explainer.rules()[index];
-            rules.retain(|&index| !ground_conclusion(data.graph(), &rule(index).rule, candidate.triple, 1).is_empty());
+            rules.retain(|&index| !self.explainer.groundings(index, candidate.triple, 1).is_empty());
             rules.sort_by(|&a, &b| rule(b).confidence.get().total_cmp(&rule(a).confidence.get()));
         }
         let told = |&index: &usize| {

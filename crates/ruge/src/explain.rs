@@ -15,7 +15,8 @@ use std::time::Instant;
 
 use ruge_embed::{Model, Place, RankQuery, Side, TNorm, Ties};
 use ruge_kg::{Filter, Names, RelationId, Triple};
-use ruge_rules::ground::ground_conclusion;
+use ruge_rules::ground::{ground_conclusion, ground_conclusion_apart};
+use ruge_rules::index::RuleIndex;
 use ruge_rules::{Rule, SoftRule, Term, words};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -198,6 +199,8 @@ pub struct Explainer<'m> {
     /// Rules with equal numbers say the same.
     alike: Vec<usize>,
     setting: Setting,
+    /// Whether the model ranks with these rules, and they tell entities apart.
+    ranks_apart: bool,
 }
 
 /// C, t-norm, and whether training used them with these rules.
@@ -229,7 +232,8 @@ impl<'m> Explainer<'m> {
         let alike = alike::groups(loaded.file.data.graph(), &horn);
         // Built when first asked for; better now than within the first explanation.
         let _ = loaded.file.data.filter();
-        Self { loaded, by_head, alike, setting: Setting::of(loaded, own), rules }
+        let ranks_apart = own && loaded.file.ranking.as_ref().is_some_and(|ranking| ranking.injective);
+        Self { loaded, by_head, alike, setting: Setting::of(loaded, own), ranks_apart, rules }
     }
 
     /// The rules that can fire; rules that name what the model does not know are not among them.
@@ -240,6 +244,23 @@ impl<'m> Explainer<'m> {
     /// The rules that conclude a relation, as places in [`rules`](Self::rules).
     pub fn concluding(&self, relation: RelationId) -> &[usize] {
         self.by_head.get(&relation).map_or(&[], Vec::as_slice)
+    }
+
+    /// The ways in which a rule, by its place, concludes a triple, as the model goes by it: rules it ranks with tell entities
+    /// apart, rules that guide it do not.
+    pub(crate) fn groundings(&self, rule: usize, triple: Triple, most: usize) -> Vec<Vec<Triple>> {
+        let (graph, horn) = (self.loaded.file.data.graph(), &self.rules[rule].rule);
+        match self.apart(rule) {
+            Some(_) => ground_conclusion_apart(graph, horn, triple, most),
+            None => ground_conclusion(graph, horn, triple, most),
+        }
+    }
+
+    /// Of a rule that tells entities apart: how many a grounding names.
+    pub(crate) fn apart(&self, rule: usize) -> Option<usize> {
+        let rule = &self.rules[rule].rule;
+        let apart = self.ranks_apart && RuleIndex::tells_apart(self.loaded.file.data.graph(), rule);
+        apart.then(|| rule.atoms().flat_map(|atom| atom.terms()).collect::<FxHashSet<Term>>().len())
     }
 
     /// Explains one triple.
@@ -291,10 +312,9 @@ impl<'m> Explainer<'m> {
 
     /// The rules that fire for a triple, strongest first, with their groundings.
     fn fire(&self, triple: Triple) -> Vec<Fired> {
-        let graph = self.loaded.file.data.graph();
         let mut fired: Vec<Fired> = Vec::new();
         for &rule in self.concluding(triple.relation) {
-            let mut groundings = ground_conclusion(graph, &self.rules[rule].rule, triple, MOST_GROUNDINGS);
+            let mut groundings = self.groundings(rule, triple, MOST_GROUNDINGS);
             // The triple may not speak for itself.
             groundings.retain(|triples| !triples[..self.rules[rule].rule.premise.len()].contains(&triple));
             if !groundings.is_empty() {
@@ -450,7 +470,10 @@ pub fn usable(loaded: &Loaded, rules: &[SoftRule]) -> Vec<SoftRule> {
 impl Setting {
     fn of(loaded: &Loaded, own: bool) -> Self {
         match loaded.file.spec.guidance {
-            GuidanceSpec::Ruge { slackness, t_norm, .. } => Self { slackness, t_norm, in_training: own },
+            // Rules that a model ranks with came after its training.
+            GuidanceSpec::Ruge { slackness, t_norm, .. } => {
+                Self { slackness, t_norm, in_training: own && loaded.file.ranking.is_none() }
+            }
             // The paper's.
             _ => Self { slackness: 0.01, t_norm: TNorm::Product, in_training: false },
         }

@@ -3,8 +3,9 @@
 use ruge_embed::top::Hide;
 use ruge_embed::{RankQuery, Side, TopOptions};
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Filter, RelationId, Triple};
+use ruge_kg::{EntityId, Filter, RelationId, Triple};
 use ruge_rules::{Rule, ground};
+use rustc_hash::FxHashSet;
 
 use super::MOST_CANDIDATES;
 use crate::error::Result;
@@ -195,12 +196,25 @@ impl<'m> Generator<'m> {
         }
         let horn: Vec<Rule> = rules.iter().map(|&index| rule(index).rule.clone()).collect();
         let groundings = ground(self.loaded.file.data.graph(), &horn);
+        let apart: Vec<Option<usize>> = rules.iter().map(|&index| self.explainer.apart(index)).collect();
         let mut speaking: Vec<usize> = Vec::new();
         for (unlabeled, &triple) in groundings.unlabeled().iter().enumerate() {
+            let counts = |&grounding: &usize| {
+                let named = |triple: &Triple| [triple.head, triple.tail];
+                apart[groundings.rule(grounding)].is_none_or(|entities| {
+                    let all: FxHashSet<EntityId> =
+                        groundings.premises(grounding).iter().chain([&triple]).flat_map(named).collect();
+                    all.len() == entities
+                })
+            };
+            let concluding = groundings.concluding(unlabeled).iter().map(|&grounding| grounding as usize);
             speaking.clear();
-            speaking.extend(groundings.concluding(unlabeled).iter().map(|&g| groundings.rule(g as usize)));
+            speaking.extend(concluding.filter(counts).map(|grounding| groundings.rule(grounding)));
             speaking.sort_unstable();
             speaking.dedup();
+            if speaking.is_empty() {
+                continue;
+            }
             let mut candidate = new(triple);
             candidate.rules = speaking.len().min(usize::from(u16::MAX)) as u16;
             candidate.confidence =

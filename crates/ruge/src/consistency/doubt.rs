@@ -14,7 +14,6 @@ use rayon::prelude::*;
 use ruge_embed::{RankOptions, RankQuery, Side, Ties};
 use ruge_kg::{EntityId, Graph, Pair, RelationId, Triple};
 use ruge_rules::apply::{Application, Walker};
-use ruge_rules::ground::ground_conclusion;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -143,7 +142,7 @@ fn of_relation(graph: &Graph, explainer: &Explainer<'_>, rows: &Rows, relation: 
             };
             let instead: Vec<EntityId> =
                 concluded.iter().copied().filter(|other| *other != pair.other).take(INSTEAD).collect();
-            if instead.is_empty() || concluded.contains(&pair.other) && supported(graph, explainer, triple) {
+            if instead.is_empty() || concluded.contains(&pair.other) && supported(explainer, triple) {
                 continue;
             }
             let near = near.get_or_insert_with(|| rows.nearest(key, &groups));
@@ -162,10 +161,10 @@ fn of_relation(graph: &Graph, explainer: &Explainer<'_>, rows: &Rows, relation: 
 }
 
 /// Whether some rule concludes the triple from other facts.
-fn supported(graph: &Graph, explainer: &Explainer<'_>, triple: Triple) -> bool {
+fn supported(explainer: &Explainer<'_>, triple: Triple) -> bool {
     explainer.concluding(triple.relation).iter().any(|&index| {
         let rule = &explainer.rules()[index].rule;
-        let groundings = ground_conclusion(graph, rule, triple, LOOKED_AT);
+        let groundings = explainer.groundings(index, triple, LOOKED_AT);
         groundings.iter().any(|triples| !triples[..rule.premise.len()].contains(&triple))
     })
 }
