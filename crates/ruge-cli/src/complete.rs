@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use ruge::Loaded;
 use ruge::calibrate::Reliability;
 use ruge::complete::{CompleteOptions, Completion, Measured, Proposal, ProposalRule, complete, measure};
+use ruge::{Loaded, ModelFile};
 use ruge_kg::Format;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub struct CompleteArgs {
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// Facts of this relation only
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_hyphen_values = true)]
     relation: Option<String>,
     /// Leaves out facts that are less true
     #[arg(long, value_name = "X", value_parser = share)]
@@ -97,6 +97,8 @@ const PIECE: usize = 4096;
 /// Runs `ruge complete MODEL`.
 pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     let format = format(args)?;
+    let inputs = args.reading.files(args.rules.as_deref()).into_iter().chain([ModelFile::find(&args.model)]);
+    output::refuse_inputs("--out", args.out.as_deref(), inputs)?;
     if let Some(path) = &args.out {
         output::refuse_to_replace(path, args.force)?;
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use ruge_kg::io::folder::Layout;
 use ruge_kg::{Columns, Dataset, Format, Header, LoadReport, ReadOptions};
 
 use crate::console::Console;
@@ -17,7 +18,7 @@ pub struct DataArgs {
     #[arg(value_name = "DATA")]
     pub data: PathBuf,
     /// Order of the columns: h head, r relation, t tail, - a column to skip
-    #[arg(long, value_name = "ORDER", default_value_t = Columns::default(), help_heading = READING)]
+    #[arg(long, value_name = "ORDER", default_value_t = Columns::default(), allow_hyphen_values = true, help_heading = READING)]
     pub columns: Columns,
     /// Whether the first line of a file names its columns
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = HeaderArg::Auto, help_heading = READING)]
@@ -146,6 +147,11 @@ impl DataArgs {
             held_out: self.held_out.0,
             ..ReadOptions::default()
         }
+    }
+
+    /// The files that DATA stands for; none where it cannot be found, which loading will tell.
+    pub fn files(&self) -> Vec<PathBuf> {
+        Layout::find(&self.data).map_or_else(|_| Vec::new(), |layout| layout.files())
     }
 
     /// Reads the graph. Notes are left to the caller: most [`announce`](Loaded::announce) them.

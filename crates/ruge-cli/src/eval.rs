@@ -1,16 +1,18 @@
 //! `ruge eval`: how good a model is, by exact filtered ranking.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use ruge::guidance::ptranse::PathReport;
+use ruge::model_file::data_hash;
+use ruge::nearest::suggestion;
 use ruge::rules_only::{Aggregation, RulesOnly};
 use ruge::{GuidanceSpec, ModelFile, ModelName};
 use ruge_embed::rank::{RankQuery, Side};
 use ruge_embed::{Evaluation, Metrics, Model, RankOptions, Ties};
-use ruge_kg::Dataset;
+use ruge_kg::{Dataset, Triple};
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
 
@@ -25,7 +27,8 @@ use crate::{memory, progress};
 /// Ranks the true answer of every held-out triple among all entities
 ///
 /// Both sides of every triple are asked; candidates that form another known fact are left out (filtered). Ties count by
-/// their mean rank unless said otherwise.
+/// their mean rank unless said otherwise. Other data may be given where the model knows all their names and was not trained on
+/// what is asked for; the facts left out are theirs, then.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge eval runs/ruge
@@ -36,7 +39,7 @@ pub struct EvalArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Other data to evaluate on; their names must be the model's [default: those in the model]
+    /// Other data to evaluate on, all of whose names the model knows [default: those in the model]
     #[arg(value_name = "DATA")]
     data: Option<PathBuf>,
     /// Which part to ask for
@@ -83,30 +86,19 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     }
     let file = ModelFile::read(&ModelFile::find(&args.model))?;
     let model = file.model_on(args.device.name())?;
-    let loaded = match &args.data {
-        Some(path) => Some(DataArgs::plain(path).load(console)?),
+    let other = match &args.data {
+        // Classification has no --split: it learns from valid and is judged on test.
+        Some(path) if args.classify.is_some() => {
+            other_data(path, &[SplitArg::Valid, SplitArg::Test], &file.data, console)?
+        }
+        Some(path) => other_data(path, &[args.split], &file.data, console)?,
         None => None,
     };
-    let data = loaded.as_ref().map_or(&file.data, |loaded| &loaded.data);
-    if args.data.is_some() && ruge::model_file::data_hash(data) != ruge::model_file::data_hash(&file.data) {
-        bail!(
-            "{}: these are not the data the model was trained on ({} entities and {} relations here, {} and {} there, or other \
-             triples)\n  remedy: leave DATA away to evaluate on the triples stored in the model",
-            args.data.as_ref().map_or_else(String::new, |path| path.display().to_string()),
-            data.entity_count(),
-            data.relation_count(),
-            file.data.entity_count(),
-            file.data.relation_count()
-        );
-    }
+    let data = other.as_ref().unwrap_or(&file.data);
     if let Some(negatives) = &args.classify {
         return crate::classify::run(negatives, &file, &*model, data, console);
     }
-    let (name, triples) = match args.split {
-        SplitArg::Test => ("test", data.test()),
-        SplitArg::Valid => ("valid", data.valid()),
-        SplitArg::Train => ("train", data.train()),
-    };
+    let (name, triples) = args.split.of(data);
     if triples.is_empty() {
         bail!("the data have no {name} triples; choose another --split");
     }
@@ -123,7 +115,7 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     let ranks = model.rank(&queries, Some(data.filter()), &options, &follow)?;
     let seconds = started.elapsed().as_secs_f64();
     bar.finish_and_clear();
-    let evaluation = Evaluation::new(&queries, &ranks, data.graph(), ties, &args.hits);
+    let evaluation = Evaluation::new(&queries, &ranks, file.data.graph(), ties, &args.hits);
     let rules_only = rules_only(&file, data, &queries, ties, &args.hits);
     let digest = ruge::reproduce::record::ranks_sha256(&ranks);
     if console.json {
@@ -140,6 +132,66 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     }
 }
 
+impl SplitArg {
+    fn of(self, data: &Dataset) -> (&'static str, &[Triple]) {
+        match self {
+            SplitArg::Test => ("test", data.test()),
+            SplitArg::Valid => ("valid", data.valid()),
+            SplitArg::Train => ("train", data.train()),
+        }
+    }
+}
+
+/// Other data than the model's, in the model's ids; nothing where they are the same. Refuses names the model does not know, and
+/// questions whose answers it was trained on.
+fn other_data(path: &Path, asked: &[SplitArg], own: &Dataset, console: Console) -> Result<Option<Dataset>> {
+    let loaded = DataArgs::plain(path).load(console)?;
+    let given = &loaded.data;
+    if data_hash(given) == data_hash(own) {
+        return Ok(None);
+    }
+    let remedy = "remedy: leave DATA away to evaluate on the triples stored in the model";
+    let (ours, theirs) = (own.names(), given.names());
+    let unknown = |kind: &str, name: &str, hint: String| {
+        anyhow!("{}: the model has no {kind} called {name:?}{hint}\n  {remedy}", path.display())
+    };
+    let mut entities = Vec::with_capacity(given.entity_count());
+    for (_, name) in theirs.entities.iter() {
+        let hint = || suggestion(name, ours.entities.iter().map(|(_, name)| name));
+        entities.push(ours.entities.id(name).ok_or_else(|| unknown("entity", name, hint()))?);
+    }
+    let mut relations = Vec::with_capacity(given.relation_count());
+    for (_, name) in theirs.relations.iter() {
+        let hint = || suggestion(name, ours.relations.iter().map(|(_, name)| name));
+        relations.push(ours.relations.id(name).ok_or_else(|| unknown("relation", name, hint()))?);
+    }
+    let here = |triples: &[Triple]| -> Vec<Triple> {
+        let here = |t: &Triple| Triple {
+            head: entities[t.head.index()],
+            relation: relations[t.relation.index()],
+            tail: entities[t.tail.index()],
+        };
+        triples.iter().map(here).collect()
+    };
+    let data = Dataset::new(ours.clone(), here(given.train()), here(given.valid()), here(given.test()));
+    for split in asked.iter().filter(|split| !matches!(split, SplitArg::Train)) {
+        let (name, triples) = split.of(&data);
+        let seen = triples.iter().filter(|triple| own.graph().contains(**triple)).count();
+        if seen > 0 {
+            bail!(
+                "{}: the model was trained on {} of these {} {name} triples, so it knows the answers{}\n  {remedy}",
+                path.display(),
+                grouped(seen),
+                grouped(triples.len()),
+                if path.is_file() { "; a single file is split here as by --seed 0" } else { "" }
+            );
+        }
+    }
+    loaded.announce(console);
+    console.note("note: these are not the model's own data; the known facts that are left out are those of DATA");
+    Ok(Some(data))
+}
+
 /// What the rules of a guided model reach without it: the highest confidence decides, ties count as for the model.
 fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Ties, hits: &[u32]) -> Option<Metrics> {
     if let Some(alone) = file.rules_alone() {
@@ -151,7 +203,8 @@ fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Tie
         return None;
     }
     let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
-    let alone = RulesOnly::new(data.graph(), &rules);
+    // They conclude from what the model was trained on.
+    let alone = RulesOnly::new(file.data.graph(), &rules);
     let ranks = alone.rank(queries, Some(data.filter()), Aggregation::Max, &|_, _| ());
     Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits))
 }

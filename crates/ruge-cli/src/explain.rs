@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ruge::Loaded;
 use ruge::explain::drawing::Drawing;
 use ruge::explain::{ExplainOptions, Explainer, Explanation, GroundingEvidence};
+use ruge::{Loaded, ModelFile};
 use ruge_kg::Triple;
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::Value;
@@ -65,6 +65,8 @@ pub struct ExplainArgs {
 
 /// Runs `ruge explain MODEL H R T`.
 pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
+    let inputs = args.reading.files(args.rules.as_deref()).into_iter().chain([ModelFile::find(&args.model)]);
+    output::refuse_inputs("--svg", args.svg.as_deref(), inputs)?;
     if let Some(path) = &args.svg {
         output::refuse_to_replace(path, args.force)?;
     }

@@ -70,6 +70,8 @@ fn size(text: &str) -> Result<usize, String> {
 
 /// Runs `ruge ground DATA --rules FILE`.
 pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
+    let inputs = args.data.files().into_iter().chain(args.reading.files(Some(&args.rules)));
+    output::refuse_inputs("--out", args.out.as_deref(), inputs)?;
     let loaded = args.data.load(console)?;
     loaded.announce(console);
     let data = &loaded.data;

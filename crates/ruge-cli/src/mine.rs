@@ -66,16 +66,16 @@ pub struct MineArgs {
     #[arg(long)]
     constants: bool,
     /// Only these relations as heads: names separated by commas, or @FILE with one a line
-    #[arg(long, value_name = "NAMES")]
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     heads: Option<String>,
     /// None of these as heads
-    #[arg(long, value_name = "NAMES")]
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     exclude_heads: Option<String>,
     /// Only these relations in premises
-    #[arg(long, value_name = "NAMES")]
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     bodies: Option<String>,
     /// None of these in premises
-    #[arg(long, value_name = "NAMES")]
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     exclude_bodies: Option<String>,
     /// Stops after this time (90s, 10m, 1h) with the rules of the heads that are done
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -175,6 +175,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Runs `ruge mine DATA`.
 pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     let started = Instant::now();
+    let lists = [&args.heads, &args.exclude_heads, &args.bodies, &args.exclude_bodies];
+    let lists = lists.into_iter().flatten().filter_map(|list| list.strip_prefix('@')).map(PathBuf::from);
+    output::refuse_inputs("--out", args.out.as_deref(), args.data.files().into_iter().chain(lists))?;
     let loaded = args.data.load_train(console)?;
     loaded.announce(console);
     let config = args.config(&loaded.data)?;

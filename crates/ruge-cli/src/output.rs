@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+
+use crate::usage::UsageError;
 
 /// Writes a file through `write`; what stood there before is replaced only when everything is on disk.
 pub fn to_file<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<T>) -> Result<T> {
@@ -17,11 +19,25 @@ pub fn to_file<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Resul
     })
 }
 
+/// Stops before a file would be written over that the command itself reads; `flag` is what gave `path`.
+pub fn refuse_inputs(flag: &str, path: Option<&Path>, inputs: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+    // What is not there, and what is no plain file (a terminal, a pipe), holds nothing to lose.
+    let Some(path) = path.filter(|path| path.is_file()) else { return Ok(()) };
+    let Ok(target) = path.canonicalize() else { return Ok(()) };
+    if inputs.into_iter().any(|input| input.canonicalize().is_ok_and(|input| input == target)) {
+        let name = path.display();
+        bail!(UsageError(format!(
+            "{name}: {flag} would write over this file, which is read here; give another {flag}"
+        )));
+    }
+    Ok(())
+}
+
 /// Stops before a file of the user's would be written over.
 pub fn refuse_to_replace(path: &Path, force: bool) -> Result<()> {
     // What is no plain file (a terminal, a pipe) holds nothing to lose.
     if !force && std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir()) {
-        anyhow::bail!("{}: it is there already; give another name, or replace it with --force", path.display());
+        bail!("{}: it is there already; give another name, or replace it with --force", path.display());
     }
     Ok(())
 }

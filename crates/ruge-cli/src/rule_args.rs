@@ -44,6 +44,11 @@ impl RuleArgs {
         Self { rule_format: None, confidence: TakeArg::Written, relation_ids: None }
     }
 
+    /// The files that [`read`](Self::read) opens for the rules in `path`.
+    pub fn files(&self, path: Option<&Path>) -> Vec<PathBuf> {
+        path.map(Path::to_path_buf).into_iter().chain(self.relation_ids.clone()).collect()
+    }
+
     /// Reads `path`, interning names into `names`; tells on stderr what was not understood.
     ///
     /// `known` is the number of relations of the data whose names seed `names`, 0 without data.

@@ -194,10 +194,10 @@ fn verify_text(file: &RuleFile, verification: &Verification, names: &Names, cons
 }
 
 fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
-    let loaded = match &args.data {
-        Some(path) => Some(DataArgs::plain(path).load_train(console)?),
-        None => None,
-    };
+    let data = args.data.as_deref().map(DataArgs::plain);
+    let inputs = data.iter().flat_map(DataArgs::files).chain(args.reading.files(Some(&args.file)));
+    output::refuse_inputs("--out", args.out.as_deref(), inputs)?;
+    let loaded = data.map(|data| data.load_train(console)).transpose()?;
     let mut names = loaded.as_ref().map_or_else(Names::default, |loaded| loaded.data.names().clone());
     let known = loaded.as_ref().map_or(0, |loaded| loaded.data.relation_count());
     let file = args.reading.read(&args.file, &mut names, known, console)?;

@@ -8,9 +8,10 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::guidance::ptranse::PathReport;
 use ruge::run::{self, Listener, Mode, Tick};
-use ruge::spec::{Base, Norm};
+use ruge::spec::{Base, Norm, RulesSpec};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
 use ruge_embed::{Loss, Penalty, TNorm};
+use ruge_kg::Dataset;
 use ruge_rules::Watch;
 use ruge_rules::words::is_sayable;
 use serde_json::json;
@@ -188,8 +189,8 @@ enum NormArg {
 }
 
 impl TrainArgs {
-    /// The spec: the paper's, the file's leaves over it, the flags over both.
-    fn resolve(&self) -> Result<Spec> {
+    /// The spec: the paper's, the file's leaves over it, the flags over both. And whether its plateau is one the user asked for.
+    fn resolve(&self) -> Result<(Spec, bool)> {
         let text = match &self.spec {
             Some(path) => {
                 let read = std::fs::read_to_string(path);
@@ -203,9 +204,11 @@ impl TrainArgs {
         let usage = |error: ruge::RugeError| UsageError(error.to_string());
         // What the file says about model, guidance and trainer decides which defaults the rest of it is laid over.
         let mut base = Base::default();
+        let mut own_plateau = self.preset.is_none();
         if let Some((name, text)) = &text {
             let table: toml::Table = toml::from_str(text).map_err(|error| UsageError(format!("{name}: {error}")))?;
             base = Base::of(&table, name).map_err(usage)?;
+            own_plateau |= table.get("schedule").is_some_and(|schedule| schedule.get("plateau").is_some());
         }
         base.model = self.model.map(ModelName::from).or(base.model);
         base.guidance = self.guidance.map(|g| g.name().to_string()).or(base.guidance);
@@ -213,17 +216,20 @@ impl TrainArgs {
             Some(PresetArg(preset)) => preset.spec(),
             None => base.spec(),
         }
-        .map_err(usage)?;
+        .map_err(|error| match &text {
+            Some((name, _)) if self.guidance.is_none() => UsageError(format!("{name}: {error}")),
+            _ => usage(error),
+        })?;
         // A file says itself what rules weigh, or leaves it at what was once the default.
         if self.guidance == Some(GuidanceArg::Examples) && text.is_none() {
             spec.set_examples();
         }
         if let Some((name, text)) = &text {
-            spec = spec.overlaid(text, name).map_err(usage)?;
+            spec = spec.overlaid_file(text, name).map_err(usage)?;
         }
         self.flags(&mut spec)?;
         spec.check().map_err(usage)?;
-        Ok(spec)
+        Ok((spec, own_plateau))
     }
 
     fn flags(&self, spec: &mut Spec) -> Result<()> {
@@ -232,6 +238,7 @@ impl TrainArgs {
         if let Some(model) = self.model {
             spec.model.name = model.into();
         }
+        self.refuse_idle(spec)?;
         let set = |place: &mut usize, value: Option<usize>| *place = value.unwrap_or(*place);
         set(&mut spec.model.dimension, self.dim);
         set(&mut spec.negatives.count, self.negatives);
@@ -307,17 +314,75 @@ impl TrainArgs {
             let flags = "--path-length, --rerank and --confidence-cut-off";
             bail!(UsageError(format!("{flags} belong to --guidance ptranse")));
         }
-        if self.rules.is_some() && !spec.takes_rules() {
+        Ok(())
+    }
+
+    /// Refuses flags that this model or guidance would never look at.
+    fn refuse_idle(&self, spec: &Spec) -> Result<()> {
+        if spec.model.name == ModelName::Rules {
+            let flags = [
+                ("--dim", self.dim.is_some()),
+                ("--epochs", self.epochs.is_some()),
+                ("--negatives", self.negatives.is_some()),
+                ("--rate", self.rate.is_some()),
+                ("--l2", self.l2.is_some()),
+                ("--margin", self.margin.is_some()),
+                ("--inner-steps", self.inner_steps.is_some()),
+                ("--batches", self.batches.is_some()),
+                ("--validate-every", self.validate_every.is_some()),
+                ("--patience", self.patience.is_some()),
+            ];
+            let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
+            if !given.is_empty() {
+                let (flags, them) = (given.join(", "), if given.len() == 1 { "it" } else { "them" });
+                bail!(UsageError(format!(
+                    "{flags}: rules alone (model rules) have no vectors and train nothing; leave {them} away"
+                )));
+            }
+        }
+        if self.norm.is_some() && spec.model.name != ModelName::TransE {
+            let name = spec.model.name.name();
+            bail!(UsageError(format!("--norm is the distance of transe, and the model is {name}; leave it away")));
+        }
+        let given = if self.rules.is_some() { "--rules" } else { "--min-conf" };
+        if (self.rules.is_some() || self.min_conf.is_some()) && !spec.takes_rules() {
             let guidance = match (spec.softmax.is_some(), self.preset.is_some()) {
                 (true, true) => "use --preset complex-n3-rules",
                 (false, true) => "use --preset ruge-paper",
                 (true, false) => "add --guidance examples, or use --model rules",
                 (false, false) => "add --guidance ruge or kale, or use --model rules",
             };
-            bail!(UsageError(format!("--rules would be ignored without guidance by rules; {guidance}")));
+            bail!(UsageError(format!("{given} would be ignored without guidance by rules; {guidance}")));
         }
         Ok(())
     }
+}
+
+/// Why no rule guides, and what to do about it; `found` were mined or read.
+fn no_rules(spec: &Spec, found: usize, data: &Dataset) -> String {
+    let idle = match spec.model.name {
+        ModelName::Rules => "so the model knows nothing",
+        _ => "so nothing guides the training",
+    };
+    let RulesSpec { file, min_confidence, max_conclusions, .. } = &spec.rules;
+    if found > 0 {
+        return format!(
+            "note: none of {} rules is left, {idle}: they are below the confidence asked for ({min_confidence}), or name what \
+             the data do not have\n  remedy: lower --min-conf, or give other rules with --rules FILE",
+            grouped(found)
+        );
+    }
+    if let Some(file) = file {
+        return format!("note: {file} holds no rule, {idle}\n  remedy: give other rules with --rules FILE, or none");
+    }
+    let config = spec.rules.config_for([data.train().len(), data.entity_count(), data.relation_count()]);
+    let share = max_conclusions.map_or_else(String::new, |share| format!(", or raise max-conclusions (now {share})"));
+    format!(
+        "note: no rule was found, {idle}\n  remedy: lower the thresholds of mining, in the section [rules] of a file given with \
+         --spec: min-head-size (now {}: the least facts of a relation that rules conclude), min-pca ({}), min-hc ({}), min-support \
+         ({}){share}; or give rules with --rules FILE",
+        config.min_head_size, config.min_pca, config.min_head_coverage, config.min_support,
+    )
 }
 
 /// Runs `ruge train DATA`.
@@ -338,8 +403,8 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         spec.check().map_err(|error| UsageError(error.to_string()))?;
         Ok(Some(spec))
     };
-    let mut spec = match args.out.as_deref().map(resumed).transpose()?.flatten() {
-        Some(spec) => spec,
+    let (mut spec, mut own_plateau) = match args.out.as_deref().map(resumed).transpose()?.flatten() {
+        Some(spec) => (spec, true),
         None => args.resolve()?,
     };
     let stem = args.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
@@ -348,11 +413,25 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     if args.out.is_none()
         && let Some(stored) = resumed(&out)?
     {
-        spec = stored;
+        (spec, own_plateau) = (stored, true);
     }
     let loaded = args.data.load(console)?;
     loaded.announce(console);
     let data = &loaded.data;
+    if spec.schedule.plateau.is_some() && data.valid().is_empty() {
+        if own_plateau {
+            bail!(UsageError(
+                "schedule.plateau looks at validations, and the data have no validation triples; leave it out of the spec, or \
+                 put some triples into a file `valid`"
+                    .into()
+            ));
+        }
+        spec.schedule.plateau = None;
+        console.note(
+            "note: the data have no validation triples, so learning rates stay as they are; the preset lowers them where \
+             validation gets no better",
+        );
+    }
 
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     let _ = ctrlc::set_handler(move || {
@@ -378,6 +457,10 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             assemble::rules(&spec, data, &watch)?
         }
     };
+    let found = rules.len();
+    if spec.model.name == ModelName::Rules && found == 0 {
+        console.note(&no_rules(&spec, found, data));
+    }
     let bar = progress::work(console, "training", spec.schedule.epochs);
     let mut grounded = |rules: usize, groundings: &ruge_rules::Groundings| {
         if rules > 0 {
@@ -390,6 +473,8 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
                 grouped(groundings.overlap(data.test())),
             );
             bar.suspend(|| console.note(&text));
+        } else if spec.guidance.takes_rules() {
+            bar.suspend(|| console.note(&no_rules(&spec, found, data)));
         }
     };
     let mut paths = |report: &PathReport| {

@@ -255,3 +255,14 @@ fn a_closed_pipe_is_a_quiet_success() {
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty(), "{}", stderr(&output));
 }
+
+#[test]
+fn columns_may_begin_with_one_to_skip() {
+    let rows = "1;Anna K.;kennt;Ben;2020\n2;Ben;kennt;Cleo;2021\n3;Cleo;kennt;Anna K.;2021\n";
+    let (_folder, path) = folder(&[("train.csv", rows.as_bytes())]);
+    let output = ruge(&["check", &path]);
+    let said = stderr(&output);
+    assert!(said.contains("5 fields instead of 3") && said.contains("--columns"), "{said}");
+    let found = json(&ruge(&["check", &path, "--columns", "-hrt-", "--json"]));
+    assert_eq!(found["entities"], 3, "{found}");
+}

@@ -61,6 +61,17 @@ fn rules_beside_a_model_are_a_model() {
     let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).expect("a model");
     assert!(bytes("both") == bytes("twin"), "the same model and rules give another combination");
 
+    // How the rules were weighed stands in the spec, and the rules stand beside it.
+    json(&["combine", &path("plain"), "--thorough", "--out", &path("thorough"), "--json"]);
+    let spec = |name: &str| std::fs::read_to_string(folder.path().join(name).join("spec.toml")).expect("a spec");
+    assert!(spec("thorough").contains("thorough = true") && !spec("both").contains("thorough"), "{}", spec("thorough"));
+    let again =
+        ["train", "demo", "--spec", &path("thorough/spec.toml"), "--epochs", "1", "--out", &path("anew"), "--json"];
+    json(&again);
+    assert!(spec("anew").contains("thorough = true"), "it is a spec like any other");
+    let rules = path("both/rules.tsv");
+    assert!(text(&["rules", "convert", &rules, "--to", "json", "--data", "demo"]).contains("confidence"));
+
     let answers = json(&["predict", &path("both"), "--head", "France", "--relation", "has_capital", "--json"]);
     assert_eq!(answers["answers"].as_array().map(Vec::len), Some(10), "{answers}");
     let why = json(&["explain", &path("both"), "Paris", "capital_of", "France", "--json"]);

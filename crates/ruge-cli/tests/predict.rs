@@ -228,6 +228,16 @@ fn what_cannot_be_asked() {
         (ask(&empty, &borders), 1, "no model.safetensors"),
         (ask(run(), &["--head", "Frence", "--relation", "borders"]), 2, "or \"France\"?"),
         (ask(run(), &["--head", "France", "--relation", "border"]), 2, "did you mean \"borders\""),
+        (ask(run(), &["--head", "France", "--relation", "zzz"]), 2, "\"zzz\"; it has \""),
+        (ask("nowhere", &borders), 1, "give a run folder or a model.safetensors"),
+        (ruge(&["eval", "nowhere"]), 1, "nowhere: there is no such file or folder; give a run folder"),
+        (ruge(&["eval", &empty]), 1, "empty: it holds no model.safetensors"),
+        (ruge(&["export", &empty, "--to", "npy"]), 1, "empty: it holds no model.safetensors"),
+        (ask(run(), &["--head", "--x", "--relation", "borders"]), 2, "no entity called \"--x\""),
+        (ask(run(), &["--head", "France", "--relation", "-r"]), 2, "no relation called \"-r\""),
+        (ask(run(), &["--relation", "borders", "--tail", "-t"]), 2, "no entity called \"-t\""),
+        (ask(run(), &["--like", "-x"]), 2, "no entity called \"-x\""),
+        (ruge(&["complete", run(), "--relation", "-r"]), 2, "no relation called \"-r\""),
         (ask(run(), &["--head", "France"]), 2, "two of --head, --relation and --tail"),
         (ask(run(), &[]), 2, "two of --head, --relation and --tail"),
         (ask(run(), &["--head", "France", "--relation", "borders", "--tail", "Spain"]), 2, "nothing to ask"),
@@ -243,6 +253,42 @@ fn what_cannot_be_asked() {
         assert_eq!(output.status.code(), Some(code), "{say}: {said}");
         assert!(said.contains(say), "{say}: {said}");
     }
+}
+
+#[test]
+fn flags_of_many_questions_beside_one() {
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out.tsv").to_string_lossy().into_owned();
+    let one = ["predict", run(), "--head", "France", "--relation", "borders"];
+    for more in [&["--out", &out][..], &["--to", "jsonl"], &["--lenient"]] {
+        let output = ruge(&[&one[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        assert!(stderr(&output).contains(&format!("{} belongs to --queries", more[0])), "{}", stderr(&output));
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn nothing_that_is_read_is_written_over() {
+    let folder = tempfile::tempdir().expect("folder");
+    let questions = write(&folder, "q.tsv", "France\tborders\t?\n");
+    let rules = write(&folder, "r.tsv", "borders(x,y) => borders(y,x)  0.9\n");
+    let model = Path::new(run()).join("model.safetensors").to_string_lossy().into_owned();
+    let before = std::fs::read(&model).expect("there");
+    let explain = ["explain", run(), "France", "borders", "Spain", "--force", "--rules", &rules, "--svg"];
+    for (args, out) in [
+        (&["predict", run(), "--queries", &questions, "--force", "--out"][..], &questions),
+        (&["predict", run(), "--queries", &questions, "--force", "--out"], &model),
+        (&["complete", run(), "--rules", &rules, "--force", "--out"], &rules),
+        (&["complete", run(), "--format", "nt", "--force", "--out"], &model),
+        (&explain, &rules),
+    ] {
+        let output = ruge(&[args, &[out]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("would write over this file"), "{}", stderr(&output));
+    }
+    assert!(before == std::fs::read(&model).expect("there"), "the model was changed");
+    assert_eq!(std::fs::read_to_string(&questions).expect("there"), "France\tborders\t?\n");
 }
 
 /// Held-out triples of the embedded graph with another tail, none of them a fact.

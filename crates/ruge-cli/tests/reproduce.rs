@@ -137,6 +137,13 @@ fn a_table_is_filled_once_shown_and_verified() {
     let verified = verified["verified"].as_array().unwrap();
     assert_eq!(verified.len(), 3, "{verified:?}");
     assert!(verified.iter().all(|v| v["agrees"] == true && v["ranks_sha256"] == v["recorded_ranks_sha256"]));
+    assert!(verified.iter().all(|v| v["current"] == true), "{verified:?}");
+    // The record is what is verified, whatever the cell has become.
+    std::fs::write(at.join("experiments/complex.toml"), SPEC.replace("= 8", "= 9")).unwrap();
+    let output = ruge(&["reproduce", "link-prediction", "--verify", "ruge"], at);
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(words.contains("agrees: the same ranks") && words.contains("the cell has others now"), "{words}");
+    std::fs::write(at.join("experiments/complex.toml"), SPEC).unwrap();
     let digest = written["ranks_sha256"].as_str().unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace(digest, "0000")).unwrap();

@@ -181,6 +181,47 @@ fn mistakes_of_the_user() {
 }
 
 #[test]
+fn no_input_is_written_over() {
+    let (folder, data) = world();
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::copy(path("train.txt"), path("copy.tsv")).expect("copied");
+    std::fs::write(path("r.txt"), "\"born in\"(x,y) => citizen_of(x,y)  0.9\n").expect("written");
+    std::fs::write(path("heads.txt"), "citizen_of\n").expect("written");
+    let (copy, rules, heads) = (path("copy.tsv"), path("r.txt"), format!("@{}", path("heads.txt")));
+    let detour = path("./copy.tsv");
+    let there = |name: &str| std::fs::read(path(name)).expect("there");
+    let files = ["train.txt", "valid.txt", "test.txt", "copy.tsv", "r.txt", "heads.txt"];
+    let before = files.map(there);
+    for (args, out) in [
+        (vec!["mine", &copy], "copy.tsv"),
+        (vec!["mine", &detour], "copy.tsv"),
+        (vec!["mine", &data], "train.txt"),
+        (vec!["mine", &data], "valid.txt"),
+        (vec!["mine", &data, "--heads", &heads], "heads.txt"),
+        (vec!["ground", &copy, "--rules", &rules], "copy.tsv"),
+        (vec!["ground", &data, "--rules", &rules], "r.txt"),
+        (vec!["ground", &data, "--rules", &rules], "test.txt"),
+        (vec!["rules", "convert", &rules, "--to", "json"], "r.txt"),
+        (vec!["rules", "convert", &rules, "--to", "json", "--data", &copy], "copy.tsv"),
+    ] {
+        let target = path(out);
+        let output = ruge(&[&args[..], &["--out", &target]].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?} {out}: {said}");
+        assert!(said.contains(&target) && said.contains("give another --out"), "{args:?} {out}: {said}");
+    }
+    assert!(before == files.map(there), "an input was changed");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(path("copy.tsv"), path("link.tsv")).expect("linked");
+        assert_eq!(ruge(&["mine", &copy, "--out", &path("link.tsv")]).status.code(), Some(2));
+    }
+    // Any other file may be replaced.
+    ok(&["mine", &copy, "--min-head-size", "1", "--out", &rules, "-q"]);
+    assert!(there("r.txt") != before[4] && there("copy.tsv") == before[3]);
+}
+
+#[test]
 fn a_time_limit_is_no_failure() {
     let output = ruge(&["mine", "demo", "--max-body", "3", "--time-limit", "0s"]);
     assert!(output.status.success());

@@ -211,10 +211,35 @@ fn data_without_held_out_parts_and_data_without_rules() {
     let args = ["run", &file, "--out", &place.at("none"), "--epochs", "20", "--min-std", "0.9"].map(str::to_string);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let output = succeed(&args);
-    assert!(stdout(&output).contains("No rule was found"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("No rule guides"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("no rule passes the thresholds"), "{}", stderr(&output));
     let object = json(&[&args[..], &["--json"]].concat());
     assert_eq!((&object["rules"], &object["guided"]["mrr"]), (&Value::from(0), &object["unguided"]["mrr"]));
     json(&["eval", &place.at("none"), "--json"]);
+}
+
+/// Rules that were found and left out, and rules of a file that the data cannot have, are told for what they are.
+#[test]
+fn rules_that_fell_away_are_told() {
+    let place = Place::new();
+    write_graphs(&place);
+    let both = |i: usize| format!("e{i}\tmeets\tf{i}\nf{i}\tmeets\te{i}\n");
+    let meetings: String = (0..40).map(both).chain((40..50).map(|i| format!("e{i}\tmeets\tf{i}\n"))).collect();
+    fs::create_dir(place.path("meetings")).unwrap();
+    fs::write(place.path("meetings/train.tsv"), meetings).unwrap();
+    let few = ["--epochs", "2", "--max-conclusions", "0.01"];
+    let output = succeed(&[&["run", &place.at("meetings"), "--out", &place.at("none")][..], &few].concat());
+    assert!(stderr(&output).contains("raise --max-conclusions"), "{}", stderr(&output));
+
+    fs::write(place.path("some.rules"), "above(x,y) => below(y,x) 0.9\nabov(x,y) => below(y,x) 0.8\n").unwrap();
+    let data = place.at("only-train");
+    let output =
+        succeed(&["run", &data, "--out", &place.at("some"), "--epochs", "2", "--rules", &place.at("some.rules")]);
+    let said = stderr(&output);
+    assert!(said.contains("some.rules:2: no training triple has the relation \"abov\"; did you mean"), "{said}");
+    assert!(said.contains("1 of 2 rules name relations"), "{said}");
+    assert!(stdout(&output).contains("One rule"), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("--by-relation"), "there is nothing to evaluate on: {}", stdout(&output));
 }
 
 /// Rules that press a hundred times too hard do harm; validation sees it and leaves them away.

@@ -125,6 +125,8 @@ fn what_can_go_wrong() {
     flipped[middle] ^= 1;
     std::fs::write(path("flipped.safetensors"), &flipped).unwrap();
     std::fs::write(path("bad.toml"), "[model]\ndimenson = 5\n").unwrap();
+    std::fs::write(path("kind.toml"), "seed = 1\n[model]\ndimension = \"x\"\n").unwrap();
+    let kind = path("kind.toml");
     let (cut, flip, bad, run) = (path("cut.safetensors"), path("flipped.safetensors"), path("bad.toml"), path("run"));
     let out = path("new");
     for (args, code, say) in [
@@ -134,6 +136,16 @@ fn what_can_go_wrong() {
         (vec!["eval", &bad], 1, "not a usable model file"),
         (vec!["train", "demo", "--out", &run], 1, "--resume"),
         (vec!["train", "demo", "--spec", &bad, "--out", &out], 2, "did you mean `dimension`?"),
+        (vec!["train", "demo", "--spec", &bad, "--out", &out], 2, "bad.toml:2: model: unknown field"),
+        (vec!["train", "demo", "--spec", &kind, "--out", &out], 2, "kind.toml:3: model.dimension: invalid type"),
+        (vec!["train", "demo", "--min-conf", "0.5", "--out", &out], 2, "--min-conf would be ignored"),
+        (vec!["train", "demo", "--norm", "l2", "--out", &out], 2, "--norm"),
+        (vec!["train", "demo", "--model", "rules", "--dim", "7", "--out", &out], 2, "--dim: rules alone"),
+        (
+            vec!["train", "demo", "--model", "rules", "--epochs", "5", "--rate", "0.1", "--out", &out],
+            2,
+            "--epochs, --rate: rules alone",
+        ),
         (vec!["train", "demo", "--rules", "x.tsv", "--out", &out], 2, "--guidance"),
         (vec!["train", "demo", "--rate", "nan", "--out", &out], 2, "finite"),
         (vec!["train", "demo", "--dim", "0", "--out", &out], 2, "dimension"),
@@ -205,4 +217,108 @@ fn rules_about_unknown_names_are_told_and_left_out() {
         let output = ruge(args);
         assert!(output.status.success(), "{args:?}: {}", stderr(&output));
     }
+}
+
+/// A graph of two relations, one the inverse of the other: too few facts for the usual thresholds of mining.
+fn pairs(from: usize, to: usize) -> String {
+    (from..to).map(|i| format!("a{i}\tabove\tb{i}\nb{i}\tbelow\ta{i}\na{i}\tabove\tb{}\n", i + 1)).collect()
+}
+
+#[test]
+fn a_run_that_no_rule_guides_says_so_and_what_to_do() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("pairs.tsv"), pairs(0, 30)).unwrap();
+    let (data, out) = (path("pairs.tsv"), path("run"));
+    let train = |more: &[&str]| {
+        let all = [&["train", &data, "--dim", "4", "--epochs", "1", "--force", "--out", &out], more].concat();
+        let output = ruge(&all);
+        assert!(output.status.success(), "{all:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    for guided in [&["--guidance", "ruge"][..], &["--guidance", "kale"], &["--preset", "complex-n3-rules"]] {
+        let words = train(guided);
+        for said in ["no rule was found", "nothing guides", "min-head-size (now 100", "--spec", "--rules"] {
+            assert!(words.contains(said), "{guided:?}: {said:?} is missing: {words}");
+        }
+    }
+    // The remedy is one.
+    std::fs::write(path("low.toml"), "[rules]\nmin-head-size = 5\nmin-pca = 0.3\n").unwrap();
+    let words = train(&["--guidance", "ruge", "--spec", &path("low.toml")]);
+    assert!(words.contains("groundings") && !words.contains("no rule was found"), "{words}");
+    let words = train(&["--guidance", "ruge", "--spec", &path("low.toml"), "--min-conf", "1"]);
+    assert!(words.contains("rules is left") && words.contains("--min-conf"), "{words}");
+    std::fs::write(path("none.tsv"), "# no rules at all\n").unwrap();
+    let words = train(&["--guidance", "ruge", "--rules", &path("none.tsv")]);
+    assert!(words.contains("none.tsv holds no rule"), "{words}");
+    assert!(!train(&[]).contains("guides"), "nothing was to guide it");
+}
+
+#[test]
+fn another_split_of_a_file_is_other_data() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("pairs.tsv"), pairs(0, 40)).unwrap();
+    let (data, out) = (path("pairs.tsv"), path("run"));
+    json(&["train", &data, "--dim", "4", "--epochs", "1", "--seed", "1", "--out", &out, "--json"]);
+    let resumed = ruge(&["train", &data, "--out", &out, "--resume"]);
+    assert_eq!(resumed.status.code(), Some(1));
+    assert!(stderr(&resumed).contains("(and --seed, if it is split)"), "{}", stderr(&resumed));
+    let seen = ruge(&["eval", &out, &data]);
+    assert_eq!(seen.status.code(), Some(1));
+    let words = stderr(&seen);
+    assert!(
+        words.contains("was trained on") && words.contains("--seed") && words.contains("leave DATA away"),
+        "{words}"
+    );
+}
+
+#[test]
+fn other_data_are_evaluated_under_the_names_of_the_model() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let write = |name: &str, train: &str, test: &str| {
+        std::fs::create_dir(path(name)).unwrap();
+        std::fs::write(path(&format!("{name}/train.tsv")), train).unwrap();
+        std::fs::write(path(&format!("{name}/test.tsv")), test).unwrap();
+    };
+    let (train, test) = (pairs(0, 30), "a3\tabove\tb7\na5\tabove\tb9\na8\tabove\tb1\n");
+    let backwards = |text: &str| text.lines().rev().fold(String::new(), |all, line| all + line + "\n");
+    write("own", &train, test);
+    write("same", &backwards(&train), test);
+    write("more", &train, "a3\tabove\tb8\n");
+    write("known", &train.replacen("a4\tabove\tb4\n", "", 1), "a4\tabove\tb4\n");
+    write("foreign", &train, "a3\tabove\tb99\n");
+    let out = path("run");
+    json(&["train", &path("own"), "--dim", "4", "--epochs", "3", "--out", &out, "--json"]);
+    let own = json(&["eval", &out, "--json"]);
+    // The same triples in another order have other ids, and the same ranks.
+    let same = json(&["eval", &out, &path("same"), "--by-relation", "--json"]);
+    assert_eq!((&same["ranks_sha256"], &same["by_category"]), (&own["ranks_sha256"], &own["by_category"]));
+    assert_eq!(same["by_relation"]["above"]["queries"], 6, "{same}");
+    assert_eq!(json(&["eval", &out, &path("more"), "--json"])["queries"], 2);
+    for (data, say) in [("known", "trained on 1 of these 1 test triples"), ("foreign", "no entity called \"b99\"")] {
+        let output = ruge(&["eval", &out, &path(data)]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(say), "{data}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_preset_lowers_no_rates_where_nothing_is_validated() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::create_dir(path("data")).unwrap();
+    std::fs::write(path("data/train.tsv"), pairs(0, 30)).unwrap();
+    std::fs::write(path("plateau.toml"), "[schedule.plateau]\nfactor = 0.4\npatience = 1\n").unwrap();
+    let (data, out, plateau) = (path("data"), path("run"), path("plateau.toml"));
+    let args = ["train", &data, "--preset", "rotate", "--dim", "4", "--epochs", "1", "--out", &out];
+    let output = ruge(&args);
+    assert!(output.status.success() && stderr(&output).contains("rates stay as they are"), "{}", stderr(&output));
+    assert!(!std::fs::read_to_string(path("run/spec.toml")).unwrap().contains("plateau"), "what is stored was done");
+    let again = ruge(&[&args[..], &["--resume"]].concat());
+    assert!(again.status.success(), "{}", stderr(&again));
+    let own = ruge(&[&args[..], &["--force", "--spec", &plateau]].concat());
+    assert_eq!(own.status.code(), Some(2));
+    assert!(stderr(&own).contains("leave it out of the spec"), "{}", stderr(&own));
 }

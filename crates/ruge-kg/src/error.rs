@@ -1,6 +1,7 @@
 //! What can go wrong while reading a graph, said so that a reader can act on it: which file, which line, what stood
 //! there, why it is wrong and what to do.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,17 @@ pub enum Reason {
         expected: &'static str,
         /// The line's separator, in words.
         found: &'static str,
+    },
+    /// The whole file has another separator than was expected.
+    OtherSeparator {
+        /// The separator expected, in words.
+        expected: &'static str,
+        /// The file's separator, in words.
+        found: &'static str,
+        /// Fields that it makes of a line.
+        fields: usize,
+        /// Fields that the column order asks for.
+        wanted: usize,
     },
     /// A head, relation or tail of no characters.
     EmptyField {
@@ -66,12 +78,29 @@ pub enum Reason {
 
 impl Reason {
     /// What the user can do about it.
-    pub fn remedy(&self) -> &'static str {
-        match self {
+    pub fn remedy(&self) -> Cow<'static, str> {
+        let remedy = match self {
             Reason::Columns { .. } => {
                 "give every line the fields of the column order, or name the order with --columns (`-` skips a column: --columns hrt-)"
             }
             Reason::MixedSeparators { .. } => "use one separator in the whole file",
+            Reason::OtherSeparator { found, fields, wanted, .. } => {
+                let format = match *found {
+                    "comma" => "csv",
+                    "semicolon" => "csv-semicolon",
+                    "bar" => "csv-bar",
+                    "tab" => "tsv",
+                    _ => "blanks",
+                };
+                return if fields == wanted {
+                    format!("say --format {format}").into()
+                } else {
+                    let skipped = "-".repeat(fields.saturating_sub(3).min(20));
+                    let order =
+                        if *fields < 3 { String::new() } else { format!(", for example --columns hrt{skipped}") };
+                    format!("say --format {format}, and which columns to read{order}").into()
+                };
+            }
             Reason::EmptyField { .. } => "fill the field in, or delete the line",
             Reason::InvalidUtf8 => "convert the file to UTF-8, for example with: iconv -f LATIN1 -t UTF-8",
             Reason::NulByte => "if this is UTF-16, convert it with: iconv -f UTF-16 -t UTF-8; else it is no text file",
@@ -81,7 +110,8 @@ impl Reason {
             Reason::UnknownId { .. } => "add the id to its dictionary file, or correct it",
             Reason::Repeated { .. } => "give every id one name and every name one id",
             Reason::Count { .. } => "correct the first line, or restore the missing lines",
-        }
+        };
+        remedy.into()
     }
 
     /// A short name to count by.
@@ -89,6 +119,7 @@ impl Reason {
         match self {
             Reason::Columns { .. } => "wrong number of columns",
             Reason::MixedSeparators { .. } => "mixed separators",
+            Reason::OtherSeparator { .. } => "another separator",
             Reason::EmptyField { .. } => "empty field",
             Reason::InvalidUtf8 => "invalid UTF-8",
             Reason::NulByte => "NUL byte",
@@ -111,6 +142,10 @@ impl fmt::Display for Reason {
             }
             Reason::MixedSeparators { expected, found } => {
                 write!(f, "separated by {found}, while the file is separated by {expected}")
+            }
+            Reason::OtherSeparator { expected, found, fields, wanted } => {
+                write!(f, "separated by {found}, while {expected} was expected")?;
+                if fields == wanted { Ok(()) } else { write!(f, "; {fields} fields instead of {wanted}") }
             }
             Reason::EmptyField { field } => write!(f, "the {field} is empty"),
             Reason::InvalidUtf8 => write!(f, "not valid UTF-8"),
@@ -262,11 +297,12 @@ fn show_bad_lines(problems: &[Problem], more: bool) -> String {
         (n, false) => format!("{n} bad lines"),
         (n, true) => format!("at least {n} bad lines; reading stopped here"),
     };
-    let mut remedies: Vec<&str> = Vec::new();
+    let mut remedies: Vec<Cow<'_, str>> = Vec::new();
     for problem in problems {
         out.push_str(&format!("\n  {problem}"));
-        if !remedies.contains(&problem.reason.remedy()) {
-            remedies.push(problem.reason.remedy());
+        let remedy = problem.reason.remedy();
+        if !remedies.contains(&remedy) {
+            remedies.push(remedy);
         }
     }
     for remedy in remedies {

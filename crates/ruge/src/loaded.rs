@@ -14,6 +14,9 @@ use crate::model_file::ModelFile;
 use crate::nearest::suggestion;
 use crate::spec::{DeviceName, ModelName};
 
+/// Relations named where none is near to what was typed.
+const SHOWN: usize = 8;
+
 /// A model file with all that answering needs.
 pub struct Loaded {
     /// Names, triples, spec, rules as records.
@@ -35,10 +38,6 @@ impl Loaded {
     /// The same, computing on a device.
     pub fn open_on(path: &Path, device: DeviceName) -> Result<Self> {
         let file = ModelFile::find(path);
-        if path.is_dir() && !file.exists() {
-            let reason = "it holds no model.safetensors; is its run finished? `ruge train … --resume` continues it";
-            return Err(RugeError::Run { path: path.to_path_buf(), reason: reason.to_string() });
-        }
         let read = ModelFile::read(&file)?;
         Self::on(read, device).map_err(|error| match error {
             RugeError::Embed(error) => RugeError::ModelFile {
@@ -74,7 +73,16 @@ impl Loaded {
     /// The relation of that name, or an error that names the nearest ones.
     pub fn relation(&self, name: &str) -> Result<RelationId> {
         let names = &self.file.data.names().relations;
-        names.id(name).ok_or_else(|| unknown("relation", name, names.iter().map(|(_, name)| name)))
+        names.id(name).ok_or_else(|| match unknown("relation", name, names.iter().map(|(_, name)| name)) {
+            // Relations are few, so that some of them help where none is near.
+            RugeError::UnknownName { kind, name, hint } if hint.is_empty() => {
+                let some: Vec<String> = names.iter().take(SHOWN).map(|(_, name)| format!("{name:?}")).collect();
+                let more = names.len().saturating_sub(some.len());
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                RugeError::UnknownName { kind, name, hint: format!("; it has {}{more}", some.join(", ")) }
+            }
+            error => error,
+        })
     }
 
     /// η of a triple.

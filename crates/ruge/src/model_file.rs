@@ -140,10 +140,29 @@ impl ModelFile {
             fault => fault,
         };
         TensorFile::open(path).map_err(unlike).and_then(parse).map_err(|fault| match fault {
+            Fault::Io(error) if error.kind() == std::io::ErrorKind::NotFound => missing(path),
             Fault::Io(error) => RugeError::io(path, "read")(error),
             Fault::Broken(reason) => RugeError::ModelFile { path: path.to_path_buf(), reason },
         })
     }
+}
+
+/// Says what was looked for, and where it comes from.
+fn missing(path: &Path) -> RugeError {
+    let folder = path.parent().filter(|folder| path.ends_with("model.safetensors") && folder.is_dir());
+    let (path, reason) = match folder.filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => (
+            folder,
+            "it holds no model.safetensors; is its run finished? `ruge train … --resume` continues it, and `ruge train DATA \
+             --out DIR` makes a new one",
+        ),
+        None => (
+            path,
+            "there is no such file or folder; give a run folder or a model.safetensors, as `ruge train DATA --out DIR` leaves \
+             them",
+        ),
+    };
+    RugeError::Run { path: path.to_path_buf(), reason: reason.to_string() }
 }
 
 /// What goes into a file.

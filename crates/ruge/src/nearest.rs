@@ -6,7 +6,14 @@ pub fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>, most: usiz
     let mut found: Vec<(f64, &str)> = names
         .map(|name| {
             let other = name.to_lowercase();
-            let score = strsim::jaro_winkler(&lower, &other);
+            let mut score = strsim::jaro_winkler(&lower, &other);
+            // Of a short name one slip leaves little, yet it is one slip.
+            if (3..=8).contains(&lower.len())
+                && lower.len().abs_diff(other.len()) <= 1
+                && strsim::osa_distance(&lower, &other) == 1
+            {
+                score = score.max(0.85);
+            }
             // A part of the name, as people type who remember the end of a path.
             (if !lower.is_empty() && other.contains(&lower) { score.max(0.9) } else { score }, name)
         })
@@ -31,6 +38,7 @@ mod tests {
         let names = ["born_in", "capital_of", "/people/person/nationality"];
         assert_eq!(nearest("bron_in", names.into_iter(), 3), ["born_in"]);
         assert_eq!(nearest("nationality", names.into_iter(), 3), ["/people/person/nationality"]);
+        assert_eq!(nearest("mga", ["mag", "lag", "kennt"].into_iter(), 3), ["mag"]);
         assert_eq!(suggestion("zzz", names.into_iter()), "");
         assert_eq!(suggestion("capitol_of", names.into_iter()), "; did you mean \"capital_of\"?");
     }

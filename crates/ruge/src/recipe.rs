@@ -49,10 +49,13 @@
 //! | confidence | PCA ≥ 0.5 and standard ≥ 0.4 | the two together keep the conclusions that turn out true |
 //! | support | ≥ a thousandth of train, 2 to 10; heads of a hundredth of train, 5 to 100 facts | a rule seen twice may be chance |
 //! | conclusions | at most a quarter as many as training triples, the surest rules first | of a graph split 8:1:1 about so many facts are missing; on dense graphs rules conclude far more, mostly wrong ones |
+//! | beside the model | weighed thoroughly from 40,000 to 100,000 triples | smaller graphs are asked whole anyway, on larger ones it doubles the time |
 //! | validation | on at most 5,000 triples | each costs two queries per triple |
 //!
 //! The values were chosen on the validation part of the embedded graph and then tried on others; `experiments/README.md` holds the
 //! table.
+
+use std::ops::Range;
 
 use ruge_embed::{Cap, Optimizer, Penalty, Plateau, Rule, Start, StaticLabel};
 use ruge_kg::Dataset;
@@ -112,11 +115,15 @@ pub fn sized(size: Size, model: ModelName, guidance: &str, device: DeviceName) -
     spec.rules.min_pca = Some(0.5);
     spec.rules.min_std = Some(0.4);
     spec.rules.max_conclusions = Some(0.25);
+    spec.rules.thorough = THOROUGHLY.contains(&train);
     spec.rules.min_support = Some((train as u64 / 1000).clamp(2, 10));
     spec.rules.min_head_size = Some((train as u64 / 100).clamp(5, 100));
     spec.schedule.validation_triples = (size.valid > VALIDATED).then_some(VALIDATED);
     Ok(spec)
 }
+
+/// Training triples from which on, and up to which, rules beside the model are weighed with all the effort there is.
+const THOROUGHLY: Range<usize> = 40_000..100_000;
 
 /// Entities from which on a card too is asked about a sample: every step would move gigabytes otherwise.
 const MANY: usize = 200_000;
@@ -235,6 +242,8 @@ mod tests {
         assert_eq!(sample(483_142, 15_000, DeviceName::Cpu), 1000);
         assert_eq!(sample(483_142, 15_000, DeviceName::Cuda), 0);
         assert_eq!(sample(9_000_000, 1_000_000, DeviceName::Cuda), 10_000);
+        let thorough = |train: usize| on_processor(train).rules.thorough;
+        assert_eq!([9_521, 86_835, 272_115].map(thorough), [false, true, false]);
         let n3 = |train: usize, entities: usize| of(train, entities, DeviceName::Cpu).softmax.unwrap().n3;
         assert_eq!([n3(9_521, 2000), n3(32_888, 2034), n3(5_216, 135), n3(86_835, 40_943)], [0.03, 0.02, 0.01, 0.1]);
         assert_eq!([n3(99_999, 1000), n3(100_000, 1000), n3(272_115, 14_505)], [0.01, 0.01, 0.05]);

@@ -173,7 +173,7 @@ impl Folder {
 pub fn stored_spec(folder: &Path) -> Result<Spec> {
     let path = folder.join("spec.toml");
     let text = fs::read_to_string(&path).map_err(RugeError::io(&path, "read"))?;
-    Spec::default().overlaid(&text, &path.display().to_string())
+    Spec::default().overlaid_file(&text, &path.display().to_string())
 }
 
 /// Trains as the spec says and leaves a run folder.
@@ -401,9 +401,9 @@ fn resume(folder: &Folder, spec: &Spec, hash: &str, model: &mut dyn Model) -> Re
     let stored = checkpoint::read(&folder.file("checkpoint.safetensors"))?;
     let note = |key: &str| stored.notes.get(key).map_or("", String::as_str);
     if note("data") != hash {
-        return Err(
-            folder.wrong("its checkpoint was made from other data; give the same DATA, or begin anew with --force")
-        );
+        return Err(folder.wrong(
+            "its checkpoint was made from other data; give the same DATA (and --seed, if it is split), or begin anew with --force",
+        ));
     }
     let mut old = Spec::default().overlaid(note("spec"), "the checkpoint's spec")?;
     // A longer schedule is a wish one may have; everything else would make it another run.

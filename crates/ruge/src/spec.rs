@@ -14,6 +14,7 @@ use crate::error::{Result, RugeError};
 
 mod distance;
 mod numbers;
+mod place;
 mod preset;
 mod rules;
 
@@ -398,27 +399,10 @@ impl Spec {
         toml::to_string(&to_toml_value(&json)).expect("a spec is plain data")
     }
 
-    /// The spec a TOML text means on its own: what it says about model and guidance decides which setting of the paper the
-    /// rest of it is laid over.
-    pub fn from_toml(text: &str, name: &str) -> Result<Self> {
-        let table: toml::Table = toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))?;
-        Base::of(&table, name)?.spec()?.overlaid(text, name)
-    }
-
     /// The spec a JSON object means, as [`Spec::from_toml`]; leaves it does not have are those of the paper.
     pub fn from_json(json: &serde_json::Value, name: &str) -> Result<Self> {
         let text = toml::to_string(&to_toml_value(json));
         Self::from_toml(&text.map_err(|error| RugeError::Spec(format!("{name}: {error}")))?, name)
-    }
-
-    /// This spec with the leaves of a TOML text laid over it.
-    pub fn overlaid(&self, text: &str, name: &str) -> Result<Self> {
-        let over: toml::Table = toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))?;
-        let mut table: toml::Table = toml::from_str(&self.to_toml()).expect("what we print we can read");
-        lay_over(&mut table, over);
-        table.try_into().map_err(|error: toml::de::Error| {
-            RugeError::Spec(format!("{name}: {}{}", error.message(), hint(error.message())))
-        })
     }
 }
 
@@ -467,11 +451,10 @@ impl Base {
 /// Tables are merged leaf by leaf; a table that names another kind of thing replaces the old one whole.
 pub(crate) fn lay_over(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
-        let kinds = ["kind", "distribution", "per"];
         match (base.get_mut(&key), value) {
             (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
                 let changed = |kind: &&str| new.get(*kind).is_some_and(|value| old.get(*kind) != Some(value));
-                if kinds.iter().any(changed) {
+                if place::KINDS.iter().any(changed) {
                     *old = new;
                 } else {
                     lay_over(old, new);
@@ -570,6 +553,7 @@ mod tests {
         assert!(refused("projection = \"unit-rows-after-step\"\n"), "it would be stored and do nothing");
         assert!(refused("[optimizer]\nentity-rate = 0.1\n"), "there is one rate");
         assert!(refused("[rules]\nfile = \"rules.tsv\"\n"));
+        assert!(!refused("[rules]\nthorough = true\n"), "rules may stand beside it");
         assert!(!refused("[guidance]\npath-length = 3\n[model]\ndimension = 50\n[batches]\ncount = 50\n"));
         assert!(Spec::paper(ModelName::ComplEx, "amie").is_err());
     }

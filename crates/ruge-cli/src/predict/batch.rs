@@ -45,7 +45,7 @@ struct Counts {
 
 /// Answers a file of questions.
 pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, console: Console) -> Result<()> {
-    let shape = match (args.to, console.json && args.out.is_none()) {
+    let shape = match (args.to.unwrap_or(FormatArg::Tsv), console.json && args.out.is_none()) {
         (_, true) => Shape::Object,
         (FormatArg::Tsv, _) => Shape::Tsv,
         (FormatArg::Jsonl, _) => Shape::Lines,

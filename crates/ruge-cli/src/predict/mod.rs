@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use ruge::Loaded;
 use ruge::calibrate::Source;
 use ruge::fold_in::NewFacts;
 use ruge::like::{Near, like};
 use ruge::nearest::suggestion;
 use ruge::predict::{Answer, Predictor, Question, Who, Wishes};
+use ruge::{Loaded, ModelFile};
 use ruge_kg::EntityId;
 use ruge_rules::words;
 use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::device::DeviceArgs;
-use crate::progress;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
+use crate::{output, progress};
 
 /// Answers questions by name: which tail, which head, which relation?
 ///
@@ -45,13 +45,13 @@ pub struct PredictArgs {
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// The head; without it heads are asked for
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     head: Option<String>,
     /// The relation; without it relations are asked for
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     relation: Option<String>,
     /// The tail; without it tails are asked for
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     tail: Option<String>,
     /// Answers per question
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -69,14 +69,14 @@ pub struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
     /// The entities nearest to this one, and likely duplicates of it
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["head", "relation", "tail", "new", "candidates", "typed"])]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, conflicts_with_all = ["head", "relation", "tail", "new", "candidates", "typed"])]
     like: Option<String>,
     /// A file of questions, - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["head", "relation", "tail", "like"])]
     queries: Option<PathBuf>,
-    /// How answers to --queries are written
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = FormatArg::Tsv, requires = "queries")]
-    to: FormatArg,
+    /// How answers to --queries are written [default: tsv]
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "queries")]
+    to: Option<FormatArg>,
     /// Writes the answers to --queries into a file
     #[arg(long, value_name = "FILE", requires = "queries")]
     out: Option<PathBuf>,
@@ -104,6 +104,17 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
     if args.top == 0 {
         bail!(UsageError("--top begins at 1".into()));
     }
+    // The command line itself lets this pass beside --head and the like, which --queries excludes.
+    if args.queries.is_none() {
+        let flags = [("--out", args.out.is_some()), ("--to", args.to.is_some()), ("--lenient", args.lenient)];
+        if let Some((flag, _)) = flags.iter().find(|(_, given)| *given) {
+            bail!(UsageError(format!(
+                "{flag} belongs to --queries FILE; the answers to one question go to stdout, with --json for programs"
+            )));
+        }
+    }
+    let given = [&args.queries, &args.candidates, &args.with].into_iter().flatten().cloned();
+    output::refuse_inputs("--out", args.out.as_deref(), given.chain([ModelFile::find(&args.model)]))?;
     let asked = [&args.head, &args.relation, &args.tail].into_iter().flatten().count();
     if args.queries.is_none() && args.like.is_none() && asked != 2 {
         let what = if asked == 3 {

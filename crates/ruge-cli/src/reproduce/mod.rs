@@ -350,11 +350,16 @@ impl Session<'_> {
             return Ok(false);
         };
         let verdict = record::agrees(&recorded, &again, place.device);
-        let words = match &verdict {
+        let points = cell.points(place.experiments, place.data, seed, place.device)?;
+        let current = recorded.is_current(cell, &points);
+        let mut words = match &verdict {
             Ok(words) | Err(words) => words.clone(),
         };
+        if !current {
+            words.push_str("; this is about the settings of the record, and the cell has others now");
+        }
         verified.push(json!({
-            "table": cell.table, "cell": cell.name, "seed": seed, "agrees": verdict.is_ok(), "words": words,
+            "table": cell.table, "cell": cell.name, "seed": seed, "agrees": verdict.is_ok(), "current": current, "words": words,
             "recorded_ranks_sha256": recorded.ranks_sha256, "ranks_sha256": again.ranks_sha256,
             "recorded_mrr": recorded.test.map(|test| test.mrr), "mrr": again.test.map(|test| test.mrr),
         }));

@@ -203,7 +203,7 @@ impl Settings {
             if names_rules {
                 spec.rules = Default::default();
             }
-            spec = spec.overlaid(text, file).map_err(usage)?;
+            spec = spec.overlaid_file(text, file).map_err(usage)?;
         }
         spec.model.name = name;
         spec.seed = seed.unwrap_or(spec.seed);

@@ -18,6 +18,10 @@ const RULES: usize = 6;
 /// Rules told with a fact.
 const REASONS: usize = 2;
 
+/// What the truth of a new fact means.
+const TRUTH: &str = "Truth is that of `ruge complete`, where facts nobody asked for count as wrong. `ruge explain` and `ruge \
+                     predict` tell how true it is as the answer to a question, which is another number.";
+
 /// A model's name as its authors write it.
 pub fn title(model: ModelName) -> &'static str {
     match model {
@@ -58,7 +62,11 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         if new.is_empty() {
             section("New facts", wrapped("No fact that is not listed is likely enough to be shown.", width));
         }
-        let said: String = new.iter().map(|sample| fact(sample, width)).collect::<Vec<_>>().join("\n");
+        let mut said: String = new.iter().map(|sample| fact(sample, width)).collect::<Vec<_>>().join("\n");
+        if !new.is_empty() {
+            said.push('\n');
+            said.push_str(&wrapped(TRUTH, width));
+        }
         let one = new.len() == 1;
         section(if one { "A new fact, predicted" } else { "New facts, predicted" }, said);
     }
@@ -68,13 +76,20 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
     if let Some(sample) = findings.samples.as_ref().and_then(|samples| samples.first()) {
         let ask = &sample.explanation.fact;
         let [head, relation, tail] = [&ask.head, &ask.relation, &ask.tail].map(|name| quoted(name));
-        text.push_str(&format!("  next: ruge explain {out} {head} {relation} {tail}\n"));
+        // Names may look like flags.
+        let flags = [&head, &relation, &tail].into_iter().any(|name| name.starts_with('-'));
+        let (names, join) = if flags { ("-- ", '=') } else { ("", ' ') };
+        text.push_str(&format!("  next: ruge explain {out} {names}{head} {relation} {tail}\n"));
         // The model that ranks best answers best.
         let best = findings.comparison.as_ref().is_some_and(|comparison| comparison.with_rules.is_some());
         let answers = if best { findings.out.join("with-rules") } else { findings.out.clone() };
-        text.push_str(&format!("        ruge predict {} --head {head} --relation {relation}\n", answers.display()));
-    } else {
-        text.push_str(&format!("  next: ruge eval {out} --by-relation\n"));
+        text.push_str(&format!(
+            "        ruge predict {} --head{join}{head} --relation{join}{relation}\n",
+            answers.display()
+        ));
+    } else if let Some(split) = findings.comparison.as_ref().and_then(|comparison| comparison.split.as_deref()) {
+        let split = if split == "test" { String::new() } else { format!(" --split {split}") };
+        text.push_str(&format!("  next: ruge eval {out} --by-relation{split}\n"));
     }
     text
 }
@@ -108,18 +123,20 @@ fn data(findings: &Findings, width: usize) -> String {
 
 fn rules_title(count: usize) -> String {
     match count {
-        0 => "No rule was found".into(),
+        0 => "No rule guides".into(),
+        1 => "One rule".into(),
         count if count <= RULES => format!("{count} rules"),
-        count => format!("The surest of {} rules", grouped(count)),
+        count => format!("Some of {} rules, the best backed of its relation each", grouped(count)),
     }
 }
 
-/// The surest rules, one per concluded relation.
+/// All rules where they are few; else those with the most evidence in train, one per concluded relation.
 fn rules(findings: &Findings, names: &Names, width: usize) -> String {
     if findings.rules.is_empty() {
         return wrapped(
-            "Nothing in train follows from anything else often enough, so rules cannot guide: both models are the same. Lower \
-             thresholds (--min-pca, --min-std, --min-support) find more.",
+            "Nothing in train follows from anything else often enough, or too much does at once, so rules cannot guide: both \
+             models are the same. Lower thresholds (--min-pca, --min-std, --min-support) and a higher --max-conclusions \
+             let more in.",
             width,
         );
     }
@@ -134,10 +151,11 @@ fn rules(findings: &Findings, names: &Names, width: usize) -> String {
     };
     let mut order = known;
     order.sort_by(|a, b| sure(b).total_cmp(&sure(a)));
+    let few = order.len() <= RULES;
     let mut heads = FxHashSet::default();
     let mut table = Table::new(&[Column::Right, Column::Right, Column::Name]);
     table.row(["conf", "support", "rule"]);
-    for record in order.into_iter().filter(|record| heads.insert(record.rule.head())).take(RULES) {
+    for record in order.into_iter().filter(|record| few || heads.insert(record.rule.head())).take(RULES) {
         table.row([
             format!("{:.2}", record.confidence.get()),
             record.counts.map_or_else(String::new, |counts| grouped(counts.support)),

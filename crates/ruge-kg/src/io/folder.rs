@@ -50,6 +50,17 @@ impl Layout {
         Err(KgError::NoTrain { path: data.to_path_buf(), found: in_words(&names) })
     }
 
+    /// The files that make the data set, those that a reader of train alone leaves unread among them.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Layout::Demo => Vec::new(),
+            Layout::Single(path) => vec![path.clone()],
+            Layout::Splits(paths) => paths.iter().flatten().cloned().collect(),
+            Layout::OpenKe(folder) => super::openke::files(folder),
+            Layout::LibKge(folder) => super::libkge::files(folder),
+        }
+    }
+
     /// The layout in words.
     pub fn name(&self) -> &'static str {
         match self {
@@ -132,5 +143,27 @@ mod tests {
             assert!(!is_split(name, "train"), "{name}");
         }
         assert!(is_split("dev.txt", "valid") && is_split("validation.csv", "valid"));
+    }
+
+    #[test]
+    fn files_of_a_data_set() {
+        let files = |names: &[&str], yaml: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            for name in names {
+                std::fs::write(folder.path().join(name), if *name == "dataset.yaml" { yaml } else { "" }).unwrap();
+            }
+            let files = Layout::find(folder.path()).unwrap().files();
+            let mut names: Vec<String> =
+                files.iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(files(&["train.txt", "test.tsv.gz", "other.txt"], ""), ["test.tsv.gz", "train.txt"]);
+        let openke = ["entity2id.txt", "relation2id.txt", "train2id.txt", "valid2id.txt"];
+        assert_eq!(files(&openke, ""), openke);
+        let yaml = "dataset.files.train.filename: learn.del\n";
+        let libkge = ["dataset.yaml", "entity_ids.del", "learn.del", "test.del"];
+        assert_eq!(files(&[&libkge[..], &["other.del"]].concat(), yaml), libkge);
+        assert!(Layout::find(Path::new("demo")).unwrap().files().is_empty());
     }
 }

@@ -22,6 +22,19 @@ const MAX_DESCRIPTION: u64 = 1 << 16;
 /// More nameless ids than this are a slip of the pen rather than a graph.
 const MAX_NAMELESS: usize = 1 << 24;
 
+/// The files of the folder, as far as its description can be read.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let path = folder.join("dataset.yaml");
+    let mut files = Vec::new();
+    if let Ok(description) = Description::read(&path) {
+        for key in ["entity_ids", "relation_ids"].iter().chain(&SPLITS) {
+            files.extend(description.file(folder, key, &format!("{key}.del"), false).ok().flatten());
+        }
+    }
+    files.push(path);
+    files
+}
+
 /// Reads the folder; names get the ids of the files.
 pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> Result<Folder, KgError> {
     let description = Description::read(&folder.join("dataset.yaml"))?;

@@ -90,12 +90,7 @@ impl Format {
     /// The separator that a file named `.csv` really uses: many are written with semicolons or tabs. The one under which
     /// most of the first lines have as many fields as `columns` asks for; a comma where nothing speaks against it.
     fn csv_separator(start: &[u8], columns: Columns) -> Self {
-        let lines: Vec<&[u8]> = start
-            .split(|&b| b == b'\n')
-            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-            .filter(|line| !line.is_empty())
-            .take(50)
-            .collect();
+        let lines = first_lines(start);
         let votes = |byte: u8| lines.iter().filter(|line| split_count(line, byte) == columns.count).count();
         let mut best = (b',', votes(b','));
         for byte in [b';', b'\t', b'|'] {
@@ -104,17 +99,15 @@ impl Format {
                 best = (byte, votes);
             }
         }
-        Format::Csv(best.0)
+        // With another number of columns, at least the separator should be known, to say how many there are.
+        let few = 2 * best.1 <= lines.len();
+        let habit = Self::by_habit(start).filter(|_| few).and_then(|(format, _)| format.separator_byte());
+        Format::Csv(habit.unwrap_or(best.0))
     }
 
     /// Guesses from the first lines: the format under which most of them have as many fields as `columns` asks for.
     fn from_content(start: &[u8], columns: Columns) -> Self {
-        let lines: Vec<&[u8]> = start
-            .split(|&b| b == b'\n')
-            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-            .filter(|line| !line.is_empty())
-            .take(50)
-            .collect();
+        let lines = first_lines(start);
         let turtle = |line: &&[u8]| {
             let line = line.trim_ascii_start().to_ascii_lowercase();
             [&b"@prefix"[..], b"@base", b"prefix ", b"base <"].iter().any(|key| line.starts_with(key))
@@ -144,8 +137,45 @@ impl Format {
         ];
         // Ties go to the earlier candidate, so tabs win whenever they are there.
         let best = candidates.iter().map(|(_, n)| *n).max().unwrap_or(0);
-        candidates.iter().find(|(_, n)| *n == best && best > 0).map_or(Format::Tsv, |(format, _)| *format)
+        let likely = candidates.iter().find(|(_, n)| *n == best && best > 0).map_or(Format::Tsv, |(format, _)| *format);
+        // Tabs may begin behind a long preamble.
+        if 2 * best > lines.len() || start.contains(&b'\t') {
+            return likely;
+        }
+        Self::by_habit(start).map_or(likely, |(format, _)| format)
     }
+
+    /// The separator that cuts most of the first lines into the same number of fields, and that number.
+    fn by_habit(start: &[u8]) -> Option<(Self, usize)> {
+        let lines = first_lines(start);
+        let habit = |count: &dyn Fn(&[u8]) -> usize| {
+            let mut counts: Vec<usize> = lines.iter().map(|line| count(line)).collect();
+            counts.sort_unstable();
+            let usual = *counts.get(counts.len() / 2)?;
+            let lines = counts.iter().filter(|&&count| count == usual).count();
+            (usual > 1 && 2 * lines > counts.len()).then_some((usual, usual * lines))
+        };
+        let formats = [Format::Tsv, Format::Csv(b';'), Format::Csv(b'|'), Format::Csv(b',')];
+        let mut best: Option<(Self, usize, usize)> = None;
+        for format in formats {
+            if let Some((usual, weight)) = habit(&|line| split_count(line, format.separator_byte().unwrap_or(b'\t')))
+                && best.is_none_or(|(.., most)| weight > most)
+            {
+                best = Some((format, usual, weight));
+            }
+        }
+        // Names often hold blanks, so these separate only where nothing else does.
+        match best {
+            Some((format, usual, _)) => Some((format, usual)),
+            None => habit(&blank_fields).map(|(usual, _)| (Format::Whitespace, usual)),
+        }
+    }
+}
+
+/// The lines at the start of a file that tell how it is written.
+fn first_lines(start: &[u8]) -> Vec<&[u8]> {
+    let lines = start.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.filter(|line| !line.is_empty()).take(50).collect()
 }
 
 /// Number of fields of a line split at `byte`, quotes respected.
@@ -346,6 +376,23 @@ impl FileReport {
         }
     }
 
+    /// Where no line is a triple, the file does not mix separators: it has another one than was asked for.
+    fn other_separator(&mut self, habit: Option<(Format, usize)>, wanted: usize) {
+        let expected = self.format.separator();
+        for problem in &mut self.problems {
+            let (found, fields) = match (&problem.reason, habit) {
+                (Reason::MixedSeparators { .. } | Reason::Columns { found: 1, .. }, Some((format, fields))) => {
+                    (format.separator(), fields)
+                }
+                (Reason::MixedSeparators { found, .. }, None) => (*found, wanted),
+                _ => continue,
+            };
+            if found != expected {
+                problem.reason = Reason::OtherSeparator { expected, found, fields, wanted };
+            }
+        }
+    }
+
     /// Whether a strict reader has seen enough.
     pub(crate) fn enough(&mut self, options: &ReadOptions) -> bool {
         if !options.lenient && self.problems.len() >= MAX_SHOWN {
@@ -432,6 +479,7 @@ fn read_source(mut source: Source<'_>, names: &mut Names, options: &ReadOptions)
     if let Format::Csv(byte @ (0x80.. | b'"' | b'\r' | b'\n' | 0)) = format {
         return Err(KgError::Option(format!("{:?} cannot separate fields; use a comma, a semicolon, …", byte as char)));
     }
+    let habit = Format::by_habit(start);
     let report = FileReport::new(source.path(), format, source.compression());
     let mut contents = FileContents { triples: Vec::new(), lines: LineMap::default(), report };
     match format {
@@ -441,6 +489,9 @@ fn read_source(mut source: Source<'_>, names: &mut Names, options: &ReadOptions)
         Format::Turtle => rdf::read_turtle(source, names, options, &mut contents)?,
     }
     contents.report.triples = contents.triples.len();
+    if contents.triples.is_empty() {
+        contents.report.other_separator(habit, options.columns.count);
+    }
     contents.report.strict(options)?;
     contents.triples.shrink_to_fit();
     Ok(contents)

@@ -3,7 +3,7 @@
 //! Every file starts with the number of its lines. Dictionaries say `name id`, triples `head tail relation`: the
 //! relation comes last.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::folder::{SPLITS, existing};
 use super::ids::{Dictionary, Folder, read_dictionary, read_triples};
@@ -12,6 +12,15 @@ use crate::error::KgError;
 use crate::vocabulary::Names;
 
 const ORDER: Columns = Columns { head: 0, tail: 1, relation: 2, count: 3 };
+
+/// The files of the folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    ["entity", "relation"]
+        .iter()
+        .chain(&SPLITS)
+        .filter_map(|name| existing(folder, &format!("{name}2id.txt")))
+        .collect()
+}
 
 /// Reads the folder; names get the ids of the files.
 pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> Result<Folder, KgError> {

@@ -224,7 +224,10 @@ pub(super) fn wrong_columns(line: &str, format: Format, columns: Columns) -> Rea
         (Format::Whitespace, if memchr2(b' ', b'\t', bytes).is_some() { blank_fields(bytes) } else { 0 }),
     ];
     let same = |other: Format| other == format || other.separator_byte() == format.separator_byte();
-    match others.iter().find(|&&(other, count)| !same(other) && count == columns.count) {
+    // A line with the file's separator is separated by it, however many commas and blanks its names hold; tabs they do not.
+    let uses = found > 1 && format != Format::Whitespace;
+    let other = |other: Format| !same(other) && (!uses || other == Format::Tsv);
+    match others.iter().find(|&&(format, count)| other(format) && count == columns.count) {
         Some(&(other, _)) => Reason::MixedSeparators { expected: format.separator(), found: other.separator() },
         None => Reason::Columns { found, expected: columns.count },
     }

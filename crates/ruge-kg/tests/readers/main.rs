@@ -158,6 +158,48 @@ mod plain_text {
     }
 
     #[test]
+    fn names_with_blanks_are_no_other_separator() {
+        let found = problem("a.csv", "a,r,b\nZoë,wohnt in,Stadt 0,x\n").2;
+        assert_eq!(found, Reason::Columns { found: 4, expected: 3 });
+        let found = problem("a.csv", "\"a\",r,b\nZoë,wohnt in,Stadt 0,x\n").2;
+        assert_eq!(found, Reason::Columns { found: 4, expected: 3 });
+        assert_eq!(problem("a.tsv", "a\tr\tb\na\tr, s, t\n").2, Reason::Columns { found: 2, expected: 3 });
+    }
+
+    #[test]
+    fn other_columns_by_another_separator() {
+        let rows = "1;Anna K.;kennt;Ben, Bo;2020\n2;Ben, Bo;kennt;Cleo;2021\n";
+        for name in ["a.csv", "a.txt"] {
+            let found = problems(name, rows);
+            assert!(found.iter().all(|p| p.reason == Reason::Columns { found: 5, expected: 3 }), "{found:?}");
+            assert!(found[0].reason.remedy().contains("--columns"));
+        }
+        let found = problems("a.tsv", rows).remove(0).reason;
+        assert_eq!(found.to_string(), "separated by semicolon, while tab was expected; 5 fields instead of 3");
+        let remedy = "say --format csv-semicolon, and which columns to read, for example --columns hrt--";
+        assert_eq!(found.remedy(), remedy);
+        let options = ReadOptions { columns: "-hrt-".parse().unwrap(), ..Default::default() };
+        assert_eq!(read("a.csv", rows, &options).unwrap().0[1], ["Ben, Bo", "kennt", "Cleo"]);
+    }
+
+    #[test]
+    fn a_whole_file_with_another_separator() {
+        for (text, found, remedy) in [
+            ("a b,r,c\nc,r,d\n", "comma", "say --format csv"),
+            ("a;r;c\nc;r;d\n", "semicolon", "say --format csv-semicolon"),
+            ("a|r|c\nc|r|d\n", "bar", "say --format csv-bar"),
+            ("a r c\nc r d\n", "blanks", "say --format blanks"),
+        ] {
+            for problem in problems("a.tsv", text) {
+                let reason = Reason::OtherSeparator { expected: "tab", found, fields: 3, wanted: 3 };
+                assert_eq!((problem.reason.remedy().as_ref(), &problem.reason), (remedy, &reason));
+            }
+        }
+        let found = problem("a.tsv", "a\tr\tb\na,r,c\n").2;
+        assert_eq!(found.remedy(), "use one separator in the whole file");
+    }
+
+    #[test]
     fn empty_fields() {
         for (text, field) in [("\tr\tb", "head"), ("a\t \tb", "relation"), ("a\tr\t", "tail")] {
             let (line, _, reason) = problem("a.tsv", format!("a\tr\tb\n{text}\n"));

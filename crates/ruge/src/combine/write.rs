@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use ruge_rules::{RuleFormat, RuleWriteOptions, write_rules};
 
-use super::{Combined, Prepared, Ranking, fit};
+use super::{Combined, Effort, Prepared, Ranking, fit};
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
 use crate::run::{Folder, MOST_RULES_AS_TEXT, Mode};
-use crate::spec::{DeviceName, ModelName};
+use crate::spec::{DeviceName, ModelName, RulesSpec, Spec};
 
 /// What came of a combination.
 #[derive(Clone, Debug)]
@@ -54,8 +54,12 @@ pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, d
     let model = Combined::new(base, prepared.scores(), &ranking);
     let calibration = Calibration::fit(&model, &file.data, file.spec.seed)?;
     let head = format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), data_hash(&file.data));
+    // How the rules were weighed is part of what was done.
+    let thorough = prepared.effort() == Effort::THOROUGH;
+    let rules_spec = RulesSpec { thorough, ..file.spec.rules.clone() };
+    let spec = &Spec { rules: rules_spec, ..file.spec.clone() };
     let what = "# rules beside the model at ranking time: ruge combine\n";
-    folder.write("spec.toml", format!("{head}{what}{}", file.spec.to_toml()).as_bytes())?;
+    folder.write("spec.toml", format!("{head}{what}{}", spec.to_toml()).as_bytes())?;
     if rules.len() <= MOST_RULES_AS_TEXT {
         let mut text = Vec::new();
         write_rules(&mut text, RuleFormat::Native, rules, file.data.names(), &RuleWriteOptions::default())?;
@@ -66,7 +70,7 @@ pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, d
         notes.insert("valid_mrr_with_rules".into(), taken.mrr.to_string());
     }
     let contents = Contents {
-        spec: &file.spec,
+        spec,
         embeddings: &file.embeddings,
         data: &file.data,
         rules,

@@ -403,7 +403,11 @@ fn open(job: &Job<'_>, data: &str) -> Result<Ledger> {
         }
         Ok(Found::Run(ledger)) if !job.force => {
             if ledger.data != data {
-                return wrong("it holds a run on other data; give another --out, or begin anew with --force".into());
+                return wrong(
+                    "it holds a run on other data; give the same, with its --seed if they are one file that was split, or another \
+                     --out, or begin anew with --force"
+                        .into(),
+                );
             }
             if ledger.program != program() {
                 return wrong(format!(

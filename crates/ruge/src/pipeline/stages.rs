@@ -5,6 +5,8 @@ use std::path::Path;
 use ruge_embed::rank::{Rank, RankQuery};
 use ruge_embed::{Evaluation, HITS, Metrics, Model, RankOptions, Ties};
 use ruge_kg::{Dataset, Triple, describe};
+use ruge_rules::io::unknown_relations;
+use ruge_rules::words::is_sayable;
 use ruge_rules::{
     Groundings, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, ground, read_rules,
     write_rules,
@@ -69,7 +71,7 @@ fn check(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
         (splits[2] == 0 && splits[1] > 0, "no test triples: figures are on valid, which also chose the epoch"),
         (
             splits[1] + splits[2] == 0,
-            "no held-out triples at all, so nothing can be evaluated; give the triples as one file to have a part split off",
+            "no held-out triples at all, so nothing can be evaluated; of a single file with more triples a part is split off",
         ),
     ] {
         if missing {
@@ -97,6 +99,18 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
                     bad.line, bad.reason
                 ));
             }
+            for unknown in unknown_relations(&read, job.data.relation_count(), &names) {
+                let hint = unknown.suggestion.map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+                let (line, name) = (unknown.line, unknown.name);
+                watcher.note(&format!("{file}:{line}: no training triple has the relation {name:?}{hint}"));
+            }
+            let lost = read.rules.iter().filter(|record| !is_sayable(&record.rule, job.data.names())).count();
+            if lost > 0 {
+                watcher.note(&format!(
+                    "{file}: {lost} of {} rules name relations or entities the data do not have; left out",
+                    read.rules.len()
+                ));
+            }
             read.rules
         }
         None => {
@@ -114,10 +128,28 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     write_rules(&mut text, RuleFormat::Native, &kept, job.data.names(), &RuleWriteOptions::default())?;
     write_file(&job.out.join("rules.tsv"), &text)?;
     if kept.is_empty() {
-        watcher.note("no rule passes the thresholds, so guidance has nothing to say; lower --min-pca or --min-support");
+        watcher.note(&format!("{}, so guidance has nothing to say", no_rules(job, watcher)));
     }
     let atoms = |n: usize| kept.iter().filter(|record| record.rule.premise.len() == n).count();
     Ok(Some(format!("{} rules ({} of one atom, {} of two)", kept.len(), atoms(1), atoms(2))))
+}
+
+/// Why no rule is left.
+fn no_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> String {
+    let spec = &job.spec.rules;
+    if let Some(file) = &spec.file {
+        return format!("no rule of {file} is left");
+    }
+    let all = RulesSpec { max_conclusions: None, ..spec.clone() };
+    let watch = Watch { stop: Some(watcher.stop), ..Watch::default() };
+    match (spec.max_conclusions, assemble::mined(&all, job.data, &watch)) {
+        (Some(share), Some(rules)) if !rules.is_empty() => format!(
+            "{} rules pass the thresholds, but the surest concludes more than {share} times as many triples as train has \
+             (raise --max-conclusions to have it)",
+            rules.len()
+        ),
+        _ => "no rule passes the thresholds (--min-pca, --min-std and --min-support lower them)".into(),
+    }
 }
 
 /// The rules of the run and where they fire.
@@ -392,11 +424,14 @@ fn obey(job: &Job<'_>) -> Result<String> {
     let found = consistency(&with, &explainer, Some(&without))?;
     let (doubtful_count, doubtful) = doubtful(&with, &explainer, DOUBTFUL)?;
     let before = found.unguided.map_or(0.0, |agreement| agreement.share);
-    let line = format!(
-        "{:.0} % of groundings are met with rules, {:.0} % without; {doubtful_count} training triples look doubtful",
-        100.0 * found.model.share,
-        100.0 * before
-    );
+    let met = match found.groundings {
+        0 => "no rule concludes anything new".to_string(),
+        _ => {
+            let [with, without] = [found.model.share, before].map(|share| 100.0 * share);
+            format!("{with:.0} % of groundings are met with rules, {without:.0} % without")
+        }
+    };
+    let line = format!("{met}; {doubtful_count} training triples look doubtful");
     store(&job.out, Stage::Consistency, &Obedience { consistency: Some(found), doubtful, doubtful_count })?;
     Ok(line)
 }

@@ -255,6 +255,9 @@ impl Table {
             if cell.seeds.is_empty() {
                 return wrong("has no seeds; leave `seeds` away for seed 0");
             }
+            if let Some(seed) = cell.seeds.iter().enumerate().find(|(at, seed)| cell.seeds[..*at].contains(seed)) {
+                return wrong(&format!("has the seed {} twice; the same run again tells nothing new", seed.1));
+            }
             if let Some(name) = &cell.alone_of {
                 let combined = |other: &Cell| other.name == *name && other.rank_by == RankBy::Combined;
                 if cell.rank_by != RankBy::Model || !cells.iter().any(combined) {
@@ -312,10 +315,7 @@ impl Entry {
 impl Cell {
     /// Every point of the cell for a seed, the last leaf changing fastest. `data` is the folder of data sets.
     pub fn points(&self, experiments: &Path, data: &Path, seed: u64, device: DeviceName) -> Result<Vec<Point>> {
-        let path = experiments.join(&self.spec);
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(&path).map_err(RugeError::io(&path, "read"))?;
-        let base = Spec::from_toml(&text, &name)?;
+        let base = Spec::read(&experiments.join(&self.spec))?;
         let choices = leaves::combinations(&leaves::lists(&self.change));
         let source = format!("the cell {:?} of {}.toml", self.name, self.table.name());
         if choices.is_empty() {
@@ -421,6 +421,8 @@ sweep = { leaves = ["rules.min-pca", "rules.min-std"], values = [0.5, 0.95] }
         let twice = TABLE.replace("name = \"theta\"", "name = \"grid\"").replace("sweep", "#sweep");
         assert!(told(&twice).contains("is there twice"), "{}", told(&twice));
         assert!(told(&TABLE.replace("\"grid\"", "\"../grid\"")).contains("name of a file"));
+        let seeds = told(&TABLE.replace("[0, 1]", "[0, 1, 0]"));
+        assert!(seeds.contains("the cell \"grid\" has the seed 0 twice"), "{seeds}");
         let folder = folder();
         let table = Table::parse(&TABLE.replace("[8, 16]", "[]"), TableName::Best, "x").unwrap();
         let points = table.cells[0].points(folder.path(), Path::new("data"), 0, DeviceName::Cpu);

@@ -61,6 +61,8 @@ impl Spec {
         let rate = self.optimizer.entity_rate;
         (fixed.optimizer.entity_rate, fixed.optimizer.relation_rate) = (rate, rate);
         let same_batches = self.batches == BatchSpec { count: self.batches.count, ..fixed.batches };
+        // How rules beside it are weighed is nothing to it.
+        let beside = RulesSpec { thorough: self.rules.thorough, ..RulesSpec::default() };
         let (Some(deviation), Some(margin)) = (deviation.filter(|_| self.init == fixed.init), margin) else {
             return Err(closed("init and objective.loss (one normal distribution, pairwise ranking)"));
         };
@@ -71,7 +73,7 @@ impl Spec {
             (self.optimizer == fixed.optimizer, "optimizer (plain descent with one rate)"),
             (same_batches, "batches.positives, batches.size and batches.inner-steps (with replacement, none, 1)"),
             (self.projection == fixed.projection, "projection (none)"),
-            (self.rules == RulesSpec::default(), "rules (none: its paths come from the training triples)"),
+            (self.rules == beside, "rules (none: its paths come from the training triples)"),
         ] {
             if !same {
                 return Err(closed(what));
