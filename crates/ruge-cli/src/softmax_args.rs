@@ -42,7 +42,8 @@ impl SoftmaxArgs {
                 || (self.batch.is_some() && spec.batches.size.is_none()) =>
             {
                 bail!(UsageError(
-                    "--batch, --sample and --n3 belong to softmax training; use --guidance examples or --preset complex-n3"
+                    "--batch, --sample and --n3 belong to softmax training: complex, distmult or hole with --guidance examples, or \
+                     `ruge train --preset complex-n3`"
                         .into()
                 ))
             }

@@ -178,6 +178,11 @@ impl Settings {
         }
         name = self.model.unwrap_or(name);
         device = self.device.map_or(device, DeviceName::from);
+        if name == ModelName::Rules {
+            bail!(UsageError(
+                "`ruge run` compares a model with and without rules; for rules alone use `ruge train DATA --model rules`".into()
+            ));
+        }
         let guidance = match self.guidance {
             Some(GuidanceArg::Examples) => "examples".into(),
             Some(GuidanceArg::Ruge) => "ruge".into(),

@@ -29,7 +29,8 @@ pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
         return Err(RugeError::Spec(message.into()));
     }
     if file.data.valid().is_empty() {
-        let message = "the model holds no validation triples, so there is nothing to fit the weight of rules on";
+        let message = "the model holds no validation triples, so there is nothing to fit the weight of rules on; train it \
+                       on data with a part `valid`";
         return Err(RugeError::Spec(message.into()));
     }
     // A run that is to be replaced stays until there is something to replace it.
