@@ -97,6 +97,9 @@ const PIECE: usize = 4096;
 /// Runs `ruge complete MODEL`.
 pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     let format = format(args)?;
+    if args.top == Some(0) {
+        bail!(UsageError("--top begins at 1".into()));
+    }
     let inputs = args.reading.files(args.rules.as_deref()).into_iter().chain([ModelFile::find(&args.model)]);
     output::refuse_inputs("--out", args.out.as_deref(), inputs)?;
     if let Some(path) = &args.out {
@@ -105,9 +108,6 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     let loaded = Loaded::open_on(&args.model, args.device.name())?;
     let relation = args.relation.as_deref().map(|name| loaded.relation(name)).transpose()?;
     let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
-    if args.top == Some(0) {
-        bail!(UsageError("--top begins at 1".into()));
-    }
     let top = args.top.or(if args.min_truth.is_some() || args.measure { None } else { Some(100) });
     let options = CompleteOptions {
         relation,

@@ -69,13 +69,7 @@ impl RuleArgs {
         announce(path, &file, console);
         if known > 0 {
             for unknown in unknown_relations(&file, known, names) {
-                let hint = unknown.suggestion.map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
-                console.note(&format!(
-                    "note: {}:{}: no training triple has the relation {:?}{hint}",
-                    path.display(),
-                    unknown.line,
-                    unknown.name
-                ));
+                console.note(&format!("note: {}:{}: {unknown}", path.display(), unknown.line));
             }
         }
         Ok(file)

@@ -329,31 +329,16 @@ pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
 /// The groundings of one rule that conclude one given triple, observed or not: what an explanation shows. Each holds the
 /// premises in the rule's order, then the negated ones.
 pub fn ground_conclusion(graph: &Graph, rule: &Rule, conclusion: Triple, limit: usize) -> Vec<Vec<Triple>> {
-    ground_where(graph, rule, conclusion, limit, &|_| true)
+    ground_conclusion_where(graph, rule, conclusion, limit, &mut |_| true)
 }
 
-/// Those of them in which no entity stands for two variables, or for one and a constant: what rules for ranking go by
-/// ([`crate::index::RuleIndex::injective`]).
-pub fn ground_conclusion_apart(graph: &Graph, rule: &Rule, conclusion: Triple, limit: usize) -> Vec<Vec<Triple>> {
-    let mut variables: Vec<usize> = rule.atoms().flat_map(|atom| atom.variables()).map(|v| v.index()).collect();
-    variables.sort_unstable();
-    variables.dedup();
-    let named = |term| if let crate::Term::Constant(entity) = term { Some(entity) } else { None };
-    let constants: Vec<ruge_kg::EntityId> = rule.atoms().flat_map(|atom| atom.terms()).filter_map(named).collect();
-    ground_where(graph, rule, conclusion, limit, &|bindings| {
-        variables.iter().enumerate().all(|(at, &variable)| {
-            let value = bindings[variable];
-            !constants.contains(&value) && variables[..at].iter().all(|&other| bindings[other] != value)
-        })
-    })
-}
-
-fn ground_where(
+/// Those of them that count for somebody; the others do not count against the limit either.
+pub fn ground_conclusion_where(
     graph: &Graph,
     rule: &Rule,
     conclusion: Triple,
     limit: usize,
-    counts: &dyn Fn(&[ruge_kg::EntityId]) -> bool,
+    counts: &mut dyn FnMut(&[Triple]) -> bool,
 ) -> Vec<Vec<Triple>> {
     let mut found = Vec::new();
     let mut bound = Vec::new();
@@ -381,8 +366,9 @@ fn ground_where(
         bindings[variable.index()] = value;
     }
     plan.run(graph, &mut bindings, &mut |bindings| {
-        if counts(bindings) {
-            found.push(rule.premise.iter().chain(&rule.negated).map(|&atom| bind(atom, bindings)).collect());
+        let triples: Vec<Triple> = rule.premise.iter().chain(&rule.negated).map(|&atom| bind(atom, bindings)).collect();
+        if counts(&triples) {
+            found.push(triples);
         }
         found.len() < limit
     });

@@ -1,6 +1,6 @@
 //! Rules: a premise of atoms, a conclusion, and how far to trust them.
 
-use ruge_kg::RelationId;
+use ruge_kg::{RelationId, Triple};
 use serde::{Deserialize, Serialize};
 
 use crate::atom::{Atom, Term, Variable};
@@ -34,6 +34,17 @@ impl Rule {
     /// All atoms, conclusion first, negated ones last.
     pub fn atoms(&self) -> impl Iterator<Item = &Atom> {
         std::iter::once(&self.conclusion).chain(&self.premise).chain(&self.negated)
+    }
+
+    /// Whether no entity of a grounding stands for two variables, or for one and a constant.
+    pub fn keeps_apart(&self, conclusion: Triple, premises: &[Triple]) -> bool {
+        let named = || {
+            let facts = [conclusion].into_iter().chain(premises.iter().copied());
+            self.atoms().zip(facts).flat_map(|(atom, fact)| atom.terms().into_iter().zip([fact.head, fact.tail]))
+        };
+        named()
+            .enumerate()
+            .all(|(at, (term, entity))| named().take(at).all(|(other, same)| other == term || same != entity))
     }
 
     /// One more than the largest variable number.
@@ -254,6 +265,20 @@ mod tests {
 
     fn atom(relation: u32, subject: u8, object: u8) -> Atom {
         Atom::new(RelationId(relation), Variable(subject), Variable(object))
+    }
+
+    #[test]
+    fn entities_that_stand_for_two_are_seen() {
+        let path = Rule::new(atom(0, 0, 1), vec![atom(1, 0, 2), atom(2, 2, 1)]);
+        let ways = |z: u32| [Triple::new(7, 1, z), Triple::new(z, 2, 8)];
+        assert!(path.keeps_apart(Triple::new(7, 0, 8), &ways(9)));
+        assert!(!path.keeps_apart(Triple::new(7, 0, 8), &ways(8)), "z is y");
+        let [x, constant] = [Term::from(Variable(0)), Term::Constant(ruge_kg::EntityId(5))];
+        let named = Rule::new(Atom::new(RelationId(0), x, constant), vec![atom(1, 0, 2)]);
+        assert!(named.keeps_apart(Triple::new(7, 0, 5), &[Triple::new(7, 1, 9)]));
+        assert!(!named.keeps_apart(Triple::new(7, 0, 5), &[Triple::new(7, 1, 5)]), "y is the constant");
+        let twice = Rule::new(atom(0, 0, 1), vec![atom(1, 0, 1), atom(2, 1, 0)]);
+        assert!(twice.keeps_apart(Triple::new(7, 0, 8), &[Triple::new(7, 1, 8), Triple::new(8, 2, 7)]));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use ruge_embed::{Model, Place, RankQuery, Side, TNorm, Ties};
 use ruge_kg::{Filter, Names, RelationId, Triple};
-use ruge_rules::ground::{ground_conclusion, ground_conclusion_apart};
+use ruge_rules::ground::ground_conclusion_where;
 use ruge_rules::index::RuleIndex;
 use ruge_rules::{Rule, SoftRule, Term, words};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -250,17 +250,16 @@ impl<'m> Explainer<'m> {
     /// apart, rules that guide it do not.
     pub(crate) fn groundings(&self, rule: usize, triple: Triple, most: usize) -> Vec<Vec<Triple>> {
         let (graph, horn) = (self.loaded.file.data.graph(), &self.rules[rule].rule);
-        match self.apart(rule) {
-            Some(_) => ground_conclusion_apart(graph, horn, triple, most),
-            None => ground_conclusion(graph, horn, triple, most),
-        }
+        // Most rules conclude another triple, so that nobody asks.
+        let mut apart = None;
+        ground_conclusion_where(graph, horn, triple, most, &mut |premises| {
+            !*apart.get_or_insert_with(|| self.tells_apart(rule)) || horn.keeps_apart(triple, premises)
+        })
     }
 
-    /// Of a rule that tells entities apart: how many a grounding names.
-    pub(crate) fn apart(&self, rule: usize) -> Option<usize> {
-        let rule = &self.rules[rule].rule;
-        let apart = self.ranks_apart && RuleIndex::tells_apart(self.loaded.file.data.graph(), rule);
-        apart.then(|| rule.atoms().flat_map(|atom| atom.terms()).collect::<FxHashSet<Term>>().len())
+    /// Whether groundings of a rule count only where no entity stands for two variables.
+    pub(crate) fn tells_apart(&self, rule: usize) -> bool {
+        self.ranks_apart && RuleIndex::tells_apart(self.loaded.file.data.graph(), &self.rules[rule].rule)
     }
 
     /// Explains one triple.

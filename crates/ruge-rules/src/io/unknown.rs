@@ -1,5 +1,7 @@
 //! Relations that the rules speak of and the graph does not.
 
+use std::fmt;
+
 use ruge_kg::{Names, RelationId};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -18,6 +20,13 @@ pub struct UnknownRelation {
     pub name: String,
     /// The nearest name of the graph, if one is near.
     pub suggestion: Option<String>,
+}
+
+impl fmt::Display for UnknownRelation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no training triple has the relation {:?}", self.name)?;
+        self.suggestion.as_ref().map_or(Ok(()), |name| write!(f, "; did you mean {name:?}?"))
+    }
 }
 
 /// The relations of `file` with ids from `known` on, `known` being the number of relations of the graph whose names

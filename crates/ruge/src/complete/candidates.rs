@@ -3,9 +3,8 @@
 use ruge_embed::top::Hide;
 use ruge_embed::{RankQuery, Side, TopOptions};
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{EntityId, Filter, RelationId, Triple};
+use ruge_kg::{Filter, RelationId, Triple};
 use ruge_rules::{Rule, ground};
-use rustc_hash::FxHashSet;
 
 use super::MOST_CANDIDATES;
 use crate::error::Result;
@@ -196,16 +195,12 @@ impl<'m> Generator<'m> {
         }
         let horn: Vec<Rule> = rules.iter().map(|&index| rule(index).rule.clone()).collect();
         let groundings = ground(self.loaded.file.data.graph(), &horn);
-        let apart: Vec<Option<usize>> = rules.iter().map(|&index| self.explainer.apart(index)).collect();
+        let apart: Vec<bool> = rules.iter().map(|&index| self.explainer.tells_apart(index)).collect();
         let mut speaking: Vec<usize> = Vec::new();
         for (unlabeled, &triple) in groundings.unlabeled().iter().enumerate() {
             let counts = |&grounding: &usize| {
-                let named = |triple: &Triple| [triple.head, triple.tail];
-                apart[groundings.rule(grounding)].is_none_or(|entities| {
-                    let all: FxHashSet<EntityId> =
-                        groundings.premises(grounding).iter().chain([&triple]).flat_map(named).collect();
-                    all.len() == entities
-                })
+                let at = groundings.rule(grounding);
+                !apart[at] || horn[at].keeps_apart(triple, groundings.premises(grounding))
             };
             let concluding = groundings.concluding(unlabeled).iter().map(|&grounding| grounding as usize);
             speaking.clear();

@@ -100,9 +100,7 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
                 ));
             }
             for unknown in unknown_relations(&read, job.data.relation_count(), &names) {
-                let hint = unknown.suggestion.map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
-                let (line, name) = (unknown.line, unknown.name);
-                watcher.note(&format!("{file}:{line}: no training triple has the relation {name:?}{hint}"));
+                watcher.note(&format!("{file}:{}: {unknown}", unknown.line));
             }
             let lost = read.rules.iter().filter(|record| !is_sayable(&record.rule, job.data.names())).count();
             if lost > 0 {
