@@ -379,20 +379,29 @@ impl<F: ScoringFunction> CpuModel<F> {
     fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Losses {
         assert!(F::COMPARATOR == Comparator::Dot, "softmax needs a dot product");
         let questions = Questions::new(plan, softmax, epoch);
-        let batches = questions.batches();
+        let mut batches = questions.batches().peekable();
         let (count, mut labeled) = (batches.len().max(1) as f64, 0.0);
         let optimizer = &self.optimizer.slowed(plan.rate);
-        for batch in batches {
-            self.state.steps += 1;
-            let State { embeddings, moments, steps } = &mut self.state;
+        let State { embeddings, moments, steps } = &mut self.state;
+        let sorting = &step::Sorting {
+            softmax,
+            answers: questions.answers(),
+            optimizer,
+            seed: plan.seed,
+            entities: embeddings.entities.rows(),
+            relations: embeddings.relations.rows(),
+        };
+        let work = &mut self.work.softmax;
+        if let Some(batch) = batches.peek() {
+            work.sort(sorting, batch, *steps + 1);
+        }
+        while let Some(batch) = batches.next() {
+            *steps += 1;
             let mut moments = moments.iter_mut();
             let (images, first, second) = (self.images.as_mut(), moments.next(), moments.next());
             let parameters = step::Parameters { embeddings, images, first, second };
-            let moment = step::Moment { optimizer, seed: plan.seed, steps: *steps };
-            let work = &mut self.work.softmax;
-            labeled +=
-                step::step(&self.scoring, softmax, (batch, questions.answers()), parameters, moment, work, self.isa)
-                    / count;
+            let now = (batch, batches.peek().copied());
+            labeled += step::step(&self.scoring, sorting, now, parameters, *steps, work, self.isa) / count;
         }
         Losses { labeled, unlabeled: 0.0 }
     }

@@ -147,6 +147,12 @@ impl Move {
         Self { rule: optimizer.rule, rate, row_cap, parts, corrections }
     }
 
+    /// Whether a row without a gradient stays as it is.
+    #[inline(always)]
+    pub fn rests(&self) -> bool {
+        !matches!(self.rule, Rule::Adam { .. })
+    }
+
     /// Caps the gradient row and moves the parameter row; state rows are empty where the rule has none.
     #[inline(always)]
     pub fn apply(&self, gradient: &mut [f32], parameters: &mut [f32], first: &mut [f32], second: &mut [f32]) {

@@ -34,6 +34,10 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    fn some_columns(self, first: usize, count: usize) -> Self {
+        Self { data: &self.data[first * self.column_stride..], columns: count, ..self }
+    }
+
     fn fits(&self) -> bool {
         let last = |count: usize, stride: usize| count.saturating_sub(1) * stride;
         self.rows == 0
@@ -80,9 +84,41 @@ pub fn multiply(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, ad
     }
 }
 
+/// As [`multiply`], to the same bits. Where `out`'s last columns would fill a quarter of a register tile, they share another tile
+/// with columns of the one before.
+pub fn multiply_wide(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
+    /// Columns of a tile in registers of 512 bits, and of three quarters of one.
+    const TILE: usize = 64;
+    const TAIL: usize = 48;
+    let n = b.columns;
+    if n < TILE || !(1..=TILE / 4).contains(&(n % TILE)) {
+        return multiply(a, b, out, stride, add);
+    }
+    let head = n - TAIL;
+    multiply(a, b.some_columns(0, head), out, stride, add);
+    multiply(a, b.some_columns(head, TAIL), &mut out[head..], stride, add);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wide_products_are_the_same() {
+        for (m, k, n) in [(60, 30, 80), (7, 512, 400), (9, 5, 66), (50, 9, 64), (3, 4, 8)] {
+            let fill =
+                |count: usize, salt: usize| (0..count).map(move |i| ((i * 7919 + salt) % 101) as f32 / 7.0 - 6.0);
+            let (a, b): (Vec<f32>, Vec<f32>) = (fill(m * k, 1).collect(), fill(k * (n + 3), 2).collect());
+            let (a, b) = (Matrix::of_rows(&a, m, k, k), Matrix::of_rows(&b, k, n, n + 3));
+            for add in [false, true] {
+                let mut plain: Vec<f32> = fill(m * (n + 1), 3).collect();
+                let mut wide = plain.clone();
+                multiply(a, b, &mut plain, n + 1, add);
+                multiply_wide(a, b, &mut wide, n + 1, add);
+                assert_eq!(plain, wide, "{m} x {k} x {n}");
+            }
+        }
+    }
 
     #[test]
     fn products_by_hand() {

@@ -13,35 +13,27 @@ use crate::table::Table;
 
 /// Candidates whose scores have one owner.
 pub(super) const CHUNK: usize = 512;
-/// The same among a small sample, which would otherwise have one owner, and one thread at work.
-const SMALL_CHUNK: usize = 128;
 /// Floats between one question's scores and the next one's within a chunk: a power of two would put them into the same cache sets.
-const GAP: usize = 16;
+const APART: usize = CHUNK + 16;
 /// Questions scored at a time.
 const BLOCK: usize = 256;
-/// Questions whose query gradients have one owner.
-pub(super) const STRIP: usize = 32;
+/// Questions whose query gradients have one owner: whole register tiles of six rows, and few enough for a product that reads the
+/// candidates where they stand.
+const STRIP: usize = 48;
 
 /// Rows that answers are sought among, `stride` floats apart within a chunk.
 pub(super) struct Candidates<'a> {
     pub data: &'a [f32],
     pub width: usize,
     pub stride: usize,
-    /// Rows of a chunk; the last of a list may have fewer.
-    pub size: usize,
     /// Where each chunk begins in `data`, and how many rows it has.
     pub chunks: Vec<(usize, usize)>,
 }
 
-/// Rows of a chunk of a sample.
-pub(super) fn chunk_of_sample(sample: usize) -> usize {
-    if sample <= CHUNK { SMALL_CHUNK } else { CHUNK }
-}
-
 impl<'a> Candidates<'a> {
     /// Chunks of rows in their order from `offset` on.
-    pub fn rows(size: usize, offset: usize, rows: usize, stride: usize) -> impl Iterator<Item = (usize, usize)> {
-        (0..rows.div_ceil(size)).map(move |chunk| (offset + chunk * size * stride, size.min(rows - chunk * size)))
+    pub fn rows(offset: usize, rows: usize, stride: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..rows.div_ceil(CHUNK)).map(move |chunk| (offset + chunk * CHUNK * stride, CHUNK.min(rows - chunk * CHUNK)))
     }
 
     fn chunk(&self, chunk: usize) -> Matrix<'a> {
@@ -53,55 +45,40 @@ impl<'a> Candidates<'a> {
 /// A batch of questions.
 pub(super) struct Asked<'a> {
     pub queries: &'a Table,
-    /// Places of the answers, counted by whole chunks; beyond all chunks where an answer is no candidate.
+    /// Places of the answers, counted by whole chunks.
     pub answers: &'a [u32],
     /// What each question's loss is multiplied by.
     pub weights: &'a [f32],
-    /// Where candidates are a sample, the answers' own scores: each answer then stands beside the sample, not in it.
-    pub own: Option<Own<'a>>,
     /// What scores should become, where that is more than one answer's being the largest.
     pub targets: Option<Targets<'a>>,
 }
 
-/// Answers beside a sample.
-pub(super) struct Own<'a> {
-    pub scores: &'a [f32],
-    /// Entities that the sample stands for, the answer not counted.
-    pub others: usize,
-}
-
-/// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, chunk by whole chunk, and
-/// by the answers' own scores where those stand beside a sample.
+/// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, chunk by whole chunk.
 pub(super) fn ask(
     asked: &Asked<'_>,
     candidates: &Candidates<'_>,
     scores: &mut Vec<f32>,
     d_queries: &mut Table,
     d_candidates: &mut Table,
-    d_own: &mut Vec<f32>,
     isa: Isa,
 ) -> f64 {
     let (width, stride) = (candidates.width, asked.queries.stride());
-    let (size, apart) = (candidates.size, candidates.size + GAP);
-    debug_assert!(asked.targets.is_none() || size == CHUNK, "targets count by whole chunks");
     let (chunks, count) = (candidates.chunks.len(), asked.answers.len());
     let mut loss = 0.0f64;
-    let drawn: usize = candidates.chunks.iter().map(|chunk| chunk.1).sum();
-    d_own.clear();
-    scores.resize(chunks * apart * BLOCK.min(count), 0.0);
+    scores.resize(chunks * APART * BLOCK.min(count), 0.0);
     let mut parts = vec![Part::default(); chunks * BLOCK.min(count)];
     for from in (0..count).step_by(BLOCK) {
         let m = BLOCK.min(count - from);
         let (answers, weights) = (&asked.answers[from..from + m], &asked.weights[from..from + m]);
         let queries = Matrix::of_rows(&asked.queries.as_slice()[from * stride..], m, width, stride);
         // Scores stand chunk by chunk, m rows of them each; so do the parts of their sums.
-        let (scores, parts) = (&mut scores[..chunks * apart * m], &mut parts[..chunks * m]);
+        let (scores, parts) = (&mut scores[..chunks * APART * m], &mut parts[..chunks * m]);
         let sizes = &candidates.chunks;
-        scores.par_chunks_mut(apart * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
+        scores.par_chunks_mut(APART * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
             |(chunk, (scores, parts))| {
-                multiply(queries, candidates.chunk(chunk).transposed(), scores, apart, false);
+                multiply(queries, candidates.chunk(chunk).transposed(), scores, APART, false);
                 for (at, ((scores, part), &answer)) in
-                    scores.chunks_exact_mut(apart).zip(parts).zip(answers).enumerate()
+                    scores.chunks_exact_mut(APART).zip(parts).zip(answers).enumerate()
                 {
                     if let Some(targets) = &asked.targets {
                         let scores = &mut scores[..sizes[chunk].1];
@@ -114,12 +91,8 @@ pub(super) fn ask(
                         continue;
                     }
                     let mut answer_score = 0.0;
-                    if answer as usize / size == chunk {
-                        let score = &mut scores[answer as usize % size];
-                        answer_score = *score;
-                        if asked.own.is_some() {
-                            *score = f32::NEG_INFINITY;
-                        }
+                    if answer as usize / CHUNK == chunk {
+                        answer_score = scores[answer as usize % CHUNK];
                     }
                     let (largest, sum) = isa.run(Exponentials { scores: &mut scores[..sizes[chunk].1] });
                     *part = Part { largest, sum, answer_score, factor: 0.0 };
@@ -128,7 +101,7 @@ pub(super) fn ask(
         );
         for at in 0..m {
             // Far fewer than scores, so in `f64`.
-            let mut own = parts.get(answers[at] as usize / size * m + at).map_or(0.0, |part| part.answer_score);
+            let mut own = parts[answers[at] as usize / CHUNK * m + at].answer_score;
             let of_question = || (0..chunks).map(|chunk| parts[chunk * m + at]);
             if let Some(targets) = &asked.targets {
                 own = of_question().map(|part| part.answer_score).sum();
@@ -140,22 +113,10 @@ pub(super) fn ask(
                 }
             }
             let largest = of_question().map(|part| part.largest).fold(f32::NEG_INFINITY, f32::max);
-            let (mut top, mut share) = (f64::from(largest), 0.0);
-            if let Some(beside) = &asked.own {
-                own = beside.scores[from + at];
-                let hit = usize::from((answers[at] as usize) < chunks * size);
-                // Everyone drawn speaks for so many.
-                share = (beside.others as f64 / (drawn - hit).max(1) as f64).ln();
-                top = (top + share).max(f64::from(own));
-            }
+            let top = f64::from(largest);
             // A part whose scores are all −∞ has the factor e^−∞ = 0.
-            let factor = |part: Part| (f64::from(part.largest) + share - top).exp();
-            let mut sum: f64 = of_question().map(|part| f64::from(part.sum) * factor(part)).sum();
-            if asked.own.is_some() {
-                let own_part = (f64::from(own) - top).exp();
-                sum += own_part;
-                d_own.push(weights[at] * (own_part / sum - 1.0) as f32);
-            }
+            let factor = |part: Part| (f64::from(part.largest) - top).exp();
+            let sum: f64 = of_question().map(|part| f64::from(part.sum) * factor(part)).sum();
             loss += f64::from(weights[at]) * (sum.ln() + top - f64::from(own));
             for chunk in 0..chunks {
                 let part = &mut parts[chunk * m + at];
@@ -163,19 +124,19 @@ pub(super) fn ask(
             }
         }
         let d_stride = d_candidates.stride();
-        let each = scores.par_chunks_mut(apart * m).zip(parts.par_chunks(m));
-        each.zip(d_candidates.as_mut_slice().par_chunks_mut(size * d_stride)).enumerate().for_each(
+        let each = scores.par_chunks_mut(APART * m).zip(parts.par_chunks(m));
+        each.zip(d_candidates.as_mut_slice().par_chunks_mut(CHUNK * d_stride)).enumerate().for_each(
             |(chunk, ((scores, parts), d_candidates))| {
-                for (at, (scores, part)) in scores.chunks_exact_mut(apart).zip(parts).enumerate() {
+                for (at, (scores, part)) in scores.chunks_exact_mut(APART).zip(parts).enumerate() {
                     let scores = &mut scores[..sizes[chunk].1];
                     isa.run(Slopes { scores, factor: part.factor });
                     if let Some(targets) = &asked.targets {
                         targets.subtract(from + at, chunk, weights[at], scores);
-                    } else if asked.own.is_none() && answers[at] as usize / size == chunk {
-                        scores[answers[at] as usize % size] -= weights[at];
+                    } else if answers[at] as usize / CHUNK == chunk {
+                        scores[answers[at] as usize % CHUNK] -= weights[at];
                     }
                 }
-                let slopes = Matrix::of_rows(scores, m, sizes[chunk].1, apart).transposed();
+                let slopes = Matrix::of_rows(scores, m, sizes[chunk].1, APART).transposed();
                 multiply(slopes, queries, d_candidates, d_stride, from > 0);
             },
         );
@@ -186,7 +147,7 @@ pub(super) fn ask(
             .for_each(|(strip, d_queries)| {
                 let (first, n) = (strip * STRIP, STRIP.min(m - strip * STRIP));
                 for chunk in 0..chunks {
-                    let slopes = Matrix::of_rows(&scores[(chunk * m + first) * apart..], n, sizes[chunk].1, apart);
+                    let slopes = Matrix::of_rows(&scores[(chunk * m + first) * APART..], n, sizes[chunk].1, APART);
                     multiply(slopes, candidates.chunk(chunk), d_queries, stride, chunk > 0);
                 }
             });
@@ -230,8 +191,8 @@ pub(super) fn exp(x: f32) -> f32 {
 }
 
 /// Turns scores into exp(score − largest); returns the largest and the sum.
-struct Exponentials<'a> {
-    scores: &'a mut [f32],
+pub(super) struct Exponentials<'a> {
+    pub scores: &'a mut [f32],
 }
 
 impl Kernel for Exponentials<'_> {
@@ -262,9 +223,9 @@ impl Kernel for Exponentials<'_> {
 }
 
 /// Turns exp(score − largest) into ∂loss/∂score, but for the answer.
-struct Slopes<'a> {
-    scores: &'a mut [f32],
-    factor: f32,
+pub(super) struct Slopes<'a> {
+    pub scores: &'a mut [f32],
+    pub factor: f32,
 }
 
 impl Kernel for Slopes<'_> {
@@ -322,54 +283,39 @@ mod tests {
         };
         let (queries, rows) = (fill(count, 3), fill(among, 71));
         let weights: Vec<f32> = (0..count).map(|i| 0.5 + (i % 3) as f32).collect();
-        let own_scores: Vec<f32> = (0..count).map(|i| (i % 7) as f32 - 3.0).collect();
-        for (beside, size) in [(false, CHUNK), (true, CHUNK), (true, SMALL_CHUNK)] {
-            // Beside a sample, every third answer is no candidate.
-            let place = |i: usize| if beside && i.is_multiple_of(3) { u32::MAX } else { (i * 37 % among) as u32 };
-            let answers: Vec<u32> = (0..count).map(place).collect();
-            let candidates = Candidates {
-                data: rows.as_slice(),
-                width,
-                stride: rows.stride(),
-                size,
-                chunks: Candidates::rows(size, 0, among, rows.stride()).collect(),
-            };
-            let own = beside.then_some(Own { scores: &own_scores, others: 5000 });
-            let asked = Asked { queries: &queries, answers: &answers, weights: &weights, own, targets: None };
-            let (mut d_queries, mut d_rows) =
-                (Table::zeros(count, width), Table::zeros(among.next_multiple_of(size), width));
-            let mut d_own = Vec::new();
-            let isa = Isa::detect();
-            let found = ask(&asked, &candidates, &mut Vec::new(), &mut d_queries, &mut d_rows, &mut d_own, isa);
+        let answers: Vec<u32> = (0..count).map(|i| (i * 37 % among) as u32).collect();
+        let candidates = Candidates {
+            data: rows.as_slice(),
+            width,
+            stride: rows.stride(),
+            chunks: Candidates::rows(0, among, rows.stride()).collect(),
+        };
+        let asked = Asked { queries: &queries, answers: &answers, weights: &weights, targets: None };
+        let (mut d_queries, mut d_rows) =
+            (Table::zeros(count, width), Table::zeros(among.next_multiple_of(CHUNK), width));
+        let found = ask(&asked, &candidates, &mut Vec::new(), &mut d_queries, &mut d_rows, Isa::detect());
 
-            let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
-            let mut loss = 0.0;
-            let mut d_all = vec![vec![0.0f64; width]; among];
-            for i in 0..count {
-                let (query, weight) = (wide(queries.row(i)), f64::from(weights[i]));
-                let score = |j: usize| wide(rows.row(j)).iter().zip(&query).map(|(x, y)| x * y).sum::<f64>();
-                let answer = answers[i] as usize;
-                let hit = usize::from(answer < among);
-                let share = if beside { 5000.0 / (among - hit) as f64 } else { 1.0 };
-                let part = |j: usize| if beside && j == answer { 0.0 } else { share * score(j).exp() };
-                let own = if beside { f64::from(own_scores[i]) } else { score(answer) };
-                let sum = (0..among).map(part).sum::<f64>() + if beside { own.exp() } else { 0.0 };
-                loss += weight * (sum.ln() - own);
-                let mut d_query = vec![0.0f64; width];
-                for (j, d_row) in d_all.iter_mut().enumerate() {
-                    let slope = weight * (part(j) / sum - f64::from(u8::from(!beside && j == answer)));
-                    d_query.iter_mut().zip(wide(rows.row(j))).for_each(|(d, x)| *d += slope * x);
-                    d_row.iter_mut().zip(&query).for_each(|(d, x)| *d += slope * x);
-                }
-                let close = |found: f32, want: f64| (f64::from(found) - want).abs() < 1e-4 * (1.0 + want.abs());
-                assert!(d_queries.row(i).iter().zip(&d_query).all(|(&x, &y)| close(x, y)), "query {i}");
-                assert!(!beside || close(d_own[i], weight * (own.exp() / sum - 1.0)), "answer of {i}");
+        let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+        let mut loss = 0.0;
+        let mut d_all = vec![vec![0.0f64; width]; among];
+        for i in 0..count {
+            let (query, weight, answer) = (wide(queries.row(i)), f64::from(weights[i]), answers[i] as usize);
+            let score = |j: usize| wide(rows.row(j)).iter().zip(&query).map(|(x, y)| x * y).sum::<f64>();
+            let sum = (0..among).map(|j| score(j).exp()).sum::<f64>();
+            loss += weight * (sum.ln() - score(answer));
+            let mut d_query = vec![0.0f64; width];
+            for (j, d_row) in d_all.iter_mut().enumerate() {
+                let slope = weight * (score(j).exp() / sum - f64::from(u8::from(j == answer)));
+                d_query.iter_mut().zip(wide(rows.row(j))).for_each(|(d, x)| *d += slope * x);
+                d_row.iter_mut().zip(&query).for_each(|(d, x)| *d += slope * x);
             }
-            assert!((found - loss).abs() < 1e-5 * loss.abs(), "loss {found} for {loss}");
-            for (j, want) in d_all.iter().enumerate() {
-                let close = |(&x, &y): (&f32, &f64)| (f64::from(x) - y).abs() < 1e-3 * (1.0 + y.abs());
-                assert!(d_rows.row(j).iter().zip(want).all(close), "candidate {j}: {:?} for {want:?}", d_rows.row(j));
-            }
+            let close = |(&found, &want): (&f32, &f64)| (f64::from(found) - want).abs() < 1e-4 * (1.0 + want.abs());
+            assert!(d_queries.row(i).iter().zip(&d_query).all(close), "query {i}");
+        }
+        assert!((found - loss).abs() < 1e-5 * loss.abs(), "loss {found} for {loss}");
+        for (j, want) in d_all.iter().enumerate() {
+            let close = |(&x, &y): (&f32, &f64)| (f64::from(x) - y).abs() < 1e-3 * (1.0 + y.abs());
+            assert!(d_rows.row(j).iter().zip(want).all(close), "candidate {j}: {:?} for {want:?}", d_rows.row(j));
         }
     }
 }

@@ -9,7 +9,9 @@
 //! What an epoch consists of is here, as data; [`step`] does it on the processor.
 
 mod ask;
+mod query;
 mod rows;
+mod sample;
 pub(crate) mod step;
 mod targets;
 
@@ -349,6 +351,11 @@ pub struct Touches {
     pub answers: Vec<(u32, u32)>,
 }
 
+/// The order of pairs as one number, which is faster to compare.
+fn in_order(&(row, touch): &(u32, u32)) -> u64 {
+    u64::from(row) << 32 | u64::from(touch)
+}
+
 impl Touches {
     /// Sorts out a batch.
     pub fn build(&mut self, questions: &[Question], answers: &[Answer], asks_relations: bool, sampled: bool) {
@@ -358,15 +365,15 @@ impl Touches {
             let behind = questions.len() as u32;
             self.ends.extend(questions.iter().zip(behind..).map(|(question, at)| (question.answer(), at)));
         }
-        self.ends.sort_unstable();
+        self.ends.sort_unstable_by_key(in_order);
         self.answers.clear();
         if sampled {
             self.answers.extend(questions.iter().zip(0..).map(|(question, at)| (question.answer(), at)));
-            self.answers.sort_unstable();
+            self.answers.sort_unstable_by_key(in_order);
         }
         self.relations.clear();
         self.relations.extend(questions.iter().zip(0..).map(|(question, at)| (question.triple.relation.0, at)));
-        self.relations.sort_unstable();
+        self.relations.sort_unstable_by_key(in_order);
         let mut ends: Vec<(u32, u32, f32)> = Vec::with_capacity(2 * questions.len());
         for (question, at) in questions.iter().zip(0..) {
             ends.push((question.given(), at, question.weight));
@@ -379,7 +386,7 @@ impl Touches {
                 }
             }
         }
-        ends.sort_unstable_by_key(|end| (end.0, end.1));
+        ends.sort_unstable_by_key(|end| in_order(&(end.0, end.1)));
         self.entity_weights.clear();
         for run in ends.chunk_by(|x, y| x.0 == y.0) {
             self.entity_weights.push((run[0].0, run.iter().map(|end| end.2).sum()));

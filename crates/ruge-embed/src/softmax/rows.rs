@@ -1,5 +1,6 @@
 //! The end of a softmax step: every touched row adds up what touches it and moves, each by one owner.
 
+use super::sample::Own;
 use super::{Question, Touches};
 use crate::cpu::{Isa, Kernel, prefetch, row};
 use crate::optimizer::Move;
@@ -79,7 +80,8 @@ pub(super) struct MoveEntities<'a> {
     pub touches: &'a Touches,
     pub d_entities: &'a Table,
     pub d_ends: &'a Table,
-    pub d_own: &'a [f32],
+    /// Answers beside a sample, by question.
+    pub own: &'a [Own],
     pub queries: &'a Table,
     pub penalty: [f32; 2],
     pub parts: usize,
@@ -222,6 +224,31 @@ impl Basis<'_> {
     }
 }
 
+/// A sum of rows; the first is written where the others are added.
+struct Sum<'a> {
+    row: &'a mut [f32],
+    begun: bool,
+}
+
+impl Sum<'_> {
+    #[inline(always)]
+    fn add(&mut self, factor: f32, row: &[f32]) {
+        if self.begun {
+            row::add_scaled(self.row, factor, row);
+        } else {
+            self.row.iter_mut().zip(row).for_each(|(sum, x)| *sum = factor * x);
+            self.begun = true;
+        }
+    }
+
+    #[inline(always)]
+    fn end(self) {
+        if !self.begun {
+            self.row.fill(0.0);
+        }
+    }
+}
+
 struct MoveRows<'m, 'a> {
     moves: &'m MoveEntities<'a>,
     list: &'m [TouchedRow],
@@ -240,16 +267,17 @@ impl Kernel for MoveRows<'_, '_> {
             if let Some(next) = list.get(at + 1) {
                 rows.prefetch(next.entity as usize);
             }
-            match touched.candidate {
-                Some(place) => gradient.copy_from_slice(moves.d_entities.row(place as usize)),
-                None => gradient.fill(0.0),
+            let mut sum = Sum { row: &mut gradient, begun: false };
+            if let Some(place) = touched.candidate {
+                sum.add(1.0, moves.d_entities.row(place as usize));
             }
             for &(_, question) in &moves.touches.answers[slots(touched.answers)] {
-                row::add_scaled(&mut gradient, moves.d_own[question as usize], moves.queries.row(question as usize));
+                sum.add(moves.own[question as usize].d_score, moves.queries.row(question as usize));
             }
             for &(_, slot) in &moves.touches.ends[slots(touched.ends)] {
-                row::add_scaled(&mut gradient, 1.0, moves.d_ends.row(slot as usize));
+                sum.add(1.0, moves.d_ends.row(slot as usize));
             }
+            sum.end();
             let gradient = match &mut basis {
                 Some(basis) => basis.back(&gradient),
                 None => &mut gradient[..],
@@ -273,9 +301,10 @@ pub(super) struct TouchedRelation {
 }
 
 /// The relations that questions name, or all.
-pub(super) fn list_relations(touches: &Touches, all: Option<usize>) -> Vec<TouchedRelation> {
+pub(super) fn list_relations(touches: &Touches, all: Option<usize>, list: &mut Vec<TouchedRelation>) {
+    list.clear();
     let mut runs = touches.relations.chunk_by(|x, y| x.0 == y.0).peekable();
-    let (mut list, mut from) = (Vec::new(), 0);
+    let mut from = 0;
     let mut add = |relation: u32, count: usize| {
         list.push(TouchedRelation { relation, slots: [from, from + count as u32] });
         from += count as u32;
@@ -286,11 +315,11 @@ pub(super) fn list_relations(touches: &Touches, all: Option<usize>) -> Vec<Touch
             add(relation, runs.next_if(|run| run[0].0 == relation).map_or(0, <[_]>::len));
         }),
     }
-    list
 }
 
 /// Moves relation rows, each by one owner.
 pub(super) struct MoveRelations<'a> {
+    /// Of a side.
     pub movement: Move,
     pub touches: &'a Touches,
     pub questions: &'a [Question],
@@ -312,6 +341,12 @@ impl MoveRelations<'_> {
             self.isa.run(MoveSides { moves: self, list, rows });
         });
     }
+}
+
+/// A side of a row; nothing of one that the optimiser does not keep.
+#[inline(always)]
+fn side_of(row: &mut [f32], side: usize, width: usize) -> &mut [f32] {
+    if row.is_empty() { row } else { &mut row[side * width..(side + 1) * width] }
 }
 
 struct MoveSides<'m, 'a> {
@@ -349,13 +384,18 @@ impl Kernel for MoveSides<'_, '_> {
             };
             let half = rows.width / moves.sides;
             let [parameters, a, b] = rows.row(touched.relation as usize);
-            let halves = parameters.chunks_exact(half).zip(gradient.chunks_exact_mut(half));
-            for ((parameters, gradient), weight) in halves.zip(weights) {
+            for (side, &weight) in weights[..moves.sides].iter().enumerate() {
+                // A side that nothing pulls on rests, unless the optimiser keeps it moving.
+                if weight == 0.0 && moves.d_asked.is_none() && moves.movement.rests() {
+                    continue;
+                }
+                let part = |row| side_of(row, side, half);
+                let [gradient, parameters, a, b] = [&mut *gradient, &mut *parameters, &mut *a, &mut *b].map(part);
                 if weight > 0.0 {
                     add_penalty(moves.penalty, weight, moves.parts, parameters, gradient);
                 }
+                moves.movement.apply(gradient, parameters, a, b);
             }
-            moves.movement.apply(gradient, parameters, a, b);
             rows.refresh(touched.relation as usize, &mut basis);
         }
     }
