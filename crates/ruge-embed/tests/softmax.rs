@@ -271,6 +271,8 @@ fn threads_change_nothing_and_reciprocal_models_learn_both_sides() {
     let plain = Softmax { batch: 700, n3: 0.001, relations: 0.5, ..Softmax::default() };
     learns(plain, 12, 0.9);
     learns(Softmax { sample: 600, ..plain }, 20, 0.9);
+    // So many that a batch is scored in four blocks.
+    learns(Softmax { sample: 1400, batch: 2000, ..plain }, 30, 0.9);
     let all = Softmax { relations: 0.0, answers: Answers::All, smoothing: 0.1, dropout: 0.1, ..plain };
     learns(all, 16, 0.3);
     learns(Softmax { loss: AnswerLoss::Bce, smoothing: 0.0, ..all }, 30, 0.5);

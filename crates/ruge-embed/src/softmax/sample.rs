@@ -20,6 +20,8 @@ const CHUNK: usize = 512;
 const SMALL_CHUNK: usize = 128;
 /// Questions whose part of a candidate's gradient is one sum.
 const PART: usize = 256;
+/// Scores that exist at a time, if a part's are fewer.
+const SCORES: usize = 1 << 20;
 /// Rows of a register tile, and the fewest tiles of a strip.
 const TILE: usize = 6;
 const TILES: usize = 8;
@@ -95,51 +97,54 @@ impl Sample<'_> {
         meanwhile: impl FnOnce() + Send,
     ) -> f64 {
         let Gradients { queries, d_queries, d_given, d_relations, d_candidates } = gradients;
-        let (count, apart) = (questions.len(), self.apart());
+        let (apart, width) = (self.apart(), self.rows.width());
         let (stride, relation_stride) = (queries.stride(), d_relations.stride());
-        scores.resize(count * apart, 0.0);
+        let ask = &|strip: Strip<'_>| {
+            let Strip { run, own, queries, scores, d_queries, d_given, d_relations } = strip;
+            self.isa.run(Queries { asking, run, queries, stride, own: Some(own) });
+            self.answer(Matrix::of_rows(queries, own.len(), width, stride), own, scores, d_queries, stride);
+            let own = Some(&*own);
+            self.isa.run(Backward { asking, run, own, d_queries, d_given, stride, d_relations, relation_stride });
+        };
         // The last chunk is the smallest.
         let smallest = (self.count - 1) % self.chunk() + 1;
-        let ends = ends(count, smallest, rayon::current_num_threads());
-        let mut strips = Vec::with_capacity(ends.len());
-        {
-            let mut questions = questions;
-            let mut own = &mut *own;
-            let (mut queries, mut d_queries) = (queries.as_mut_slice(), d_queries.as_mut_slice());
-            let (mut d_given, mut d_relations) = (&mut *d_given, d_relations.as_mut_slice());
-            let (mut scores, mut first) = (&mut scores[..], 0);
-            for end in ends {
+        // Whole parts, so that no sum depends on how many questions a block has.
+        let block = PART * (SCORES / (PART * apart)).max(1);
+        scores.resize(block.min(questions.len()) * apart, 0.0);
+        let mut meanwhile = Some(meanwhile);
+        for (from, questions) in (0..).step_by(block).zip(questions.chunks(block)) {
+            let count = questions.len();
+            let rows = |table| &mut Table::as_mut_slice(table)[from * stride..(from + count) * stride];
+            let (mut queries_left, mut d_queries) = (rows(queries), rows(d_queries));
+            let mut d_given = &mut d_given[from * stride..(from + count) * stride];
+            let mut d_relations = &mut d_relations.as_mut_slice()[from * relation_stride..];
+            let (mut own, mut scores_left, mut first) = (&mut own[from..from + count], &mut scores[..count * apart], 0);
+            let mut strips = Vec::new();
+            for end in ends(count, smallest, rayon::current_num_threads()) {
                 let rows = end - first;
-                let (some, others) = questions.split_at(rows);
-                questions = others;
                 strips.push(Strip {
-                    run: Run { questions: some, first },
+                    run: Run { questions: &questions[first..end], first: from + first },
                     own: take(&mut own, rows),
-                    queries: take(&mut queries, rows * stride),
-                    scores: take(&mut scores, rows * apart),
+                    queries: take(&mut queries_left, rows * stride),
+                    scores: take(&mut scores_left, rows * apart),
                     d_queries: take(&mut d_queries, rows * stride),
                     d_given: take(&mut d_given, rows * stride),
                     d_relations: take(&mut d_relations, rows * relation_stride),
                 });
                 first = end;
             }
+            let meanwhile = meanwhile.take();
+            rayon::scope(|scope| {
+                let mut strips = strips.into_iter();
+                let first = strips.next();
+                strips.for_each(|strip| scope.spawn(move |_| ask(strip)));
+                // Taken last, by whoever is done first.
+                meanwhile.into_iter().for_each(|work| scope.spawn(|_| work()));
+                first.into_iter().for_each(ask);
+            });
+            let queries = Matrix::of_rows(&queries.as_slice()[from * stride..], count, width, stride);
+            self.pull(queries, &scores[..count * apart], d_candidates, from > 0);
         }
-        let ask = &|strip: Strip<'_>| {
-            let Strip { run, own, queries, scores, d_queries, d_given, d_relations } = strip;
-            self.isa.run(Queries { asking, run, queries, stride, own: Some(own) });
-            self.answer(Matrix::of_rows(queries, own.len(), self.rows.width(), stride), own, scores, d_queries, stride);
-            let own = Some(&*own);
-            self.isa.run(Backward { asking, run, own, d_queries, d_given, stride, d_relations, relation_stride });
-        };
-        rayon::scope(|scope| {
-            let mut strips = strips.into_iter();
-            let first = strips.next();
-            strips.for_each(|strip| scope.spawn(move |_| ask(strip)));
-            // Taken last, by whoever is done first.
-            scope.spawn(|_| meanwhile());
-            first.into_iter().for_each(ask);
-        });
-        self.pull(Matrix::of_rows(queries.as_slice(), count, self.rows.width(), stride), scores, d_candidates);
         own.iter().map(|own| own.loss).sum()
     }
 
@@ -159,8 +164,8 @@ impl Sample<'_> {
         }
     }
 
-    /// The gradients by candidates, from those by all scores.
-    fn pull(&self, queries: Matrix<'_>, slopes: &[f32], d_candidates: &mut Table) {
+    /// The gradients by candidates, or what a block adds to them, from those by its scores.
+    fn pull(&self, queries: Matrix<'_>, slopes: &[f32], d_candidates: &mut Table, add: bool) {
         let (apart, stride) = (self.apart(), d_candidates.stride());
         let (mut rows, mut first) = (d_candidates.as_mut_slice(), 0);
         let ends = ends(self.count, queries.columns, rayon::current_num_threads());
@@ -176,7 +181,7 @@ impl Sample<'_> {
                 let count = PART.min(queries.rows - first);
                 let slopes = Matrix::of_rows(&slopes[first * apart + from..], count, size, apart);
                 let queries = Matrix { data: &queries.data[first * queries.row_stride..], rows: count, ..queries };
-                multiply(slopes.transposed(), queries, d_rows, stride, first > 0);
+                multiply(slopes.transposed(), queries, d_rows, stride, add || first > 0);
             }
         });
     }
@@ -274,7 +279,7 @@ mod tests {
             let asked = Matrix::of_rows(queries.as_slice(), count, width, queries.stride());
             let stride = queries.stride();
             sample.answer(asked, &mut own, &mut scores, d_queries.as_mut_slice(), stride);
-            sample.pull(asked, &scores, &mut d_rows);
+            sample.pull(asked, &scores, &mut d_rows, false);
 
             let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
             let mut d_all = vec![vec![0.0f64; width]; among];
