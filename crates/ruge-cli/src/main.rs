@@ -20,6 +20,7 @@ mod explain;
 mod export;
 mod globals;
 mod ground;
+mod interrupt;
 mod memory;
 mod mine;
 mod output;

@@ -1,10 +1,10 @@
 //! `ruge mine`: the rules that hold in a graph.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use ruge::nearest::suggestion;
 use ruge_kg::{Dataset, RelationId};
@@ -20,7 +20,7 @@ use crate::console::Console;
 use crate::data_args::{DataArgs, Loaded};
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
-use crate::{memory, output, progress};
+use crate::{interrupt, memory, output, progress};
 
 /// Mines soft rules from the training triples
 ///
@@ -181,13 +181,7 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     let loaded = args.data.load_train(console)?;
     loaded.announce(console);
     let config = args.config(&loaded.data)?;
-    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    // The first Ctrl-C asks for what is done, the second one ends the program.
-    let _ = ctrlc::set_handler(move || {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
+    let stop = interrupt::flag();
     let bar = progress::work(console, "mining", 1);
     let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
     let deadline = args.time_limit.map(|limit| started + limit);
@@ -350,7 +344,7 @@ fn unfinished(loaded: &Loaded, mined: &Mined, interrupted: bool, console: Consol
         names.join(", ")
     );
     if interrupted {
-        bail!("{message}");
+        return Err(interrupt::error(message));
     }
     console.note(&format!("note: {message}"));
     Ok(())

@@ -1,7 +1,7 @@
 //! `ruge train`: embeddings, with or without guidance from rules.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -25,7 +25,7 @@ use crate::rule_args::RuleArgs;
 use crate::softmax_args::SoftmaxArgs;
 use crate::text::grouped;
 use crate::usage::UsageError;
-use crate::{memory, progress};
+use crate::{interrupt, memory, progress};
 
 /// Trains an embedding model, with or without guidance from rules
 ///
@@ -433,12 +433,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         );
     }
 
-    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    let _ = ctrlc::set_handler(move || {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
+    let stop = interrupt::flag();
     let watch = Watch { stop: Some(stop), ..Watch::default() };
     let rules = match &spec.rules.file {
         // Read here and not by `assemble`, so that lines that are no rules are told.
@@ -549,7 +544,8 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         ))?;
     }
     if stop.load(Ordering::Relaxed) {
-        bail!("interrupted after epoch {}; continue with --resume", outcome.epochs);
+        let epochs = outcome.epochs;
+        return Err(interrupt::error(format!("interrupted after epoch {epochs}; continue with --resume")));
     }
     Ok(())
 }

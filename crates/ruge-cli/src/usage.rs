@@ -9,6 +9,8 @@ use std::fmt;
 use ruge::RugeError;
 use ruge_kg::KgError;
 
+use crate::interrupt::Interrupted;
+
 /// A mistake in what was typed, in words that say what to type instead.
 #[derive(Debug)]
 pub struct UsageError(
@@ -24,12 +26,18 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// 2 when a [`UsageError`], or a library's word for one, is anywhere in the chain, otherwise 1.
+/// 128 plus the signal for an [`Interrupted`] command, 2 when a [`UsageError`], or a library's word for one, is anywhere in the
+/// chain, otherwise 1.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let is_usage = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<UsageError>()
             || matches!(cause.downcast_ref(), Some(KgError::Option(_)))
             || matches!(cause.downcast_ref(), Some(RugeError::UnknownName { .. }))
     };
-    if error.chain().any(is_usage) { 2 } else { 1 }
+    let interrupted = error.chain().find_map(|cause| cause.downcast_ref::<Interrupted>());
+    match interrupted {
+        Some(interrupted) => interrupted.exit_code(),
+        None if error.chain().any(is_usage) => 2,
+        None => 1,
+    }
 }

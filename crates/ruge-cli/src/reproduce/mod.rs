@@ -7,7 +7,7 @@ mod sheets;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -24,7 +24,7 @@ use crate::data_args::DataArgs;
 use crate::device::DeviceArg;
 use crate::text::{Column, grouped, wrapped};
 use crate::usage::UsageError;
-use crate::{output, progress, text};
+use crate::{interrupt, output, progress, text};
 
 /// Fills the paper's tables and its figure, cell by cell, and shows published beside measured
 ///
@@ -238,12 +238,7 @@ impl Session<'_> {
         };
         let (version, commit) = version();
         let commit = args.commit.clone().unwrap_or(commit);
-        let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-        let _ = ctrlc::set_handler(move || {
-            if stop.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-        });
+        let stop = interrupt::flag();
         let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(60.0 * minutes.max(0.0)));
         let place = Place {
             experiments: &args.experiments,
@@ -278,7 +273,7 @@ impl Session<'_> {
             }
             for &seed in cell.seeds.iter().filter(|seed| args.seeds.is_empty() || args.seeds.contains(seed)) {
                 if stop.load(Ordering::Relaxed) {
-                    bail!("interrupted; the same command goes on");
+                    return Err(interrupt::error("interrupted; the same command continues"));
                 }
                 if args.verify && place.is_over() {
                     unfinished = true;
@@ -300,7 +295,7 @@ impl Session<'_> {
             }
         }
         if stop.load(Ordering::Relaxed) {
-            bail!("interrupted; the same command goes on");
+            return Err(interrupt::error("interrupted; the same command continues"));
         }
         Ok((verified, unfinished))
     }

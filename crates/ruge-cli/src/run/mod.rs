@@ -6,10 +6,9 @@ mod story;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use indicatif::ProgressBar;
 use ruge::Spec;
@@ -19,8 +18,8 @@ use ruge::recipe::Size;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
-use crate::progress;
 use crate::text::labelled;
+use crate::{interrupt, progress};
 use settings::Settings;
 
 /// From triples to a finished run: rules, two models, figures, new facts with reasons, a report
@@ -141,25 +140,19 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
         samples: args.samples,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };
-    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    // The first Ctrl-C asks for what is done, the second one ends the program.
-    let _ = ctrlc::set_handler(move || {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
+    let stop = interrupt::flag();
     let teller = Teller { console, bar: Mutex::new(None) };
     let hear = |event: Event<'_>| teller.hear(event);
     let page = |findings: &Findings| Ok(ruge_report::render(&page::report(findings, &job, &loaded.report)));
     let started = Instant::now();
     let ended = pipeline::run(&job, &Watcher { stop, hear: &hear, page: &page })?;
     if let Ended::Stopped(stage) = ended {
-        bail!(
-            "interrupted in stage {}; what was finished is kept in {}\n  go on with: {}",
+        return Err(interrupt::error(format!(
+            "interrupted in stage {}; what was finished is kept in {}\n  continue with: {}",
             stage.name(),
             out.display(),
             again(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
-        );
+        )));
     }
     let findings = Findings::read(&job)?;
     if console.json {

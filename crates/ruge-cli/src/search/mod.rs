@@ -4,7 +4,7 @@ mod page;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -22,7 +22,7 @@ use crate::data_args::DataArgs;
 use crate::device::DeviceArg;
 use crate::text::{Column, Table, labelled};
 use crate::usage::UsageError;
-use crate::{output, progress};
+use crate::{interrupt, output, progress};
 
 /// Searches for the settings that are best on validation
 ///
@@ -119,12 +119,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         }
     }
 
-    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    let _ = ctrlc::set_handler(move || {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
+    let stop = interrupt::flag();
     let wishes = Wishes {
         device,
         until: args.minutes.map(|minutes| {
@@ -156,7 +151,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         tell(&search, &report, ended, console)?;
     }
     if stop.load(Ordering::Relaxed) {
-        bail!("interrupted; go on with --resume");
+        return Err(interrupt::error("interrupted; continue with --resume"));
     }
     if ended == Ended::Unfinished {
         console.note("not everything is tried; go on with --resume");

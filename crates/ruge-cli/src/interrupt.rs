@@ -1,0 +1,74 @@
+//! Signals that ask the program to stop: Ctrl-C, SIGTERM and SIGHUP, as sent by systemd, Slurm, Kubernetes and a closed terminal.
+//!
+//! The first signal sets a flag, which long work checks between its steps; what was finished is then saved. The second one ends
+//! the program at once. The exit code is 128 plus the number of the signal, as for any program that a signal ended.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The flag and the signal that set it.
+struct Signals {
+    stop: Arc<AtomicBool>,
+    number: Arc<AtomicUsize>,
+}
+
+static SIGNALS: OnceLock<Signals> = OnceLock::new();
+
+/// The flag that a signal sets. The handlers are installed when it is first asked for: a command that never asks ends at once.
+pub fn flag() -> &'static AtomicBool {
+    &signals().stop
+}
+
+/// Whether a signal came.
+pub fn came() -> bool {
+    SIGNALS.get().is_some_and(|signals| signals.stop.load(Ordering::Relaxed))
+}
+
+/// The error of a command that a signal stopped; `message` says what was saved and how to go on.
+pub fn error(message: impl fmt::Display) -> anyhow::Error {
+    Interrupted { signal: signals().number.load(Ordering::Relaxed), message: message.to_string() }.into()
+}
+
+fn signals() -> &'static Signals {
+    SIGNALS.get_or_init(|| {
+        let signals = Signals { stop: Arc::default(), number: Arc::default() };
+        for &signal in WATCHED {
+            // Order matters: the second signal finds the flag set and ends the program, the first one sets it. A signal that cannot
+            // be watched keeps its default, which ends the program.
+            let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop));
+            let _ = signal_hook::flag::register_usize(signal, Arc::clone(&signals.number), signal as usize);
+            let _ = signal_hook::flag::register(signal, Arc::clone(&signals.stop));
+        }
+        signals
+    })
+}
+
+#[cfg(unix)]
+const WATCHED: &[i32] = &[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];
+#[cfg(not(unix))]
+const WATCHED: &[i32] = &[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+
+/// A command that a signal stopped.
+#[derive(Debug)]
+pub struct Interrupted {
+    signal: usize,
+    message: String,
+}
+
+impl Interrupted {
+    /// 128 plus the number of the signal: 130 after Ctrl-C, 143 after SIGTERM.
+    pub fn exit_code(&self) -> u8 {
+        // Without a number the flag was set by hand; that is as good as Ctrl-C.
+        let signal = if self.signal == 0 { signal_hook::consts::SIGINT as usize } else { self.signal };
+        u8::try_from(128 + signal).unwrap_or(1)
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Interrupted {}
