@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
+use ruge::assemble;
 use ruge::combine::{Effort, Prepared, combine, refuse};
 use ruge::run::Mode;
 use ruge::spec::{MinePreset, RulesSpec};
-use ruge::{ModelFile, assemble};
 use ruge_rules::words::is_sayable;
 use ruge_rules::{RuleRecord, Watch};
 use serde_json::json;
 
 use crate::console::Console;
 use crate::device::DeviceArgs;
-use crate::progress;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
+use crate::{interrupt, progress};
 
 /// Puts rules beside a trained model: both rank together
 ///
@@ -53,7 +53,8 @@ pub struct CombineArgs {
 
 /// Runs `ruge combine MODEL`.
 pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
-    let file = ModelFile::read(&ModelFile::find(&args.model))?;
+    let stop = interrupt::flag();
+    let file = crate::open::file(&args.model, console)?;
     let data = &file.data;
     let mode = if args.force { Mode::Force } else { Mode::Fresh };
     let usage = |error| match error {
@@ -77,7 +78,7 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
             let bar = progress::work(console, "mining rules", 1);
             let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
             let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-            assemble::rules_of(&wanted, data, &Watch { progress: Some(&follow), ..Watch::default() })?
+            assemble::rules_of(&wanted, data, &Watch { stop: Some(stop), progress: Some(&follow), ..Watch::default() })?
         }
     };
     if rules.is_empty() {
@@ -86,8 +87,9 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     let prepared = {
         let bar = progress::work(console, "weighing rules", 1);
         let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
-        let watch = Watch { progress: Some(&follow), ..Watch::default() };
-        Prepared::beside(rules, data, Effort::of(args.thorough), &watch)?.context("stopped")?
+        let watch = Watch { stop: Some(stop), progress: Some(&follow), ..Watch::default() };
+        let prepared = Prepared::beside(rules, data, Effort::of(args.thorough), &watch)?;
+        prepared.ok_or_else(|| interrupt::error("interrupted; nothing was written, and what was there stays"))?
     };
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");

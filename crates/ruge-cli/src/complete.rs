@@ -105,7 +105,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.out {
         output::refuse_to_replace(path, args.force)?;
     }
-    let loaded = Loaded::open_on(&args.model, args.device.name())?;
+    let loaded = crate::open::loaded(&args.model, args.device.name(), console)?;
     let relation = args.relation.as_deref().map(|name| loaded.relation(name)).transpose()?;
     let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
     let top = args.top.or(if args.min_truth.is_some() || args.measure { None } else { Some(100) });

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use ruge::Loaded;
 use ruge::consistency::{Agreement, CRITERION, Consistency, Doubtful, consistency, doubtful};
 use ruge_embed::Side;
 use serde_json::json;
@@ -44,9 +43,9 @@ pub struct ConsistencyArgs {
 
 /// Runs `ruge rules consistency MODEL`.
 pub fn run(args: &ConsistencyArgs, console: Console) -> Result<()> {
-    let loaded = Loaded::open(&args.model)?;
+    let loaded = crate::open::loaded(&args.model, ruge::DeviceName::Cpu, console)?;
     let unguided = args.unguided.clone().or_else(|| twin(&args.model));
-    let unguided = unguided.map(|path| Loaded::open(&path)).transpose()?;
+    let unguided = unguided.map(|path| crate::open::loaded(&path, ruge::DeviceName::Cpu, console)).transpose()?;
     let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
     if explainer.rules().is_empty() {
         bail!("{}: the model has no rules to compare with; give some with --rules FILE", args.model.display());

@@ -84,7 +84,7 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     if args.hits.contains(&0) {
         bail!(UsageError("Hits@N begins at N = 1".into()));
     }
-    let file = ModelFile::read(&ModelFile::find(&args.model))?;
+    let file = crate::open::file(&args.model, console)?;
     let model = file.model_on(args.device.name())?;
     let other = match &args.data {
         // Classification has no --split: it learns from valid and is judged on test.

@@ -70,7 +70,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.svg {
         output::refuse_to_replace(path, args.force)?;
     }
-    let loaded = Loaded::open(&args.model)?;
+    let loaded = crate::open::loaded(&args.model, ruge::DeviceName::Cpu, console)?;
     let triple = Triple {
         head: loaded.entity(&args.head)?,
         relation: loaded.relation(&args.relation)?,

@@ -46,7 +46,7 @@ enum FormatArg {
 /// Runs `ruge export MODEL --to FORMAT`.
 pub fn run(args: &ExportArgs, console: Console) -> Result<()> {
     let path = ModelFile::find(&args.model);
-    let file = ModelFile::read(&path)?;
+    let file = crate::open::file(&args.model, console)?;
     let format = match args.to {
         FormatArg::Npy => ExportFormat::Npy,
         FormatArg::Word2vec => ExportFormat::Word2vec,

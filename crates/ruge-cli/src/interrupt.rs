@@ -20,9 +20,13 @@ pub fn flag() -> &'static AtomicBool {
     &signals().stop
 }
 
-/// Whether a signal came.
-pub fn came() -> bool {
-    SIGNALS.get().is_some_and(|signals| signals.stop.load(Ordering::Relaxed))
+/// An error as the user should hear it: after a signal, whatever gave up because of it counts as interrupted.
+pub fn told(error: anyhow::Error) -> anyhow::Error {
+    let came = SIGNALS.get().is_some_and(|signals| signals.stop.load(Ordering::Relaxed));
+    if came && !error.chain().any(|cause| cause.is::<Interrupted>()) {
+        return self::error(format!("interrupted: {error:#}"));
+    }
+    error
 }
 
 /// The error of a command that a signal stopped; `message` says what was saved and how to go on.

@@ -23,6 +23,7 @@ mod ground;
 mod interrupt;
 mod memory;
 mod mine;
+mod open;
 mod output;
 mod path_words;
 mod predict;
@@ -127,6 +128,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            let error = interrupt::told(error);
             console.error(&error);
             ExitCode::from(usage::exit_code(&error))
         }

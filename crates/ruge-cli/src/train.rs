@@ -1,16 +1,15 @@
 //! `ruge train`: embeddings, with or without guidance from rules.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::guidance::ptranse::PathReport;
-use ruge::run::{self, Listener, Mode, Tick};
+use ruge::run::{self, Listener, Mode, Run, Tick};
 use ruge::spec::{Base, Norm, RulesSpec};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
-use ruge_embed::{Loss, Penalty, TNorm};
+use ruge_embed::{Loss, Penalty, StopReason, TNorm};
 use ruge_kg::Dataset;
 use ruge_rules::Watch;
 use ruge_rules::words::is_sayable;
@@ -395,10 +394,13 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     // A run that goes on is led by its stored spec. Flags stay leaves of it: one that says something else is told later.
     let typed = args.model.is_some() || args.guidance.is_some() || args.spec.is_some() || args.preset.is_some();
     let resumed = |out: &Path| -> Result<Option<Spec>> {
-        if mode != Mode::Resume || typed || !out.join("spec.toml").exists() {
+        if mode != Mode::Resume {
             return Ok(None);
         }
         let mut spec = run::stored_spec(out)?;
+        if typed {
+            return Ok(None);
+        }
         args.flags(&mut spec)?;
         spec.check().map_err(|error| UsageError(error.to_string()))?;
         Ok(Some(spec))
@@ -434,6 +436,16 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     }
 
     let stop = interrupt::flag();
+    // The folder is ours, and holds the whole spec, before the long work begins.
+    let run = Run::open(&spec, data, &out, mode)?;
+    if run.replaces() {
+        console.note(&format!("note: the run in {} stays until this one is finished", out.display()));
+    }
+    if run.is_of_earlier_program() {
+        console.note(
+            "note: the run was begun by an earlier version of ruge, which did not store what its rules were; give the same ones",
+        );
+    }
     let watch = Watch { stop: Some(stop), ..Watch::default() };
     let rules = match &spec.rules.file {
         // Read here and not by `assemble`, so that lines that are no rules are told.
@@ -499,8 +511,15 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         stop,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };
-    let outcome = run::train(&spec, data, rules, &out, mode, &mut listener)?;
+    let outcome = run.train(rules, &mut listener)?;
     bar.finish_and_clear();
+    if outcome.stop == StopReason::Asked {
+        let done = match outcome.epochs {
+            0 => "before the first epoch was done".to_string(),
+            epochs => format!("after epoch {}, which is saved", grouped(epochs)),
+        };
+        return Err(interrupt::error(format!("interrupted {done}; continue with --resume")));
+    }
     if console.json {
         let mut object = json!({
             "epochs": outcome.epochs,
@@ -542,10 +561,6 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             out.display(),
             out.display()
         ))?;
-    }
-    if stop.load(Ordering::Relaxed) {
-        let epochs = outcome.epochs;
-        return Err(interrupt::error(format!("interrupted after epoch {epochs}; continue with --resume")));
     }
     Ok(())
 }

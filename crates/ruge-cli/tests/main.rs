@@ -14,6 +14,7 @@ mod explain;
 mod export;
 mod predict;
 mod ptranse;
+mod reliable;
 mod report;
 mod reproduce;
 mod rules;

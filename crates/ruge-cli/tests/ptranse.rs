@@ -75,7 +75,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
     assert_eq!(curve.lines().count(), 30, "one line per epoch, none twice");
     let other = ruge(&["train", "demo", "--out", &out, "--resume", "--path-length", "3"]);
     assert_eq!(other.status.code(), Some(1));
-    assert!(stderr(&other).contains("another spec"), "{}", stderr(&other));
+    assert!(stderr(&other).contains("other settings"), "{}", stderr(&other));
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn ctrl_c_leaves_what_was_finished() {
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert!(killed.success(), "the search was over before it could be interrupted");
     let output = child.wait_with_output().expect("ends");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(130));
     assert!(stderr(&output).contains("heads are not searched"), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("# stopped early:") && text.lines().any(|line| line.starts_with('?')), "{text:.300}");

@@ -181,7 +181,7 @@ fn mistakes_are_told() {
         (vec!["demo", "--spec", &space, "--out", &run], 1, &["--resume", "--force"]),
         (vec!["demo", "--spec", &other, "--out", &run, "--resume"], 1, &["another space or seed", "--force"]),
         (vec!["demo", "--out", &run, "--resume", "--seed", "9"], 1, &["--seed 0, not 9"]),
-        (vec!["demo", "--out", &new, "--resume"], 1, &["no search to go on with", "--spec"]),
+        (vec!["demo", "--out", &new, "--resume"], 1, &["no search to resume", "leave out --resume"]),
         (vec![&train, "--out", &run, "--resume"], 1, &["other data"]),
         (vec!["demo", "--spec", &space, "--out", &new, "--skip"], 2, &["--resume"]),
         (vec![&train, "--spec", &space, "--out", &new, "--held-out", "0,0"], 1, &["no validation triples"]),

@@ -154,7 +154,7 @@ fn what_can_go_wrong() {
             1,
             "diverged",
         ),
-        (vec!["train", "demo", "--out", &run, "--resume", "--dim", "77"], 1, "another spec"),
+        (vec!["train", "demo", "--out", &run, "--resume", "--dim", "77"], 1, "other settings"),
     ] {
         let output = ruge(&args);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));

@@ -1,9 +1,9 @@
 //! Checkpoints: a run on disk, exact to the bit, whole or not there at all.
 //!
-//! A checkpoint is one `safetensors` file, readable from any language: tables as tensors, counters and the caller's own
-//! words as a JSON object in one entry of the metadata. The format keeps metadata in a hash map, so several entries would
-//! come in any order; with one, equal runs write equal bytes. It is written beside its place, flushed to the disk, and renamed: whoever is killed in between
-//! leaves the old file. A hash over all tensors tells a damaged file from a good one.
+//! A checkpoint is one sealed `safetensors` file ([`tensor_file`]), readable from any language: tables as tensors, counters and the
+//! caller's own words as a JSON object in one entry of the metadata. The format keeps metadata in a hash map, so several entries would
+//! come in any order; with one, equal runs write equal bytes. It is written under another name, flushed to the disk, and renamed:
+//! whoever is killed in between leaves the old file. Every byte is under the checksum of the seal.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,8 +17,9 @@ use crate::table::Table;
 use crate::tensor_file::{self, Content, Fault, TensorFile};
 use crate::trainer::{Best, Progress};
 
-/// The version this code writes, and the newest it reads. Version 1 had an entry of metadata for each counter.
-pub const VERSION: u32 = 2;
+/// The version this code writes, and the newest it reads. Versions 1 and 2 had no seal, and a hash over their tables alone; version 1
+/// had an entry of metadata for each counter.
+pub const VERSION: u32 = tensor_file::FORMAT;
 
 /// The metadata entry that holds everything.
 const ENTRY: &str = "ruge.checkpoint";
@@ -34,6 +35,8 @@ pub struct Checkpoint {
     pub progress: Progress,
     /// The caller's own words: its spec, its data.
     pub notes: BTreeMap<String, String>,
+    /// Whether an earlier program wrote it: then only its tables are under a checksum.
+    pub is_old: bool,
 }
 
 /// What a checkpoint holds besides tables.
@@ -46,7 +49,7 @@ struct Words {
 impl Words {
     fn of(metadata: &HashMap<String, String>) -> std::result::Result<Self, String> {
         if let Some(entry) = metadata.get(ENTRY) {
-            return serde_json::from_str(entry).map_err(|error| format!("its metadata are damaged: {error}"));
+            return serde_json::from_str(entry).map_err(|error| format!("its metadata are damaged ({error})"));
         }
         let mut words = Self::default();
         for (key, value) in metadata {
@@ -80,7 +83,6 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
         // In bits: a decimal could round, and a resumed run must compare with the very same number.
         put("best-mrr", format!("{:016x}", best.mrr.to_bits()));
     }
-    put("hash", format!("{:016x}", hash(tables.iter().map(|(_, table)| *table))));
     let entry = Words { ours, notes: notes.clone() };
     let entry = serde_json::to_string(&entry).expect("words are always JSON");
     let metadata = HashMap::from([(ENTRY.to_owned(), entry)]);
@@ -96,7 +98,7 @@ pub fn read(path: &Path) -> Result<Checkpoint> {
     })
 }
 
-fn parse(mut file: TensorFile) -> std::result::Result<Checkpoint, Fault> {
+fn parse(file: TensorFile) -> std::result::Result<Checkpoint, Fault> {
     let Words { ours, notes } = file.words().map_or_else(|| Ok(Words::default()), Words::of)?;
     let get = |key: &str| ours.get(key);
     let number = |key: &str| -> std::result::Result<u64, String> {
@@ -107,15 +109,12 @@ fn parse(mut file: TensorFile) -> std::result::Result<Checkpoint, Fault> {
         let text = get(key).ok_or_else(|| format!("it has no `{key}`"))?;
         u64::from_str_radix(text, 16).map_err(|_| format!("`{key}` is `{text}`, not sixteen hexadecimal digits"))
     };
-    let version = number("version")?;
-    if version > u64::from(VERSION) {
-        let reason = format!("it has version {version}, this program reads up to {VERSION}; use a newer program");
-        return Err(Fault::Broken(reason));
-    }
-    let mut embeddings = |prefix: &str| -> std::result::Result<Embeddings, Fault> {
+    let sealed = file.is_sealed(number("version")?)?;
+    let mut stored = file.read(sealed, |_| true)?;
+    let mut embeddings = |prefix: &str| -> std::result::Result<Embeddings, String> {
         Ok(Embeddings {
-            entities: file.table(&format!("{prefix}entities"), |_| ())?,
-            relations: file.table(&format!("{prefix}relations"), |_| ())?,
+            entities: stored.take_table(&format!("{prefix}entities"))?,
+            relations: stored.take_table(&format!("{prefix}relations"))?,
         })
     };
     let moments =
@@ -137,10 +136,10 @@ fn parse(mut file: TensorFile) -> std::result::Result<Checkpoint, Fault> {
         cuts: count("cuts")?,
         waited: count("waited")?,
     };
-    if hash(tables(&state, &progress).iter().map(|(_, table)| *table)) != bits("hash")? {
+    if !sealed && hash(tables(&state, &progress).iter().map(|(_, table)| *table)) != bits("hash")? {
         return Err(Fault::Broken("its numbers do not match its hash: the file is damaged".to_owned()));
     }
-    Ok(Checkpoint { state, progress, notes })
+    Ok(Checkpoint { state, progress, notes, is_old: !sealed })
 }
 
 /// All tables of a run, in a fixed order.
@@ -161,7 +160,7 @@ fn tables<'a>(state: &'a State, progress: &'a Progress) -> Vec<(String, &'a Tabl
     tables
 }
 
-/// A 64-bit hash over the bits of all tables; order counts, padding does not.
+/// The hash of earlier versions: 64 bits over the bits of all tables; order counts, padding does not.
 fn hash<'a>(tables: impl Iterator<Item = &'a Table>) -> u64 {
     let mut hash = 0x243f_6a88_85a3_08d3u64;
     for table in tables {
@@ -178,8 +177,7 @@ fn hash<'a>(tables: impl Iterator<Item = &'a Table>) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn checkpoints_of_version_1_are_read() {
+    fn run() -> (State, Progress) {
         let mut embeddings = Embeddings { entities: Table::zeros(3, 2), relations: Table::zeros(1, 2) };
         embeddings.entities.row_mut(2)[1] = 0.5;
         let state = State { embeddings: embeddings.clone(), moments: vec![embeddings.clone()], steps: 7 };
@@ -189,26 +187,73 @@ mod tests {
             stale: 1,
             ..Progress::default()
         };
-        let tables = tables(&state, &progress);
-        let hash = hash(tables.iter().map(|(_, table)| *table));
-        let mut metadata = HashMap::from([("spec".to_owned(), "d = 2".to_owned())]);
-        for (key, value) in [
-            ("version", "1".to_owned()),
-            ("epoch", "4".to_owned()),
-            ("stale", "1".to_owned()),
-            ("steps", "7".to_owned()),
-            ("moments", "1".to_owned()),
-            ("best-epoch", "3".to_owned()),
-            ("best-mrr", format!("{:016x}", 0.25f64.to_bits())),
-            ("hash", format!("{hash:016x}")),
-        ] {
-            metadata.insert(format!("{OURS}{key}"), value);
-        }
-        let tensors = tables.into_iter().map(|(name, table)| (name, Content::Table(table))).collect();
+        (state, progress)
+    }
+
+    /// A file as programs before the seal wrote it.
+    fn old_file(path: &Path, state: &State, progress: &Progress, metadata: HashMap<String, String>) {
+        let dense: Vec<(String, [usize; 2], Vec<u8>)> = tables(state, progress)
+            .into_iter()
+            .map(|(name, table)| {
+                let bytes = table.to_dense().iter().flat_map(|x| x.to_le_bytes()).collect();
+                (name, [table.rows(), table.width()], bytes)
+            })
+            .collect();
+        let views = dense.iter().map(|(name, shape, bytes)| {
+            (name, safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.to_vec(), bytes).unwrap())
+        });
+        std::fs::write(path, safetensors::serialize(views, Some(metadata)).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn checkpoints_of_earlier_versions_are_read() {
+        let (state, progress) = run();
+        let hash = hash(tables(&state, &progress).iter().map(|(_, table)| *table));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.safetensors");
-        tensor_file::write(&path, tensors, metadata).unwrap();
         let notes = BTreeMap::from([("spec".to_owned(), "d = 2".to_owned())]);
-        assert_eq!(read(&path).unwrap(), Checkpoint { state, progress, notes });
+        let ours = |version: &str| -> BTreeMap<String, String> {
+            [
+                ("version", version.to_owned()),
+                ("epoch", "4".to_owned()),
+                ("stale", "1".to_owned()),
+                ("steps", "7".to_owned()),
+                ("moments", "1".to_owned()),
+                ("best-epoch", "3".to_owned()),
+                ("best-mrr", format!("{:016x}", 0.25f64.to_bits())),
+                ("hash", format!("{hash:016x}")),
+            ]
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+        };
+        let mut first: HashMap<String, String> =
+            ours("1").into_iter().map(|(key, value)| (format!("{OURS}{key}"), value)).collect();
+        first.insert("spec".to_owned(), "d = 2".to_owned());
+        let second = serde_json::to_string(&Words { ours: ours("2"), notes: notes.clone() }).unwrap();
+        for metadata in [first, HashMap::from([(ENTRY.to_owned(), second)])] {
+            old_file(&path, &state, &progress, metadata);
+            let expected =
+                Checkpoint { state: state.clone(), progress: progress.clone(), notes: notes.clone(), is_old: true };
+            assert_eq!(read(&path).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_is_accepted() {
+        let (state, progress) = run();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.safetensors");
+        let notes = BTreeMap::from([("spec".to_owned(), "d = 2".to_owned())]);
+        write(&path, &state, &progress, &notes).unwrap();
+        let good = std::fs::read(&path).unwrap();
+        assert_eq!(read(&path).unwrap(), Checkpoint { state, progress, notes, is_old: false });
+        // Every byte, a bit of it in turn; every single bit is tried on a smaller file in `tensor_file`.
+        for (byte, bit) in (0..good.len()).map(|byte| (byte, byte % 8)) {
+            let mut bad = good.clone();
+            bad[byte] ^= 1 << bit;
+            std::fs::write(&path, bad).unwrap();
+            assert!(matches!(read(&path), Err(EmbedError::Checkpoint { .. })), "bit {bit} of byte {byte} was taken");
+        }
     }
 }

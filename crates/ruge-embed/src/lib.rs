@@ -13,6 +13,10 @@
 //! | how good is it? | [`rank`](mod@rank), [`metrics`] |
 //! | what does it answer? | [`top`] |
 
+/// The version of the arithmetic: raised by every change after which the same spec, data and seed give other bits. A run that was
+/// begun under another number is not continued, whatever the version of the program.
+pub const NUMERICS: u32 = 1;
+
 pub mod batch;
 pub mod checkpoint;
 pub mod cpu;

@@ -73,7 +73,7 @@ impl Loaded {
     /// The same model with new entities folded in.
     pub fn with_facts(self, facts: NewFacts) -> Result<Self> {
         let NewFacts { names, triples, entities: new } = facts;
-        let ModelFile { spec, embeddings, data, mut rules, notes, ranking, mut weights, .. } = self.file;
+        let ModelFile { spec, embeddings, data, mut rules, notes, ranking, mut weights, is_old, .. } = self.file;
         let rows = if new.is_empty() {
             Vec::new()
         } else {
@@ -107,7 +107,7 @@ impl Loaded {
         let data = Dataset::new(names, train, data.valid().to_vec(), data.test().to_vec());
         let embeddings = Embeddings { entities, relations: embeddings.relations };
         let calibration = Some(self.calibration);
-        Self::new(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights })
+        Self::new(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old })
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Tensors: `entities` and `relations` (F32, a row each), `entity_names` and `relation_names` (U8, UTF-8 end to end) with
 //! their ends (`…_ends`, U64), and `train`, `valid`, `test` (U32, head, relation, tail). The metadata entry `ruge` is a JSON object:
-//! format version, spec (TOML), rules (our TSV; where there are very many, the tensor `rules` instead), hash of the data, the calibration if there is one, and a checksum over all
-//! tensors, by which a damaged file is recognised. Any reader of the format can open it; Python's gives the tensors by these names.
+//! format version, spec (TOML), rules (our TSV; where there are very many, the tensor `rules` instead), hash of the data, the
+//! calibration if there is one. The file is sealed ([`tensor_file`]): every byte is under a checksum, and what is written is read back.
+//! Any reader of the format can open it; Python's gives the tensors by these names.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ruge_embed::tensor_file::{self, Content, Fault, TensorFile};
+use ruge_embed::tensor_file::{self, Content, Fault, Stored, TensorFile};
 use ruge_embed::{Embeddings, Model};
 use ruge_kg::{Dataset, Id, Names, Triple, Vocabulary};
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, write_rules};
@@ -22,10 +23,11 @@ use crate::error::{Result, RugeError};
 use crate::spec::{DeviceName, ModelName, Spec};
 
 mod rules;
+pub(crate) use rules::encode as encode_rules;
 
-/// The newest version this program reads. A file without a ranking by rules is written as version 1, so that programs before it
-/// read it too. Version 3 has learned weights of rules, or rules applied so that no entity stands for two variables.
-pub const VERSION: u32 = 3;
+/// The version this program writes, and the newest it reads. Versions 1 to 3 had no seal: a checksum covered their tensors, and not
+/// what stands next to them.
+pub const VERSION: u32 = tensor_file::FORMAT;
 
 /// A trained model with everything it needs.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct ModelFile {
     pub ranking: Option<Ranking>,
     /// Learned weights of the rules, where the ranking uses them.
     pub weights: Option<Weights>,
+    /// Whether an earlier program wrote it: then only its tensors are under a checksum.
+    pub is_old: bool,
 }
 
 /// The metadata entry that holds everything of ours, as JSON.
@@ -111,17 +115,16 @@ impl ModelFile {
             let bytes: Vec<u8> = weights.as_flattened().iter().flat_map(|weight| weight.to_le_bytes()).collect();
             tensors.push((RULE_WEIGHTS.into(), Content::Bytes(Dtype::F32, vec![weights.len(), 2], bytes.into())));
         }
-        let version = match contents.ranking {
-            Some(ranking) if ranking.injective => VERSION,
-            Some(_) => 2,
-            None => 1 + u32::from(many),
-        };
+        let spec = contents.spec.to_toml();
+        // A spec that does not read back would make a file that nobody can open.
+        if read_spec(&spec).ok().as_ref() != Some(contents.spec) {
+            return Err(RugeError::Spec("the spec has numbers that its file format cannot hold".into()));
+        }
         let mut ours = serde_json::json!({
-            "version": version,
-            "spec": contents.spec.to_toml(),
+            "version": VERSION,
+            "spec": spec,
             "rules": String::from_utf8_lossy(&text),
             "data": data_hash(contents.data),
-            "checksum": checksum(tensors.iter().map(|(name, content)| (name.clone(), digest(content))).collect()),
             "notes": contents.notes,
             "calibration": contents.calibration,
         });
@@ -130,7 +133,27 @@ impl ModelFile {
         }
         // One entry: the format keeps metadata in a hash map, and the same model must give the same bytes.
         let metadata = HashMap::from([(OURS.to_string(), ours.to_string())]);
-        tensor_file::write(path, tensors, metadata).map_err(RugeError::io(path, "write"))
+        tensor_file::write(path, tensors, metadata).map_err(RugeError::io(path, "write"))?;
+        Self::read_back(path)
+    }
+
+    /// Reads a file that was just written, from the disk: whoever says it is finished has seen that it opens.
+    fn read_back(path: &Path) -> Result<()> {
+        let opened = TensorFile::open(path).and_then(|file| {
+            let ours = words(&file)?;
+            read_spec(text(&ours, "spec")?)?;
+            match file.is_sealed(version(&ours)?)? {
+                true => file.verify(),
+                false => Err(Fault::Broken("it has no seal".into())),
+            }
+        });
+        opened.map_err(|fault| match fault {
+            Fault::Io(error) => RugeError::io(path, "read back")(error),
+            Fault::Broken(reason) => RugeError::ModelFile {
+                path: path.to_path_buf(),
+                reason: format!("read back after writing, {reason}; is the disk failing? write it to another one"),
+            },
+        })
     }
 
     /// Reads and checks a model.
@@ -205,22 +228,14 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Over the digests of all tensors, by name.
-fn checksum(mut sums: Vec<(String, String)>) -> String {
+/// The checksum of files before the seal: over the digests of all tensors, by name.
+fn checksum(sums: &[(String, [u8; 32])]) -> String {
+    let mut sums: Vec<_> = sums.iter().map(|(name, sum)| (name, hex(sum))).collect();
     sums.sort();
     let mut hasher = Sha256::new();
     for (name, sum) in sums {
         hasher.update(format!("{name}={sum}\n"));
     }
-    hex(&hasher.finalize())
-}
-
-fn digest(content: &Content<'_>) -> String {
-    let mut hasher = Sha256::new();
-    let Ok(()) = content.pieces(|bytes| {
-        hasher.update(bytes);
-        Ok::<(), std::convert::Infallible>(())
-    });
     hex(&hasher.finalize())
 }
 
@@ -259,52 +274,45 @@ fn triple_bytes(triples: &[Triple]) -> Vec<u8> {
     triples.iter().flat_map(|t| [t.head.0, t.relation.0, t.tail.0]).flat_map(u32::to_le_bytes).collect()
 }
 
-fn parse(mut file: TensorFile) -> std::result::Result<ModelFile, Fault> {
+/// What the metadata say, as JSON.
+fn words(file: &TensorFile) -> std::result::Result<serde_json::Value, String> {
     let ours = file.words().and_then(|all| all.get(OURS)).ok_or_else(|| "it was not written by ruge".to_string())?;
-    let ours: serde_json::Value =
-        serde_json::from_str(ours).map_err(|error| format!("its metadata are damaged: {error}"))?;
-    let version = ours["version"].as_u64().ok_or_else(|| "its metadata lack `version`".to_string())?;
-    if version > u64::from(VERSION) {
-        let reason = format!("it has version {version}, this program reads up to {VERSION}; use a newer ruge");
-        return Err(Fault::Broken(reason));
-    }
-    // Tables are by far the largest, and go to their place as they are read.
-    let (mut tables, mut others, mut sums) = (HashMap::new(), HashMap::new(), Vec::new());
-    for name in file.names() {
-        let mut hasher = Sha256::new();
-        if ["entities", "relations"].contains(&name.as_str()) {
-            tables.insert(name.clone(), file.table(&name, |bytes| hasher.update(bytes))?);
-        } else {
-            let bytes = file.bytes(&name)?;
-            hasher.update(&bytes);
-            let info = file.info(&name).ok_or_else(|| format!("it has no tensor `{name}`"))?;
-            others.insert(name.clone(), Tensor { dtype: info.dtype, shape: info.shape.clone(), bytes });
-        }
-        sums.push((name, hex(&hasher.finalize())));
-    }
-    if ours["checksum"].as_str().ok_or_else(|| "its metadata lack `checksum`".to_string())? != checksum(sums) {
-        return Err(Fault::Broken("its numbers do not match its checksum: it is damaged; copy it again".into()));
-    }
-    let mut table = |name: &str| tables.remove(name).ok_or_else(|| format!("it has no tensor `{name}`"));
-    let embeddings = Embeddings { entities: table("entities")?, relations: table("relations")? };
-    Ok(put_together(&ours, embeddings, &others)?)
+    serde_json::from_str(ours).map_err(|error| format!("its metadata are damaged: {error}"))
 }
 
-/// A tensor that is no table.
-struct Tensor {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
+fn version(ours: &serde_json::Value) -> std::result::Result<u64, String> {
+    ours["version"].as_u64().ok_or_else(|| "its metadata lack `version`".to_string())
+}
+
+fn text<'o>(ours: &'o serde_json::Value, key: &str) -> std::result::Result<&'o str, String> {
+    ours[key].as_str().ok_or_else(|| format!("its metadata lack `{key}`"))
+}
+
+fn read_spec(text: &str) -> std::result::Result<Spec, String> {
+    Spec::default().overlaid(text, "its spec").map_err(|error| error.to_string())
+}
+
+fn parse(file: TensorFile) -> std::result::Result<ModelFile, Fault> {
+    let ours = words(&file)?;
+    let sealed = file.is_sealed(version(&ours)?)?;
+    // Tables are by far the largest, and go to their place as they are read.
+    let mut stored = file.read(sealed, |name| ["entities", "relations"].contains(&name))?;
+    if !sealed && text(&ours, "checksum")? != checksum(&stored.sums) {
+        return Err(Fault::Broken("its numbers do not match its checksum: it is damaged; copy it again".into()));
+    }
+    let embeddings =
+        Embeddings { entities: stored.take_table("entities")?, relations: stored.take_table("relations")? };
+    Ok(put_together(&ours, embeddings, &stored, sealed)?)
 }
 
 fn put_together(
     ours: &serde_json::Value,
     embeddings: Embeddings,
-    tensors: &HashMap<String, Tensor>,
+    stored: &Stored,
+    sealed: bool,
 ) -> std::result::Result<ModelFile, String> {
-    let get = |key: &str| ours[key].as_str().ok_or_else(|| format!("its metadata lack `{key}`"));
     let bytes = |name: &str, dtype: Dtype| {
-        let tensor = tensors.get(name).ok_or_else(|| format!("it has no tensor `{name}`"))?;
+        let tensor = stored.tensor(name).ok_or_else(|| format!("it has no tensor `{name}`"))?;
         if tensor.dtype == dtype { Ok(&tensor.bytes) } else { Err(format!("`{name}` holds {:?}", tensor.dtype)) }
     };
     let mut vocabulary = Names::default();
@@ -331,14 +339,14 @@ fn put_together(
         if triples.iter().all(fits) { Ok(triples) } else { Err(format!("`{name}` speaks of names it does not have")) }
     };
     let (train, valid, test) = (split("train")?, split("valid")?, split("test")?);
-    let spec = Spec::default().overlaid(get("spec")?, "its spec").map_err(|error| error.to_string())?;
+    let spec = read_spec(text(ours, "spec")?)?;
     if embeddings.entities.rows() != entities || embeddings.relations.rows() < relations {
         return Err("it has another number of rows than of names".into());
     }
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
-    let mut rules = match tensors.get("rules") {
+    let mut rules = match stored.tensor("rules") {
         Some(tensor) => rules::decode(&tensor.bytes).ok_or("its rules are damaged; copy it again")?,
-        None => parse_rules(get("rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
+        None => parse_rules(text(ours, "rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
     };
     let ranking = match &ours["ranking"] {
         serde_json::Value::Null => None,
@@ -347,9 +355,18 @@ fn put_together(
                 .map_err(|error| format!("its ranking by rules is damaged: {error}"))?,
         ),
     };
-    let notes = serde_json::from_value(ours["notes"].clone()).unwrap_or_default();
-    // Missing or of a later kind: whoever needs it fits it anew.
-    let calibration = serde_json::from_value(ours["calibration"].clone()).ok();
+    let part = |key: &str, error: serde_json::Error| format!("its {key} are damaged: {error}");
+    let notes = match serde_json::from_value(ours["notes"].clone()) {
+        Ok(notes) => notes,
+        Err(_) if !sealed => Default::default(),
+        Err(error) => return Err(part("notes", error)),
+    };
+    let calibration = match serde_json::from_value(ours["calibration"].clone()) {
+        Ok(calibration) => calibration,
+        // Of an earlier kind: whoever needs it fits it again.
+        Err(_) if !sealed => None,
+        Err(error) => return Err(part("truth values", error)),
+    };
     // The rules may name entities and relations that no triple has; the data know only those of the tensors.
     let mut names = Names::default();
     for (_, name) in vocabulary.entities.iter().take(entities) {
@@ -360,7 +377,7 @@ fn put_together(
     }
     // Files of older programs may hold rules about names that no triple has.
     let sayable = |record: &RuleRecord| ruge_rules::words::is_sayable(&record.rule, &names);
-    let mut weights = match tensors.get(RULE_WEIGHTS) {
+    let mut weights = match stored.tensor(RULE_WEIGHTS) {
         None => None,
         Some(tensor) if tensor.dtype == Dtype::F32 && tensor.shape == [rules.len(), 2] => {
             let numbers: Vec<f32> = tensor.bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
@@ -374,7 +391,7 @@ fn put_together(
     }
     rules.retain(sayable);
     let data = Dataset::new(names, train, valid, test);
-    Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights })
+    Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old: !sealed })
 }
 
 fn unflat<'t>(text: &'t [u8], ends: &'t [u8]) -> std::result::Result<impl Iterator<Item = &'t str>, String> {

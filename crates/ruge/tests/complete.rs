@@ -33,6 +33,7 @@ fn train(data: Dataset, guided: bool) -> Loaded {
     }
     let embeddings = model.state().expect("parameters").embeddings.clone();
     let file = ModelFile {
+        is_old: false,
         spec,
         embeddings,
         data,
@@ -137,6 +138,7 @@ fn truth_can_be_believed_on_test_and_never_looks_at_it() {
     };
     let file = &loaded.file;
     let twin = ModelFile {
+        is_old: false,
         spec: file.spec.clone(),
         embeddings: file.embeddings.clone(),
         rules: file.rules.clone(),
@@ -159,6 +161,7 @@ fn without_validation_truth_is_the_models() {
     let data = &loaded.file.data;
     let bare = Dataset::new(data.names().clone(), data.train().to_vec(), vec![], vec![]);
     let file = ModelFile {
+        is_old: false,
         spec: loaded.file.spec.clone(),
         embeddings: loaded.file.embeddings.clone(),
         rules: loaded.file.rules.clone(),
@@ -223,6 +226,7 @@ fn train_on_half() -> Loaded {
     let model = assemble::model(&spec, &data).expect("a model");
     let embeddings = model.state().expect("parameters").embeddings.clone();
     let file = ModelFile {
+        is_old: false,
         spec,
         embeddings,
         data,

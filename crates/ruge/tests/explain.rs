@@ -65,6 +65,7 @@ fn world(t_norm: TNorm, slackness: f32) -> Loaded {
     let rules = parse_rules(RULES, &RuleReadOptions::default(), &mut all).expect("rules");
     assert_eq!(rules.bad, []);
     let file = ModelFile {
+        is_old: false,
         spec,
         embeddings: model.state().expect("parameters").embeddings.clone(),
         data,

@@ -17,6 +17,7 @@ fn model(entities: &[&str]) -> ModelFile {
     spec.model.dimension = 3;
     let embeddings = assemble::model(&spec, &data).unwrap().state().unwrap().embeddings.clone();
     ModelFile {
+        is_old: false,
         spec,
         embeddings,
         data,

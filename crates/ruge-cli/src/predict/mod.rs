@@ -125,7 +125,7 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
         bail!(UsageError(what.into()));
     }
     let spinner = progress::spinner(console, "loading the model");
-    let mut loaded = Loaded::open_on(&args.model, args.device.name())?;
+    let mut loaded = crate::open::loaded(&args.model, args.device.name(), console)?;
     if let Some(path) = &args.with {
         let facts = NewFacts::read(&loaded, path)?;
         if facts.entities.is_empty() {

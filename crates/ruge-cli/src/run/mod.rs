@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::ProgressBar;
 use ruge::Spec;
@@ -112,10 +112,11 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     let loaded = args.data.load(console)?;
     loaded.announce(console);
     // A run that goes on is led by its own settings, unless others are typed.
-    let stored = match args.resume && !args.settings.are_given() {
-        true => Ledger::read(&out)?,
-        false => None,
-    };
+    let stored = if args.resume { Ledger::read(&pipeline::folder(&out))? } else { None };
+    if args.resume && stored.is_none() {
+        bail!("{}: there is no run to resume; leave out --resume to begin one", out.display());
+    }
+    let stored = stored.filter(|_| !args.settings.are_given());
     let spec = match stored {
         Some(ledger) => Spec::default().overlaid(&ledger.spec, &out.join(ledger::FILE).display().to_string())?,
         None => args.settings.resolve(Size::of(&loaded.data), args.data.seed)?,
@@ -131,6 +132,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
         source: source.clone(),
         spec,
         out: out.clone(),
+        home: out.clone(),
         force: args.force,
         choice: match (args.only, args.from) {
             (Some(stage), _) => Choice::Only(stage),
@@ -154,6 +156,8 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
             again(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
         )));
     }
+    // A part of what is to replace an earlier run is still beside it.
+    let job = Job { out: pipeline::folder(&out), ..job };
     let findings = Findings::read(&job)?;
     if console.json {
         return console.json_result(&story::object(&findings, &job, started.elapsed().as_secs_f64()));

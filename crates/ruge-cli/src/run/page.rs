@@ -284,7 +284,7 @@ fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
 }
 
 fn repeat(findings: &Findings, job: &Job<'_>) -> Repeat {
-    let out = findings.out.display();
+    let out = findings.home.display();
     let stages = Stage::ALL
         .iter()
         .filter_map(|stage| Some((stage.name().to_string(), findings.ledger.stages.get(stage.name())?.seconds)))

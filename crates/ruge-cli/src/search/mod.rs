@@ -130,7 +130,11 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         stop,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };
-    let report = Report { out: &out, data: &args.data.data, device, spec: args.spec.as_deref() };
+    if search.replaces() {
+        console.note(&format!("note: the search in {} stays until this one is finished", out.display()));
+    }
+    let folder = search.folder().to_path_buf();
+    let mut report = Report { out: &folder, data: &args.data.data, device, spec: args.spec.as_deref() };
     let mut teller = Teller::new(search.space().clone(), console);
     teller.best = search.best().and_then(|best| Some((best.number, best.valid_mrr()?)));
     let mut written = Instant::now();
@@ -146,6 +150,10 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     })?;
     teller.bar.finish_and_clear();
     report.write(search.space(), search.trials(), ended == Ended::Done)?;
+    if ended == Ended::Done {
+        search.finish()?;
+        report.out = &out;
+    }
 
     if search.best().is_some() || console.json {
         tell(&search, &report, ended, console)?;

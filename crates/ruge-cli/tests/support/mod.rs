@@ -36,14 +36,23 @@ pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&text(args)).expect("exactly one JSON object")
 }
 
+/// Waits until a program has written something to a file.
+pub fn wait_for(path: &std::path::Path) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
+        assert!(Instant::now() < deadline, "{} was never written", path.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Starts a run, kills it, continues it with `again` and kills it again, at moments that drift, until it is through.
 /// Returns how often it was killed.
 pub fn kill_until_done(run: &[&str], again: &[&str]) -> u32 {
     let mut kills = 0;
+    let mut more: &[&str] = &[];
     for attempt in 0..40i32 {
-        let more = if attempt == 0 { &[] } else { again };
         let mut child =
-            command(&[run, more].concat()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
+            command(&[run, more].concat()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("runs");
         // Longer each time, so that the longest part that cannot be resumed gets its time in the end.
         let deadline = Instant::now() + Duration::from_millis(150).mul_f64(1.17f64.powi(attempt));
         let ended = loop {
@@ -57,13 +66,20 @@ pub fn kill_until_done(run: &[&str], again: &[&str]) -> u32 {
         };
         match ended {
             Some(status) => {
-                assert!(status.success(), "attempt {attempt}");
+                let said = stderr(&child.wait_with_output().expect("waited"));
+                // Killed before it had written anything, there is nothing to continue.
+                if said.contains("to resume") {
+                    more = &[];
+                    continue;
+                }
+                assert!(status.success(), "attempt {attempt}: {said}");
                 break;
             }
             None => {
                 child.kill().expect("killed");
                 child.wait().expect("waited");
                 kills += 1;
+                more = again;
             }
         }
     }

@@ -8,8 +8,9 @@ use super::{Combined, Effort, Prepared, Ranking, fit};
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
-use crate::run::{Folder, MOST_RULES_AS_TEXT, Mode};
+use crate::run::{Folder, KIND, MOST_RULES_AS_TEXT, Mode};
 use crate::spec::{DeviceName, ModelName, RulesSpec, Spec};
+use crate::workplace::Workplace;
 
 /// What came of a combination.
 #[derive(Clone, Debug)]
@@ -33,19 +34,33 @@ pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
                        on data with a part `valid`";
         return Err(RugeError::Spec(message.into()));
     }
-    // A run that is to be replaced stays until there is something to replace it.
-    if mode == Mode::Fresh && Folder::holds_run_at(path) {
-        let reason = "it holds a run already; replace it with --force, or give another folder with --out".to_string();
+    if mode == Mode::Fresh && KIND.is_in(path) {
+        let reason = "it already holds a run; replace it with --force, or give another folder with --out".to_string();
         return Err(RugeError::Run { path: path.to_path_buf(), reason });
     }
-    if mode == Mode::Fresh { Folder::open(path, mode).map(drop) } else { Ok(()) }
+    Ok(())
 }
 
 /// Fits rules beside a trained model on its validation triples and writes both as a run folder. Its own rules, if it was guided,
 /// make place for these.
 pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
     refuse(file, path, mode)?;
-    let folder = Folder::open(path, mode)?;
+    // A run that is to be replaced stays until there is something to replace it, and half of a new one is never seen.
+    let place = Workplace::aside(path, KIND, mode)?;
+    let outcome = combine_within(file, prepared, place.work(), device)?;
+    place.finish()?;
+    Ok(Outcome { model: path.join("model.safetensors"), ..outcome })
+}
+
+/// The same in a folder that is ours already.
+pub(crate) fn combine_within(
+    file: &ModelFile,
+    prepared: &Prepared,
+    path: &Path,
+    device: DeviceName,
+) -> Result<Outcome> {
+    std::fs::create_dir_all(path).map_err(RugeError::io(path, "create"))?;
+    let folder = Folder::at(path);
     let base = file.base_on(device)?;
     let mut ranking = fit(Some(&*base), prepared, &file.data)?;
     if ranking.uses_rules() {
@@ -65,6 +80,8 @@ pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, d
         let mut text = Vec::new();
         write_rules(&mut text, RuleFormat::Native, rules, file.data.names(), &RuleWriteOptions::default())?;
         folder.write("rules.tsv", &text)?;
+    } else {
+        folder.remove("rules.tsv")?;
     }
     let mut notes = file.notes.clone();
     if let Some(taken) = ranking.tried.iter().find(|tried| tried.taken) {

@@ -17,7 +17,7 @@ const OBJECT: u32 = 1 << 17;
 const WIDE: u32 = 1 << 18;
 
 /// The rules as bytes; nothing where a premise is too long to be said so.
-pub(super) fn encode(rules: &[RuleRecord]) -> Option<Vec<u8>> {
+pub(crate) fn encode(rules: &[RuleRecord]) -> Option<Vec<u8>> {
     let mut words: Vec<u32> = Vec::with_capacity(rules.len() * 14);
     for RuleRecord { rule, confidence, counts, .. } in rules {
         let (premises, negated) = (u8::try_from(rule.premise.len()).ok()?, u8::try_from(rule.negated.len()).ok()?);

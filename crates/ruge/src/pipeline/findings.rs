@@ -179,8 +179,10 @@ pub struct Obedience {
 /// All of it, as far as it is there.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The run folder.
+    /// Where its files are.
     pub out: PathBuf,
+    /// The run folder, for people.
+    pub home: PathBuf,
     /// Where the data were read from.
     pub source: String,
     /// The resolved spec, as TOML.
@@ -220,6 +222,7 @@ impl Findings {
             source: job.source.clone(),
             spec: job.spec.to_toml(),
             out: out.clone(),
+            home: job.home.clone(),
             ledger,
         })
     }

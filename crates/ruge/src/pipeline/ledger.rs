@@ -3,7 +3,7 @@
 //! A stage is finished when its entry says so, was made from the same inputs, and every file it left still has the content
 //! it was left with. Inputs are hashed in a chain: a stage's inputs hold the hashes of the files it reads, so that what
 //! changes early makes everything after it stale. The file is replaced whole after every stage; a run that is killed at
-//! any moment finds the last state it was in.
+//! any moment finds the last state it was in. It carries a checksum of its own ([`sealed_json`]).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,15 +15,22 @@ use sha2::{Digest, Sha256};
 
 use super::Stage;
 use crate::error::{Result, RugeError};
+use crate::sealed_json;
 
 /// Its name in the run folder.
 pub const FILE: &str = "stages.json";
+/// Its version. Files without one are of earlier programs.
+const FORMAT: u32 = 4;
 
 /// What a run folder has come to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Ledger {
-    /// The program that made it.
+    /// The version of this file.
+    pub format: u32,
+    /// The program that began it, for people.
     pub program: String,
+    /// The version of the arithmetic: of another one, nothing is reused.
+    pub numerics: u32,
     /// Hash of names and triples.
     pub data: String,
     /// The resolved spec, as TOML.
@@ -51,21 +58,30 @@ impl Ledger {
     /// The ledger of a folder; nothing if it has none.
     pub fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(RugeError::io(&path, "read")(error)),
-        };
-        serde_json::from_str(&text).map(Some).map_err(|error| RugeError::Run {
-            path,
-            reason: format!("it is damaged ({error}); begin anew with --force, or give another --out"),
+        sealed_json::read(&path).map_err(|error| match error {
+            RugeError::Run { path, reason } => {
+                let reason = format!("{reason}; start again with --force, which replaces the run when it is finished, or give another --out");
+                RugeError::Run { path, reason }
+            }
+            other => other,
         })
+    }
+
+    /// The ledger of a run that begins.
+    pub fn new(data: String, spec: String) -> Self {
+        Self {
+            format: FORMAT,
+            program: format!("ruge {}", env!("CARGO_PKG_VERSION")),
+            numerics: ruge_embed::NUMERICS,
+            data,
+            spec,
+            stages: BTreeMap::new(),
+        }
     }
 
     /// Replaces the file.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self).expect("a ledger is plain data");
-        write_file(&folder.join(FILE), text.as_bytes())
+        sealed_json::write(&folder.join(FILE), self)
     }
 
     /// Whether a stage has nothing left to do.

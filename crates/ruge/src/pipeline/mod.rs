@@ -13,19 +13,17 @@ pub mod ledger;
 mod samples;
 mod stages;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ruge_kg::Dataset;
-use ruge_kg::io::write::remove_drafts;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
 use crate::model_file::data_hash;
-use crate::run::Mode;
 use crate::spec::{GuidanceSpec, Spec};
+use crate::workplace::{self, Kind, Mode, Workplace};
 pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules};
 use ledger::{Found, Ledger, file_hash, hash};
 pub use samples::{Sample, Standing};
@@ -177,9 +175,11 @@ pub struct Job<'j> {
     pub source: String,
     /// The guided run; the other one differs in its guidance alone.
     pub spec: Spec,
-    /// The run folder.
+    /// Where its files are written.
     pub out: PathBuf,
-    /// Begin anew.
+    /// The run folder, where they are in the end; while an earlier run is replaced, that is not the same.
+    pub home: PathBuf,
+    /// Replace the run that the folder holds, when this one is finished.
     pub force: bool,
     /// Which stages.
     pub choice: Choice,
@@ -303,7 +303,11 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
         )));
     }
     let data = data_hash(job.data);
-    let mut ledger = open(job, &data)?;
+    let (place, mut ledger) = open(job, &data)?;
+    let job = &Job { out: place.work().to_path_buf(), ..job.clone() };
+    if place.replaces() {
+        watcher.note("the run that is there stays until this one is finished");
+    }
     for stage in job.stages() {
         if job.choice.ends_before(stage) {
             break;
@@ -327,12 +331,13 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
         }
         (watcher.hear)(Event::Began { stage });
         let started = Instant::now();
-        // What was begun from the same inputs goes on; what was made from others, or is wanted again, begins anew.
+        // What was begun from the same inputs goes on; what was made from others, or is wanted again, begins anew. A checkpoint that
+        // is still there from other inputs knows it by itself.
         let known = ledger.stages.get(stage.name()).is_some_and(|entry| entry.inputs == inputs);
-        let mode = if known && !finished { Mode::Resume } else { Mode::Force };
+        let anew = !known || finished;
         ledger.begin(stage, &inputs);
         ledger.write(&job.out)?;
-        let done = stages::take(stage, job, mode, watcher)?;
+        let done = stages::take(stage, job, anew, watcher)?;
         let seconds = started.elapsed().as_secs_f64();
         match done {
             Some(line) => {
@@ -344,6 +349,9 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
                 return Ok(Ended::Stopped(stage));
             }
         }
+    }
+    if job.stages().all(|stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished)) {
+        place.finish()?;
     }
     Ok(Ended::Finished)
 }
@@ -367,7 +375,8 @@ fn inputs(job: &Job<'_>, ledger: &Ledger, stage: Stage) -> Result<String> {
         Stage::Predict => job.samples.to_string(),
         _ => String::new(),
     };
-    let mut parts = vec![ledger.program.as_str(), &ledger.data, stage.name(), &spec];
+    let numerics = format!("numerics {}", ledger.numerics);
+    let mut parts = vec![numerics.as_str(), &ledger.data, stage.name(), &spec];
     for &before in stage.reads() {
         parts.extend(before.outputs().iter().map(|file| ledger.output(before, file)));
     }
@@ -382,62 +391,88 @@ pub fn unguided(spec: &Spec) -> Spec {
     spec
 }
 
-/// Makes the folder ready, or says why it must not be touched.
-fn open(job: &Job<'_>, data: &str) -> Result<Ledger> {
+/// What a run consists of. A folder of `ruge train` counts as one that may be replaced.
+const KIND: Kind = Kind {
+    name: "run",
+    signs: &[ledger::FILE, "run.json", "spec.toml", "checkpoint.safetensors", "model.safetensors"],
+    files: &FILES,
+    folders: &[],
+};
+
+/// Takes the folder, or says why it must not be touched.
+fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger)> {
     let out = &job.out;
     let wrong = |reason: String| Err(RugeError::Run { path: out.clone(), reason });
-    let spec = job.spec.to_toml();
-    match Found::at(out) {
-        Err(error) if !job.force => return Err(error),
-        Ok(Found::Foreign(path)) => {
-            let found = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-            return wrong(match path == *out {
-                true => "it is a file; give a folder with --out".into(),
-                false => {
-                    format!("it is no run folder ({found:?} is in it) and is left alone; give another one with --out")
-                }
-            });
-        }
-        Ok(Found::Training) if !job.force => {
-            return wrong("it holds a run of `ruge train`; give another --out, or replace it with --force".into());
-        }
-        Ok(Found::Run(ledger)) if !job.force => {
-            if ledger.data != data {
-                return wrong(
-                    "it holds a run on other data; give the same, with its --seed if they are one file that was split, or another \
-                     --out, or begin anew with --force"
-                        .into(),
-                );
-            }
-            if ledger.program != program() {
-                return wrong(format!(
-                    "it was made by {}, and this is {}; give another --out, or begin anew with --force",
-                    ledger.program,
-                    program()
-                ));
-            }
-            if ledger.spec != spec {
-                return wrong(format!(
-                    "it holds a run with other settings ({}); --resume goes on with its own, --force begins anew, and \
-                     another --out keeps both",
-                    difference(&ledger.spec, &spec)
-                ));
-            }
-            sweep(out)?;
-            return Ok(*ledger);
-        }
-        Ok(Found::Empty) => {}
-        Ok(Found::Run(_) | Found::Training) | Err(_) => clear(out)?,
+    let found = Found::at(out);
+    if let Ok(Found::Foreign(path)) = &found {
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        return wrong(match path == out {
+            true => "it is a file; give a folder with --out".into(),
+            false => format!("it is no run folder ({name:?} is in it) and is left alone; give another one with --out"),
+        });
     }
-    fs::create_dir_all(out).map_err(RugeError::io(out, "create"))?;
-    let ledger = Ledger { program: program(), data: data.to_string(), spec, stages: Default::default() };
-    ledger.write(out)?;
-    Ok(ledger)
+    let spec = job.spec.to_toml();
+    if !job.force {
+        // What an earlier --force has begun comes first.
+        let work = workplace::current(out, KIND);
+        let pending = work != *out;
+        let found = if pending { Found::at(&work) } else { found };
+        match found? {
+            Found::Training => {
+                return wrong("it holds a run of `ruge train`; give another --out, or replace it with --force".into());
+            }
+            Found::Run(ledger) => {
+                if let Some(reason) = refuses(&ledger, data, &spec) {
+                    return wrong(match pending {
+                        false => reason,
+                        true => format!(
+                            "an unfinished run is to replace the one in it, and {reason}; to keep the finished one, remove {}",
+                            work.display()
+                        ),
+                    });
+                }
+                let mode = if pending { Mode::Resume } else { Mode::Continue };
+                let place = Workplace::open(out, KIND, mode)?;
+                // Somebody may have been at work until now.
+                let ledger = Ledger::read(place.work())?.unwrap_or(*ledger);
+                return Ok((place, ledger));
+            }
+            Found::Empty | Found::Foreign(_) => {}
+        }
+    }
+    let place = Workplace::open(out, KIND, if job.force { Mode::Force } else { Mode::Continue })?;
+    let ledger = Ledger::new(data.to_string(), spec);
+    ledger.write(place.work())?;
+    Ok((place, ledger))
 }
 
-/// What makes a run: a later version may count differently.
-fn program() -> String {
-    format!("ruge {}", env!("CARGO_PKG_VERSION"))
+/// Why a run cannot be continued with these data and settings; nothing if it can.
+fn refuses(ledger: &Ledger, data: &str, spec: &str) -> Option<String> {
+    if ledger.data != data {
+        return Some(
+            "it holds a run on other data; give the same, with its --seed if they are one file that was split, or another --out, or \
+             start again with --force"
+                .into(),
+        );
+    }
+    if ledger.numerics != ruge_embed::NUMERICS {
+        return Some(format!(
+            "it was begun by {}, whose arithmetic gives other bits; give another --out, or start again with --force",
+            ledger.program
+        ));
+    }
+    if ledger.spec != spec {
+        return Some(format!(
+            "it holds a run with other settings ({}); --resume continues with its own, --force starts again, and another --out keeps both",
+            difference(&ledger.spec, spec)
+        ));
+    }
+    None
+}
+
+/// Where the files of the run are that goes on in a folder: the folder itself, or the place of what is to replace it.
+pub fn folder(home: &Path) -> PathBuf {
+    workplace::current(home, KIND)
 }
 
 /// The first settings that differ, in words.
@@ -476,51 +511,37 @@ fn difference(old: &str, new: &str) -> String {
     text
 }
 
-/// Files of a run beside the outputs of stages.
-const OTHERS: [&str; 12] = [
+/// Files of a run: the outputs of stages, and others.
+const FILES: [&str; 28] = [
     ledger::FILE,
+    "run.json",
     "spec.toml",
+    "rules.tsv",
     "metrics.jsonl",
     "checkpoint.safetensors",
     "checkpoint.safetensors.tmp",
+    "model.safetensors",
+    "check.json",
+    "ground.json",
+    "evaluation.json",
+    "calibration.json",
+    "consistency.json",
+    "predictions.json",
+    "report.html",
+    "unguided/run.json",
     "unguided/spec.toml",
     "unguided/rules.tsv",
     "unguided/metrics.jsonl",
     "unguided/checkpoint.safetensors",
     "unguided/checkpoint.safetensors.tmp",
+    "unguided/model.safetensors",
+    "with-rules/run.json",
     "with-rules/spec.toml",
     "with-rules/rules.tsv",
+    "with-rules/metrics.jsonl",
+    "with-rules/checkpoint.safetensors",
+    "with-rules/model.safetensors",
 ];
-
-/// Removes our own files and nothing else; the ledger goes first, so that half a removal is no run.
-fn clear(out: &Path) -> Result<()> {
-    let outputs = Stage::ALL.iter().flat_map(|stage| stage.outputs());
-    for name in OTHERS.iter().chain(outputs) {
-        let path = out.join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(RugeError::io(&path, "remove")(error));
-            }
-            _ => {}
-        }
-    }
-    // Only if nothing of the user's is in it.
-    sweep(out)?;
-    for folder in ["unguided", "with-rules"] {
-        let _ = fs::remove_dir(out.join(folder));
-    }
-    Ok(())
-}
-
-/// Removes the drafts that a killed process left.
-fn sweep(out: &Path) -> Result<()> {
-    let ours = Stage::ALL.iter().flat_map(|stage| stage.outputs()).chain(&OTHERS);
-    let ours: Vec<&str> = ours.map(|ours| ours.rsplit('/').next().unwrap_or(ours)).collect();
-    for folder in [out.to_path_buf(), out.join("unguided"), out.join("with-rules")] {
-        remove_drafts(&folder, &ours)?;
-    }
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {
@@ -557,17 +578,9 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_files_are_cleared() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path();
-        fs::create_dir(path.join("unguided")).unwrap();
-        for name in
-            ["stages.json", "model.safetensors", "unguided/metrics.jsonl", ".spec.toml.4194305-0.tmp", "notes.txt"]
-        {
-            fs::write(path.join(name), "x").unwrap();
+    fn every_output_is_a_file_of_a_run() {
+        for output in Stage::ALL.iter().flat_map(|stage| stage.outputs()) {
+            assert!(FILES.contains(output), "{output} would stay when a run is replaced");
         }
-        clear(path).unwrap();
-        let left: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["notes.txt"]);
     }
 }

@@ -20,27 +20,28 @@ use super::ledger::write_file;
 use super::{Job, Stage, Watcher, samples, unguided};
 use crate::assemble;
 use crate::calibrate::Calibration;
-use crate::combine::{Effort, Prepared, Ranking, combine};
+use crate::combine::{Effort, Prepared, Ranking, combine_within};
 use crate::consistency::{consistency, doubtful};
 use crate::error::{Result, RugeError};
 use crate::explain::Explainer;
+use crate::identity::Papers;
 use crate::loaded::Loaded;
 use crate::model_file::{Contents, ModelFile};
 use crate::rules_only::{Aggregation, RulesOnly};
-use crate::run::{self, Listener, Mode, Tick};
+use crate::run::{Listener, Run, Tick};
 use crate::spec::{GuidanceSpec, MinePreset, RulesSpec};
 
 /// Doubtful training triples kept for people to look at.
 const DOUBTFUL: usize = 20;
 
 /// Takes one stage. The answer says what came out; nothing if it was stopped before its end.
-pub(super) fn take(stage: Stage, job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Option<String>> {
+pub(super) fn take(stage: Stage, job: &Job<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
     match stage {
         Stage::Check => check(job, watcher).map(Some),
         Stage::Mine => mine(job, watcher),
         Stage::Ground => ground_rules(job).map(Some),
-        Stage::TrainUnguided => train_unguided(job, mode, watcher),
-        Stage::TrainGuided => train_guided(job, mode, watcher),
+        Stage::TrainUnguided => train_unguided(job, anew, watcher),
+        Stage::TrainGuided => train_guided(job, anew, watcher),
         Stage::WithRules => with_rules(job, watcher),
         Stage::Evaluate => evaluate(job, watcher).map(Some),
         Stage::Calibrate => calibrate(job).map(Some),
@@ -175,12 +176,12 @@ fn ground_rules(job: &Job<'_>) -> Result<String> {
     ))
 }
 
-fn train_unguided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn train_unguided(job: &Job<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let folder = job.out.join("unguided");
-    train(job, Stage::TrainUnguided, &unguided(&job.spec), Vec::new(), &folder, mode, watcher)
+    train(job, Stage::TrainUnguided, &unguided(&job.spec), Vec::new(), &folder, anew, watcher)
 }
 
-fn train_guided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn train_guided(job: &Job<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let (records, groundings) = grounded(job)?;
     if groundings.is_empty() {
         let curve = job.out.join("unguided/metrics.jsonl");
@@ -189,7 +190,7 @@ fn train_guided(job: &Job<'_>, mode: Mode, watcher: &Watcher<'_>) -> Result<Opti
         take_unguided(job, &job.spec, &records)?;
         return Ok(Some("no rule concludes anything new: the guided model is the unguided one".into()));
     }
-    let Some(line) = train(job, Stage::TrainGuided, &job.spec, records.clone(), &job.out, mode, watcher)? else {
+    let Some(line) = train(job, Stage::TrainGuided, &job.spec, records.clone(), &job.out, anew, watcher)? else {
         return Ok(None);
     };
     step_aside(job, &records, watcher).map(|aside| Some(aside.unwrap_or(line)))
@@ -225,9 +226,8 @@ fn step_aside(job: &Job<'_>, records: &[RuleRecord], watcher: &Watcher<'_>) -> R
 /// The unguided model in the guided one's place, with the rules that explain it.
 fn take_unguided(job: &Job<'_>, spec: &crate::Spec, records: &[RuleRecord]) -> Result<()> {
     let twin = ModelFile::read(&job.out.join("unguided/model.safetensors"))?;
-    let head =
-        format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), crate::model_file::data_hash(job.data));
-    write_file(&job.out.join("spec.toml"), format!("{head}{}", spec.to_toml()).as_bytes())?;
+    let write = |name: &str, text: &[u8]| write_file(&job.out.join(name), text);
+    Papers::new(&job.out, &write).replace_spec(spec, job.data)?;
     let contents = Contents {
         spec,
         embeddings: &twin.embeddings,
@@ -247,7 +247,7 @@ fn train(
     spec: &crate::Spec,
     records: Vec<RuleRecord>,
     folder: &Path,
-    mode: Mode,
+    anew: bool,
     watcher: &Watcher<'_>,
 ) -> Result<Option<String>> {
     let mut best: Option<(u64, f64)> = None;
@@ -268,7 +268,9 @@ fn train(
         stop: watcher.stop,
         checkpoint_every: job.checkpoint_every,
     };
-    let outcome = run::train(spec, job.data, records, folder, mode, &mut listener)?;
+    // The rules of a run are the file of the stage that mined them.
+    let run = Run::within(spec, job.data, folder, anew)?.without_rules_file();
+    let outcome = run.train(records, &mut listener)?;
     if outcome.stop == ruge_embed::StopReason::Asked {
         return Ok(None);
     }
@@ -293,7 +295,7 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     };
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
     let file = ModelFile::read(&job.out.join("model.safetensors"))?;
-    let outcome = combine(&file, &prepared, &job.out.join("with-rules"), Mode::Force, job.spec.device)?;
+    let outcome = combine_within(&file, &prepared, &job.out.join("with-rules"), job.spec.device)?;
     let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);
     let taken = outcome.ranking.tried.iter().position(|tried| tried.taken).unwrap_or(0);
     Ok(Some(match outcome.ranking.uses_rules() {

@@ -143,7 +143,7 @@ pub fn fill(
         }
         hear(News::Point(index + 1, points.len(), &point.leaves));
         let folder = run_folder(place.runs, cell, &point.spec);
-        let fresh = match try_point(cell, point, &data, place, &folder, Mode::Resume, named.clone(), hear) {
+        let fresh = match try_point(cell, point, &data, place, &folder, Mode::Continue, named.clone(), hear) {
             Ok(Some(fresh)) => fresh,
             Ok(None) => return Ok(Outcome::Unfinished),
             // A point of a grid may diverge; that is a result, and no reason to stop.

@@ -3,7 +3,7 @@
 //! One trial is trained after another. What a trial is told to do is in `search.db` before it begins, and its run folder has
 //! checkpoints, so a search that is killed at any moment goes on inside the trial it was at.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,8 +20,9 @@ use crate::assemble;
 use crate::error::{Result, RugeError};
 use crate::model_file::data_hash;
 use crate::reproduce::work::Curve;
-use crate::run::{self, Grounded, Listener, Mode, Outcome, Tick};
+use crate::run::{Grounded, Listener, Mode, Outcome, Run, Tick};
 use crate::spec::{DeviceName, RulesSpec, Spec};
+use crate::workplace::{Kind, Workplace};
 
 /// What is wanted of a run of the search.
 pub struct Wishes<'w> {
@@ -64,47 +65,39 @@ pub enum Ended {
 
 /// A search.
 pub struct Search {
+    /// Held while we work: two programs on one search would overwrite each other's trials.
+    place: Option<Workplace>,
+    /// Where its files are.
     folder: PathBuf,
+    /// Where the user finds them in the end.
+    home: PathBuf,
     space: Space,
     store: Store,
     trials: Vec<Trial>,
-    /// Held while we work: two programs on one search would overwrite each other's trials.
-    _lock: File,
 }
 
 const DATABASE: &str = "search.db";
 
-impl Search {
-    /// Whether a folder holds a search.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(DATABASE).exists()
-    }
+/// What a search consists of.
+const KIND: Kind = Kind {
+    name: "search",
+    signs: &[DATABASE],
+    files: &[DATABASE, "search.db-journal", "best.toml", "report.html", "search.lock"],
+    folders: &["trials"],
+};
 
-    /// Begins a search in a folder. [`Mode::Fresh`] refuses where there is one, [`Mode::Force`] replaces it, and
-    /// [`Mode::Resume`] goes on with it: `space` may then be missing, and may want another number of trials.
+impl Search {
+    /// Begins a search in a folder. [`Mode::Fresh`] refuses where there is one, [`Mode::Force`] makes one that replaces it when it is
+    /// finished, and [`Mode::Resume`] continues it: `space` may then be missing, and may want another number of trials.
     pub fn open(folder: &Path, space: Option<Space>, data: &Dataset, mode: Mode) -> Result<Self> {
         let wrong = |reason: &str| RugeError::Run { path: folder.to_path_buf(), reason: reason.to_string() };
         if data.valid().is_empty() {
             return Err(RugeError::Spec("the data have no validation triples: there is nothing to choose by".into()));
         }
-        if folder.exists() && !folder.is_dir() {
-            return Err(wrong("it is a file; give a folder with --out"));
-        }
-        let there = Self::is_in(folder);
-        match mode {
-            Mode::Fresh if there => {
-                return Err(wrong("it holds a search already; go on with --resume, or replace it with --force"));
-            }
-            Mode::Resume if !there && space.is_none() => {
-                return Err(wrong("there is no search to go on with; begin one with --spec SPACE.toml"));
-            }
-            _ => {}
-        }
-        fs::create_dir_all(folder).map_err(RugeError::io(folder, "create"))?;
-        let lock = locked(folder)?;
-        if mode == Mode::Force && there {
-            clear(folder)?;
-        }
+        let (place, home) = (Workplace::open(folder, KIND, mode)?, folder);
+        let folder = place.work();
+        // The lock of earlier programs.
+        let _ = fs::remove_file(folder.join("search.lock"));
         let mut store = Store::open(&folder.join(DATABASE))?;
         let hash = data_hash(data);
         let mut space = match (store.fact("space")?, space) {
@@ -117,13 +110,14 @@ impl Search {
                 let kept = Space::parse(&kept, &name, None)?;
                 if space.as_ref().is_some_and(|space| !space.is_same(&kept)) {
                     return Err(wrong(
-                        "its search was begun with another space or seed; leave --spec and --seed away to go on with \
-                         it, or begin anew with --force or another --out",
+                        "its search was begun with another space or seed; leave out --spec and --seed to continue it, or start \
+                         another one with --force or another --out",
                     ));
                 }
                 if store.fact("data")?.is_some_and(|of| of != hash) {
                     return Err(wrong(
-                        "its trials were made from other data; give the same DATA (and --seed, if it is split), or begin anew with --force",
+                        "its trials were made from other data; give the same DATA (and --seed, if it is split), or start again with \
+                         --force",
                     ));
                 }
                 let trials = space.and_then(|space| space.settings.trials).or(kept.settings.trials);
@@ -131,11 +125,28 @@ impl Search {
                 kept.settings.trials = trials;
                 kept
             }
-            (None, None) => return Err(wrong("its search has no space; begin anew with --spec and --force")),
+            (None, None) => return Err(wrong("its search has no space; start again with --spec and --force")),
         };
         space.settings.trials = space.settings.trials.filter(|trials| *trials > 0);
         let trials = store.trials(&space)?;
-        Ok(Self { folder: folder.to_path_buf(), space, store, trials, _lock: lock })
+        let folder = folder.to_path_buf();
+        Ok(Self { place: Some(place), folder, home: home.to_path_buf(), space, store, trials })
+    }
+
+    /// Where its files are now; its page and best spec belong there too.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether it will replace another search when it is finished.
+    pub fn replaces(&self) -> bool {
+        self.place.as_ref().is_some_and(Workplace::replaces)
+    }
+
+    /// Puts a search that came to its end in its place, where it replaces another one. Nothing is tried after that.
+    pub fn finish(&mut self) -> Result<()> {
+        self.folder = self.home.clone();
+        self.place.take().map_or(Ok(()), Workplace::finish)
     }
 
     /// Wants another number of trials.
@@ -187,18 +198,18 @@ impl Search {
             if wishes.is_over() {
                 return Ok(Ended::Unfinished);
             }
-            let (place, mode) = match job {
-                Job::Climb(place) => (place, Mode::Resume),
+            let (place, anew) = match job {
+                Job::Climb(place) => (place, false),
                 Job::Begin(point) => {
                     self.trials.push(Trial::new(self.trials.len() + 1, point));
                     // Whatever lies in its folder is not its own.
-                    (self.trials.len() - 1, Mode::Force)
+                    (self.trials.len() - 1, true)
                 }
             };
             // What is begun is known before it begins.
             self.trials[place].state = State::Running;
             self.store.save(&self.space, &self.trials[place])?;
-            let is_through = self.climb(place, mode, data, wishes, &mut guides, hear)?;
+            let is_through = self.climb(place, anew, data, wishes, &mut guides, hear)?;
             self.store.save(&self.space, &self.trials[place])?;
             if !is_through {
                 return Ok(Ended::Unfinished);
@@ -214,7 +225,7 @@ impl Search {
     fn climb(
         &mut self,
         place: usize,
-        mode: Mode,
+        anew: bool,
         data: &Dataset,
         wishes: &Wishes<'_>,
         guides: &mut Guides,
@@ -227,7 +238,7 @@ impl Search {
             let mut spec = whole.clone();
             spec.schedule.epochs = halving::epochs(self.space.settings.halving, &whole, trial.rungs.len());
             hear(News::Begins(trial, spec.schedule.epochs));
-            let outcome = train(&spec, data, (&folder, mode), wishes, guides, hear)?;
+            let outcome = train(&spec, data, (&folder, anew), wishes, guides, hear)?;
             Ok(outcome.map(|outcome| (outcome, spec.schedule.epochs == whole.schedule.epochs)))
         });
         let trial = &mut self.trials[place];
@@ -286,7 +297,7 @@ fn stops_the_search(error: &RugeError) -> bool {
 fn train(
     spec: &Spec,
     data: &Dataset,
-    (folder, mode): (&Path, Mode),
+    (folder, anew): (&Path, bool),
     wishes: &Wishes<'_>,
     guides: &mut Guides,
     hear: &mut dyn FnMut(News<'_>),
@@ -299,7 +310,7 @@ fn train(
         stop: wishes.stop,
         checkpoint_every: wishes.checkpoint_every,
     };
-    let work = || run::train_grounded(spec, data, grounded, folder, mode, &mut listener);
+    let work = || Run::within(spec, data, folder, anew)?.train_grounded(grounded, &mut listener);
     // A night of trials must not end with a bug that one of them finds. Nothing of it is used afterwards.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let words = cause.downcast_ref::<String>().map(String::as_str).or(cause.downcast_ref::<&str>().copied());
@@ -365,34 +376,4 @@ impl Guides {
         self.rules.push((source, rules.clone()));
         Ok(rules)
     }
-}
-
-/// Takes the search for ourselves.
-fn locked(folder: &Path) -> Result<File> {
-    let path = folder.join("search.lock");
-    let file = File::create(&path).map_err(RugeError::io(&path, "create"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(RugeError::Run {
-            path: folder.to_path_buf(),
-            reason: "another program is at work on this search; wait for it, or give another folder with --out".into(),
-        }),
-        // A file system without locks: a search there is as safe as its user.
-        Err(fs::TryLockError::Error(_)) => Ok(file),
-    }
-}
-
-/// Removes a search: what is ours, and nothing else.
-fn clear(folder: &Path) -> Result<()> {
-    let trials = folder.join("trials");
-    if trials.is_dir() {
-        fs::remove_dir_all(&trials).map_err(RugeError::io(&trials, "remove"))?;
-    }
-    for name in [DATABASE, "search.db-journal", "best.toml", "report.html"] {
-        let file = folder.join(name);
-        if file.exists() {
-            fs::remove_file(&file).map_err(RugeError::io(&file, "remove"))?;
-        }
-    }
-    Ok(())
 }

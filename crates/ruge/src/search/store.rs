@@ -1,22 +1,27 @@
-//! Trials in SQLite: `search.db`, for us to go on from and for anyone to ask.
+//! Trials in SQLite: `search.db`, for us to continue from and for anyone to ask.
 //!
 //! Four tables: `search` (the space as TOML, what it runs on), `trial` (a row each, its leaves as JSON), `rung` and `curve`. A
-//! trial is written whole in one transaction, so the file always tells of a moment that was.
+//! trial is written whole in one transaction, so the file always tells of a moment that was. Every trial carries the SHA-256 of all
+//! that is stored about it, every fact one of its own, and one fact is the hash of all trials: a damaged file is noticed, also where
+//! SQLite itself finds nothing wrong.
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use serde_json::{Map, Value as Json};
+use sha2::{Digest, Sha256};
 
 use super::space::{Point, Space};
 use super::{Rung, State, Trial};
 use crate::error::{Result, RugeError};
 
-/// The shape of the tables; another number is another program's.
-const VERSION: i64 = 1;
+/// The shape of the tables; another number is another program's. Version 1 had no hashes.
+const VERSION: i64 = 2;
+/// The fact that holds the hash of all trials.
+const ALL: &str = "trials-sha256";
 
 const TABLES: &str = "
-    CREATE TABLE search (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE search (key TEXT PRIMARY KEY, value TEXT NOT NULL, sha256 TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE trial (
         number INTEGER PRIMARY KEY,
         leaves TEXT NOT NULL,     -- JSON: what the searched leaves of the spec are
@@ -25,7 +30,8 @@ const TABLES: &str = "
         valid_mrr REAL,           -- the best until then
         best_epoch INTEGER,
         seconds REAL NOT NULL,
-        error TEXT
+        error TEXT,
+        sha256 TEXT NOT NULL      -- of all of this, with the trial's rungs and curve
     );
     CREATE TABLE rung (
         trial INTEGER NOT NULL, rung INTEGER NOT NULL, epochs INTEGER NOT NULL, valid_mrr REAL NOT NULL,
@@ -51,36 +57,67 @@ impl Store {
             store.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(told(path))?;
         match version {
             VERSION => {}
-            0 => {
-                let transaction = store.connection.transaction().map_err(told(path))?;
-                transaction.execute_batch(TABLES).map_err(told(path))?;
-                transaction.pragma_update(None, "user_version", VERSION).map_err(told(path))?;
-                transaction.commit().map_err(told(path))?;
-            }
+            0 => store.change(|connection| connection.execute_batch(TABLES))?,
+            1 => store.change(upgrade)?,
             other => {
                 return Err(RugeError::Run {
                     path: path.to_path_buf(),
-                    reason: format!("it was made by another version of ruge (format {other}); begin anew with --force"),
+                    reason: format!(
+                        "it was made by another version of ruge (format {other}); start again with --force"
+                    ),
                 });
             }
+        }
+        let check = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        let found = store.connection.query_row("PRAGMA integrity_check(1)", [], check).map_err(told(path))?;
+        if found != "ok" {
+            return Err(store.damaged(&found));
         }
         Ok(store)
     }
 
+    /// Changes the file in one transaction, after which it has the version of this program.
+    fn change(&mut self, change: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<()> {
+        let change = || -> rusqlite::Result<()> {
+            let transaction = self.connection.transaction()?;
+            change(&transaction)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+            transaction.commit()
+        };
+        change().map_err(told(&self.path))
+    }
+
+    fn damaged(&self, what: &str) -> RugeError {
+        RugeError::Run {
+            path: self.path.clone(),
+            reason: format!(
+                "it is damaged: {what}; restore a copy, or start another search with --force, which replaces this one when it is finished"
+            ),
+        }
+    }
+
     /// A fact about the search.
     pub fn fact(&self, key: &str) -> Result<Option<String>> {
-        let found = self.connection.query_row("SELECT value FROM search WHERE key = ?1", [key], |row| row.get(0));
-        found.optional().map_err(told(&self.path))
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        let found = self.connection.query_row("SELECT value, sha256 FROM search WHERE key = ?1", [key], row);
+        match found.optional().map_err(told(&self.path))? {
+            Some((value, sum)) if sum != fact_sum(key, &value) => {
+                Err(self.damaged(&format!("its {key} does not match its checksum")))
+            }
+            found => Ok(found.map(|(value, _)| value)),
+        }
     }
 
     /// Keeps facts about the search.
     pub fn keep(&mut self, facts: &[(&str, &str)]) -> Result<()> {
-        let transaction = self.connection.transaction().map_err(told(&self.path))?;
-        for (key, value) in facts {
-            let done = transaction.execute("INSERT OR REPLACE INTO search VALUES (?1, ?2)", [key, value]);
-            done.map_err(told(&self.path))?;
-        }
-        transaction.commit().map_err(told(&self.path))
+        let keep = |connection: &mut Connection| -> rusqlite::Result<()> {
+            let transaction = connection.transaction()?;
+            for (key, value) in facts {
+                put_fact(&transaction, key, value)?;
+            }
+            transaction.commit()
+        };
+        keep(&mut self.connection).map_err(told(&self.path))
     }
 
     /// Keeps a trial, whole.
@@ -94,7 +131,7 @@ impl Store {
         let save = |connection: &mut Connection| -> rusqlite::Result<()> {
             let transaction = connection.transaction()?;
             transaction.execute(
-                "INSERT OR REPLACE INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT OR REPLACE INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, '')",
                 params![
                     number,
                     Json::Object(leaves).to_string(),
@@ -115,6 +152,7 @@ impl Store {
             for (epoch, mrr) in &trial.curve {
                 transaction.execute("INSERT INTO curve VALUES (?1, ?2, ?3)", params![number, *epoch as i64, mrr])?;
             }
+            seal(&transaction, number)?;
             transaction.commit()
         };
         save(&mut self.connection).map_err(told(&self.path))
@@ -145,13 +183,24 @@ impl Store {
             })?;
             rows.collect()
         };
-        let broken = |number: usize, what: &str| RugeError::Run {
-            path: self.path.clone(),
-            reason: format!("trial {number} is damaged: {what}; begin anew with --force"),
-        };
+        let broken = |number: usize, what: &str| self.damaged(&format!("trial {number}: {what}"));
         let rows = read().map_err(told(&self.path))?;
+        for (number, (trial, ..)) in rows.iter().enumerate().map(|(at, row)| (at + 1, row)) {
+            if trial.number != number {
+                return Err(broken(number, "it is missing"));
+            }
+            let sums = [stored_sum(&self.connection, number as i64), trial_sum(&self.connection, number as i64)];
+            let [stored, found] = sums.map(|sum| sum.map_err(told(&self.path)));
+            if stored? != found? {
+                return Err(broken(number, "it does not match its checksum"));
+            }
+        }
+        let all = all_sum(&self.connection).map_err(told(&self.path))?;
+        if self.fact(ALL)?.map_or(!rows.is_empty(), |kept| kept != all) {
+            return Err(self.damaged("its trials do not match their checksum"));
+        }
         let mut trials = Vec::with_capacity(rows.len());
-        for (at, (mut trial, leaves, state)) in rows.into_iter().enumerate() {
+        for (mut trial, leaves, state) in rows {
             let number = trial.number;
             trial.state = State::ALL
                 .into_iter()
@@ -163,20 +212,106 @@ impl Store {
                 let value = leaves.get(&parameter.leaf).and_then(|value| toml::Value::try_from(value).ok());
                 trial.point.push(value.ok_or_else(|| broken(number, &format!("{} is missing", parameter.leaf)))?);
             }
-            if number != at + 1 {
-                return Err(broken(at + 1, "it is missing"));
-            }
             trials.push(trial);
         }
         Ok(trials)
     }
 }
 
+/// A search of version 1 gets its hashes.
+fn upgrade(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "ALTER TABLE trial ADD COLUMN sha256 TEXT NOT NULL DEFAULT '';
+         ALTER TABLE search ADD COLUMN sha256 TEXT NOT NULL DEFAULT '';",
+    )?;
+    let facts: Vec<(String, String)> = connection
+        .prepare("SELECT key, value FROM search")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    facts.iter().try_for_each(|(key, value)| put_fact(connection, key, value))?;
+    let numbers: Vec<i64> = connection
+        .prepare("SELECT number FROM trial ORDER BY number")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    numbers.into_iter().try_for_each(|number| seal(connection, number))
+}
+
+fn put_fact(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    let row = [key, value, &fact_sum(key, value)];
+    connection.execute("INSERT OR REPLACE INTO search VALUES (?1, ?2, ?3)", row).map(|_| ())
+}
+
+fn fact_sum(key: &str, value: &str) -> String {
+    sha256(&format!("{}:{key}{value}", key.len()))
+}
+
+/// Gives a trial its hash, and all of them theirs.
+fn seal(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    let sum = trial_sum(connection, number)?;
+    connection.execute("UPDATE trial SET sha256 = ?1 WHERE number = ?2", params![sum, number])?;
+    put_fact(connection, ALL, &all_sum(connection)?)
+}
+
+fn stored_sum(connection: &Connection, number: i64) -> rusqlite::Result<String> {
+    connection.query_row("SELECT sha256 FROM trial WHERE number = ?1", [number], |row| row.get(0))
+}
+
+/// Hash of all that is stored about a trial. Numbers with a point count by their bits.
+fn trial_sum(connection: &Connection, number: i64) -> rusqlite::Result<String> {
+    let text = |query: &str| -> rusqlite::Result<String> {
+        let mut statement = connection.prepare(query)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([number])?;
+        let mut text = String::new();
+        while let Some(row) = rows.next()? {
+            for column in 0..columns {
+                use rusqlite::types::ValueRef;
+                text.push_str(&match row.get_ref(column)? {
+                    ValueRef::Null => "-".to_string(),
+                    ValueRef::Integer(value) => format!("i{value}"),
+                    ValueRef::Real(value) => format!("r{:016x}", value.to_bits()),
+                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                        format!("t{}:{}", bytes.len(), String::from_utf8_lossy(bytes))
+                    }
+                });
+                text.push(' ');
+            }
+            text.push('\n');
+        }
+        Ok(text)
+    };
+    let trial =
+        "SELECT number, leaves, state, epochs, valid_mrr, best_epoch, seconds, error FROM trial WHERE number = ?1";
+    let rungs = "SELECT rung, epochs, valid_mrr, best_epoch FROM rung WHERE trial = ?1 ORDER BY rung";
+    let curve = "SELECT epoch, valid_mrr FROM curve WHERE trial = ?1 ORDER BY epoch";
+    Ok(sha256(&[text(trial)?, text(rungs)?, text(curve)?].join("\n")))
+}
+
+/// Hash of the hashes of all trials: none may get lost unnoticed.
+fn all_sum(connection: &Connection) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare("SELECT number, sha256 FROM trial ORDER BY number")?;
+    let row = |row: &rusqlite::Row<'_>| Ok(format!("{} {}\n", row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+    Ok(sha256(&statement.query_map([], row)?.collect::<rusqlite::Result<String>>()?))
+}
+
+fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What SQLite says, and what to do about it. Trials that were kept stay kept, whatever a disk does for a moment.
 fn told(path: &Path) -> impl FnOnce(rusqlite::Error) -> RugeError {
     let path = path.to_path_buf();
-    move |error| RugeError::Run {
-        path,
-        reason: format!("cannot read or write the trials: {error}; --force begins anew"),
+    move |error| {
+        let remedy = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                "restore a copy, or start another search with --force, which replaces this one when it is finished"
+            }
+            Some(ErrorCode::DiskFull) => {
+                "make room on the disk and continue with --resume; every finished trial is kept"
+            }
+            _ => "continue with --resume when the cause is removed; every finished trial is kept",
+        };
+        RugeError::Run { path, reason: format!("cannot read or write the trials: {error}; {remedy}") }
     }
 }
 
@@ -224,8 +359,70 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         let space = Space::parse("seed = [1, 2]", "x", None).unwrap();
         store.save(&space, &Trial::new(2, space.point(&[0.0]))).unwrap();
-        assert!(store.trials(&space).unwrap_err().to_string().contains("trial 1 is damaged"));
+        assert!(store.trials(&space).unwrap_err().to_string().contains("trial 1: it is missing"));
         store.connection.execute("UPDATE trial SET leaves = '{}', number = 1", []).unwrap();
-        assert!(store.trials(&space).unwrap_err().to_string().contains("seed is missing"));
+        assert!(store.trials(&space).unwrap_err().to_string().contains("does not match its checksum"));
+    }
+
+    #[test]
+    fn no_change_behind_its_back_is_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("search.db");
+        let space = Space::parse("seed = [1, 2]", "x", None).unwrap();
+        let mut store = Store::open(&path).unwrap();
+        store.keep(&[("space", "seed = [1, 2]")]).unwrap();
+        for number in 1..=2 {
+            let mut trial = Trial::new(number, space.point(&[0.3 * number as f64]));
+            trial.rungs = vec![Rung { epochs: 5, valid_mrr: 0.25, best_epoch: 5 }];
+            trial.curve = vec![(5, 0.25)];
+            store.save(&space, &trial).unwrap();
+        }
+        assert_eq!(store.trials(&space).unwrap().len(), 2);
+        drop(store);
+        let good = std::fs::read(&path).unwrap();
+        for change in [
+            "UPDATE trial SET seconds = 1.0 WHERE number = 1",
+            "UPDATE trial SET state = 'failed' WHERE number = 2",
+            "UPDATE trial SET epochs = 6 WHERE number = 2",
+            "UPDATE rung SET valid_mrr = 0.5 WHERE trial = 1",
+            "DELETE FROM curve WHERE trial = 2",
+            "DELETE FROM trial WHERE number = 2",
+            "UPDATE search SET value = 'seed = [1, 3]' WHERE key = 'space'",
+            "DELETE FROM search WHERE key = 'trials-sha256'",
+            "UPDATE trial SET sha256 = '' WHERE number = 1",
+        ] {
+            std::fs::write(&path, &good).unwrap();
+            Connection::open(&path).unwrap().execute(change, []).unwrap();
+            let read = Store::open(&path).and_then(|store| store.fact("space").and_then(|_| store.trials(&space)));
+            let told = read.err().expect(change).to_string();
+            assert!(told.contains("damaged") && told.contains("search.db"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_search_of_version_1_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("search.db");
+        let tables = TABLES
+            .replace(", sha256 TEXT NOT NULL", "")
+            .replace("error TEXT,\n        sha256 TEXT NOT NULL", "error TEXT\n       ");
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch(&tables).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO search VALUES ('space', 'seed = [1, 2]');
+                 INSERT INTO trial VALUES (1, '{\"seed\":2}', 'finished', 4, 0.5, 4, 1.5, NULL);
+                 INSERT INTO rung VALUES (1, 0, 4, 0.5, 4);
+                 PRAGMA user_version = 1;",
+            )
+            .unwrap();
+        drop(connection);
+        let space = Space::parse("seed = [1, 2]", "x", None).unwrap();
+        for _ in 0..2 {
+            let store = Store::open(&path).unwrap();
+            let trials = store.trials(&space).unwrap();
+            assert_eq!((trials.len(), trials[0].valid_mrr(), trials[0].state), (1, Some(0.5), State::Finished));
+            assert_eq!(store.fact("space").unwrap().as_deref(), Some("seed = [1, 2]"));
+        }
     }
 }

@@ -1,0 +1,79 @@
+//! Rules as a model: nothing is trained, how they are summed is fitted on validation.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use ruge_embed::{Metrics, Model, RankOptions, RankQuery, StopReason, Ties};
+use ruge_rules::{RuleRecord, Watch};
+use serde_json::json;
+
+use super::{Outcome, Run};
+use crate::assemble;
+use crate::calibrate::Calibration;
+use crate::combine::{self, Combined, Effort, Prepared};
+use crate::error::Result;
+use crate::model_file::{Contents, ModelFile};
+
+impl Run<'_> {
+    /// Weighs the rules and leaves them as a model.
+    pub(super) fn fit_rules(mut self, rules: Vec<RuleRecord>, stop: &AtomicBool) -> Result<Outcome> {
+        let (spec, data) = (self.spec, self.data);
+        let rules = assemble::left_in(spec, data, rules);
+        self.take_rules(&rules)?;
+        let folder = &self.folder;
+        let started = Instant::now();
+        let watch = Watch { stop: Some(stop), ..Watch::default() };
+        let mut outcome = Outcome {
+            epochs: 0,
+            best_epoch: 0,
+            valid_mrr: None,
+            fitted: None,
+            seconds_per_epoch: 0.0,
+            rules: rules.len(),
+            groundings: 0,
+            ground_seconds: 0.0,
+            path_seconds: 0.0,
+            paths: None,
+            stop: StopReason::Asked,
+            model: self.place.home().join("model.safetensors"),
+        };
+        let Some(prepared) = Prepared::new(rules, data, Effort::of(spec.rules.thorough), &watch)? else {
+            return Ok(outcome);
+        };
+        let ranking = combine::fit(None, &prepared, data)?;
+        let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
+        let model = Combined::rules_alone(prepared.scores(), &ranking);
+        let seconds = started.elapsed().as_secs_f64();
+        let (mut valid_mrr, mut line) = (None, json!({ "epoch": 0, "seconds": seconds }));
+        if !data.valid().is_empty() {
+            let queries = RankQuery::both_sides(data.valid());
+            let ranks = model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
+            let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &ruge_embed::metrics::HITS);
+            line["valid_mrr"] = metrics.mrr.into();
+            line["valid_median"] = metrics.median.into();
+            line["valid_hits"] = json!(metrics.hits);
+            line["best"] = true.into();
+            valid_mrr = Some(metrics.mrr);
+        }
+        folder.write("metrics.jsonl", format!("{line}\n").as_bytes())?;
+        let mut words = BTreeMap::from([("epochs".to_string(), "0".to_string())]);
+        words.extend(valid_mrr.map(|mrr| ("valid_mrr".to_string(), mrr.to_string())));
+        let calibration = Calibration::fit(&model, data, spec.seed)?;
+        let contents = Contents {
+            spec,
+            embeddings: &model.state()?.embeddings,
+            data,
+            rules,
+            notes: &words,
+            calibration: calibration.as_ref(),
+            ranking: Some(&ranking),
+            weights: weights.as_deref(),
+        };
+        ModelFile::write(&folder.file("model.safetensors"), &contents)?;
+        (outcome.valid_mrr, outcome.fitted) = (valid_mrr, Some(ranking.fitted));
+        (outcome.rules, outcome.stop) = (rules.len(), StopReason::Epochs);
+        self.place.finish()?;
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,376 @@
+//! A folder that one process fills at a time, and that is replaced as a whole.
+//!
+//! A run, a search or a combination lives in a folder the user named. Two rules hold for all of them:
+//!
+//! - *One process.* The folder itself is locked while somebody works in it; a second process is refused. The lock goes with the process,
+//!   however that ends, and leaves no file behind. A file system without locks gives none.
+//! - *The old stays until the new is whole.* What replaces a result is made in `.next` inside the folder. When it is finished, a
+//!   marker says so, and its files move to their places; whoever opens the folder after a kill in between finishes the move. Before the
+//!   marker the old result is untouched, after it the new one is complete.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use ruge_kg::io::write::remove_drafts;
+
+use crate::error::{Result, RugeError};
+use crate::sealed_json;
+
+/// Where a replacement is made.
+const NEXT: &str = ".next";
+/// In [`NEXT`]: everything there is whole, and its files are to be moved; it lists what they replace.
+const MARKER: &str = ".complete.json";
+
+/// What to do about a folder that already holds a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Refuse.
+    Fresh,
+    /// Make another one, which replaces it when it is finished.
+    Force,
+    /// Continue it; an error where there is nothing to continue.
+    Resume,
+    /// Continue what was begun from the same spec, data and rules, and begin otherwise: for those who keep track of their folders
+    /// themselves.
+    Continue,
+}
+
+/// What a kind of result consists of.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// What it is called: "run", "search".
+    pub name: &'static str,
+    /// The files that tell that a folder holds one, any of them.
+    pub signs: &'static [&'static str],
+    /// All files it may have, from the folder on.
+    pub files: &'static [&'static str],
+    /// Folders within it that are its own, with everything in them.
+    pub folders: &'static [&'static str],
+}
+
+impl Kind {
+    /// Whether a folder holds a result of this kind.
+    pub fn is_in(&self, folder: &Path) -> bool {
+        self.signs.iter().any(|name| folder.join(name).exists())
+    }
+}
+
+/// A folder that is ours until this is dropped.
+#[derive(Debug)]
+pub struct Workplace {
+    home: PathBuf,
+    work: PathBuf,
+    kind: Kind,
+    _lock: Option<File>,
+}
+
+impl Workplace {
+    /// Takes a folder, as `mode` says.
+    pub fn open(home: &Path, kind: Kind, mode: Mode) -> Result<Self> {
+        let name = kind.name;
+        let wrong = |reason: String| RugeError::Run { path: home.to_path_buf(), reason };
+        if home.exists() && !home.is_dir() {
+            return Err(wrong("it is a file; give a folder with --out".into()));
+        }
+        let nothing = || wrong(format!("there is no {name} to resume; leave out --resume to begin one"));
+        if mode == Mode::Resume && !home.exists() {
+            return Err(nothing());
+        }
+        fs::create_dir_all(home).map_err(RugeError::io(home, "create"))?;
+        let lock = lock(home)?;
+        finish_move(home)?;
+        let next = home.join(NEXT);
+        let work = match (kind.is_in(home), kind.is_in(&next), mode) {
+            (_, true, Mode::Fresh) => {
+                return Err(wrong(format!(
+                    "it holds an unfinished {name} that is to replace another one; continue it with --resume, or begin again with \
+                     --force"
+                )));
+            }
+            (true, _, Mode::Fresh) => {
+                return Err(wrong(format!(
+                    "it already holds a {name}; continue it with --resume, or replace it with --force"
+                )));
+            }
+            (false, false, Mode::Resume) => return Err(nothing()),
+            (_, true, Mode::Resume) => next,
+            (true, _, Mode::Force) => {
+                remove_folder(&next)?;
+                fs::create_dir(&next).map_err(RugeError::io(&next, "create"))?;
+                next
+            }
+            _ => {
+                if next.exists() {
+                    remove_folder(&next)?;
+                }
+                home.to_path_buf()
+            }
+        };
+        remove_drafts(&work, kind.files)?;
+        Ok(Self { home: home.to_path_buf(), work, kind, _lock: lock })
+    }
+
+    /// A folder for a result that cannot be resumed: it is always made aside, so that a kill leaves nothing half-made in its place.
+    /// Refuses to replace a result unless told to.
+    pub fn aside(home: &Path, kind: Kind, mode: Mode) -> Result<Self> {
+        if mode == Mode::Fresh && kind.is_in(home) {
+            let reason = format!("it already holds a {}; replace it with --force, or give another --out", kind.name);
+            return Err(RugeError::Run { path: home.to_path_buf(), reason });
+        }
+        let begun = Self::open(home, kind, if mode == Mode::Fresh { Mode::Force } else { mode })?;
+        let work = home.join(NEXT);
+        fs::create_dir_all(&work).map_err(RugeError::io(&work, "create"))?;
+        Ok(Self { work, ..begun })
+    }
+
+    /// A folder inside one that is ours already.
+    pub fn within(folder: &Path, kind: Kind) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(RugeError::io(folder, "create"))?;
+        remove_drafts(folder, kind.files)?;
+        Ok(Self { home: folder.to_path_buf(), work: folder.to_path_buf(), kind, _lock: None })
+    }
+
+    /// Where files are written now.
+    pub fn work(&self) -> &Path {
+        &self.work
+    }
+
+    /// Where the user finds them in the end.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Whether what is made here will replace something.
+    pub fn replaces(&self) -> bool {
+        self.work != self.home && self.kind.is_in(&self.home)
+    }
+
+    /// Puts the finished result in its place, and removes what it replaces.
+    pub fn finish(self) -> Result<()> {
+        if self.work == self.home {
+            return Ok(());
+        }
+        let new: BTreeSet<String> = files_in(&self.work)?.into_iter().collect();
+        let mut old: BTreeSet<String> =
+            self.kind.files.iter().filter(|name| self.home.join(name).exists()).map(|name| name.to_string()).collect();
+        for folder in self.kind.folders {
+            old.extend(files_in(&self.home.join(folder))?.iter().map(|name| format!("{folder}/{name}")));
+        }
+        let gone: Vec<&String> = old.difference(&new).collect();
+        // From here on the new result counts.
+        sealed_json::write(&self.work.join(MARKER), &serde_json::json!({ "remove": gone }))?;
+        finish_move(&self.home)
+    }
+}
+
+/// Moves the files of a finished replacement to their places; does nothing where there is none. It may be repeated at any point.
+fn finish_move(home: &Path) -> Result<()> {
+    let next = home.join(NEXT);
+    let marker = next.join(MARKER);
+    let Some(list) = sealed_json::read::<serde_json::Value>(&marker)? else { return Ok(()) };
+    let mut folders = BTreeSet::new();
+    for name in files_in(&next)?.iter().filter(|name| *name != MARKER) {
+        let to = home.join(name);
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder).map_err(RugeError::io(folder, "create"))?;
+            folders.insert(folder.to_path_buf());
+        }
+        fs::rename(next.join(name), &to).map_err(RugeError::io(&to, "write"))?;
+    }
+    // The moves are on the disk before the marker goes.
+    for folder in folders.iter().filter_map(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
+    for name in list["remove"].as_array().into_iter().flatten().filter_map(|name| name.as_str()) {
+        let path = home.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(RugeError::io(&path, "remove")(error)),
+            _ => {}
+        }
+        // Folders that are empty now; one with a file of the user's in it stays.
+        for folder in Path::new(name).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+            let _ = fs::remove_dir(home.join(folder));
+        }
+    }
+    remove_folder(&next)
+}
+
+/// Names of all files below a folder, sorted; none where there is no folder.
+fn files_in(folder: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(within) = waiting.pop() {
+        let path = folder.join(&within);
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            entries => entries.map_err(RugeError::io(&path, "read"))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(RugeError::io(&path, "read"))?;
+            let name = within.join(entry.file_name());
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                waiting.push(name);
+            } else {
+                found.push(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Removes a folder of ours with all that is in it. A link is removed, not followed.
+fn remove_folder(folder: &Path) -> Result<()> {
+    let removed = match fs::symlink_metadata(folder) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(folder),
+        Ok(_) => fs::remove_file(folder),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(RugeError::io(folder, "remove")(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Locks a folder against other processes.
+fn lock(folder: &Path) -> Result<Option<File>> {
+    // Where a folder cannot be opened or locked, the system has no such locks.
+    let Ok(file) = File::open(folder) else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(RugeError::Run {
+            path: folder.to_path_buf(),
+            reason: "another ruge is at work in this folder; wait for it, or give another one with --out".into(),
+        }),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// The folder where a result of this kind is being made or was made: the unfinished replacement where there is one.
+pub fn current(home: &Path, kind: Kind) -> PathBuf {
+    let next = home.join(NEXT);
+    if kind.is_in(&next) && !next.join(MARKER).exists() { next } else { home.to_path_buf() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: Kind = Kind { name: "thing", signs: &["a"], files: &["a", "b", "sub/c"], folders: &["many"] };
+
+    fn put(folder: &Path, name: &str, text: &str) {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Every file below a folder with its text.
+    fn all(folder: &Path) -> Vec<(String, String)> {
+        let text = |name: String| (name.clone(), fs::read_to_string(folder.join(&name)).unwrap());
+        files_in(folder).unwrap().into_iter().map(text).collect()
+    }
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
+    }
+
+    fn old(home: &Path) {
+        for (name, text) in [("a", "old"), ("sub/c", "old"), ("many/1/x", "old"), ("notes.txt", "mine")] {
+            put(home, name, text);
+        }
+    }
+
+    #[test]
+    fn the_old_stays_until_the_new_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        old(home);
+        let before = all(home);
+        let place = Workplace::open(home, KIND, Mode::Force).unwrap();
+        assert!(place.replaces());
+        put(place.work(), "a", "new");
+        drop(place);
+        assert_eq!(all(home)[1..], before, "untouched: {:?}", all(home));
+        // The unfinished one is what --resume continues.
+        assert!(Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("unfinished"));
+        let place = Workplace::open(home, KIND, Mode::Resume).unwrap();
+        assert_eq!(fs::read_to_string(place.work().join("a")).unwrap(), "new");
+        put(place.work(), "many/2/x", "new");
+        place.finish().unwrap();
+        assert_eq!(all(home), pairs(&[("a", "new"), ("many/2/x", "new"), ("notes.txt", "mine")]));
+        assert!(!home.join("sub").exists() && !home.join(NEXT).exists());
+    }
+
+    #[test]
+    fn a_move_that_was_cut_off_is_finished_by_the_next_who_comes() {
+        for moved in 0..3 {
+            let folder = tempfile::tempdir().unwrap();
+            let home = folder.path();
+            old(home);
+            let place = Workplace::open(home, KIND, Mode::Force).unwrap();
+            for name in ["a", "b"] {
+                put(place.work(), name, "new");
+            }
+            let gone = serde_json::json!({ "remove": ["sub/c", "many/1/x"] });
+            sealed_json::write(&place.work().join(MARKER), &gone).unwrap();
+            for name in ["a", "b"].iter().take(moved) {
+                fs::rename(place.work().join(name), home.join(name)).unwrap();
+            }
+            drop(place);
+            assert!(
+                Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("already holds a thing")
+            );
+            assert_eq!(all(home), pairs(&[("a", "new"), ("b", "new"), ("notes.txt", "mine")]), "{moved} moved");
+        }
+    }
+
+    #[test]
+    fn forced_again_the_unfinished_one_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        old(home);
+        put(Workplace::open(home, KIND, Mode::Force).unwrap().work(), "b", "half");
+        let place = Workplace::open(home, KIND, Mode::Force).unwrap();
+        assert!(files_in(place.work()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_made_aside_appears_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = &folder.path().join("new");
+        let place = Workplace::aside(home, KIND, Mode::Fresh).unwrap();
+        put(place.work(), "a", "half");
+        drop(place);
+        assert!(!KIND.is_in(home));
+        let place = Workplace::aside(home, KIND, Mode::Fresh).unwrap();
+        put(place.work(), "b", "other");
+        put(place.work(), "a", "whole");
+        place.finish().unwrap();
+        assert_eq!(all(home), pairs(&[("a", "whole"), ("b", "other")]));
+        assert!(Workplace::aside(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("--force"));
+    }
+
+    #[test]
+    fn nothing_to_resume_is_an_error_and_leaves_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("absent");
+        let told = Workplace::open(&home, KIND, Mode::Resume).unwrap_err().to_string();
+        assert!(told.contains("no thing to resume") && !home.exists(), "{told}");
+        fs::create_dir(&home).unwrap();
+        assert!(Workplace::open(&home, KIND, Mode::Resume).is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn two_processes_do_not_work_in_one_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Workplace::open(folder.path(), KIND, Mode::Fresh).unwrap();
+        let told = Workplace::open(folder.path(), KIND, Mode::Force).unwrap_err().to_string();
+        assert!(told.contains("another ruge is at work"), "{told}");
+        drop(first);
+        Workplace::open(folder.path(), KIND, Mode::Fresh).unwrap();
+        assert!(files_in(folder.path()).unwrap().is_empty(), "a lock leaves no file");
+    }
+}
