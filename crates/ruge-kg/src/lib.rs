@@ -21,6 +21,7 @@ pub mod io;
 pub mod random;
 pub mod stats;
 pub mod triple;
+pub mod visible;
 pub mod vocabulary;
 
 pub use dataset::{Dataset, LoadReport};
