@@ -6,7 +6,7 @@
 //!
 //! | characters | shown as |
 //! |---|---|
-//! | C0 controls (U+0000–001F) and U+007F | their control pictures: `␀`, `␛`, `␊`, `␡` |
+//! | C0 controls (U+0000–001F) and U+007F | their names: `⟨NUL⟩`, `⟨ESC⟩`, `⟨LF⟩`, `⟨DEL⟩` |
 //! | C1 controls (U+0080–009F) | `⟨U+009B⟩` |
 //! | bidirectional controls (U+061C, 200E–200F, 202A–202E, 2066–2069) | `⟨U+202E⟩` |
 //! | zero-width and other invisible characters (U+00AD, 034F, 115F–1160, 17B4–17B5, 180E, 200B–200D, 2060–2065, 206A–206F, 3164, FEFF, FFA0, FFF0–FFFB, 13430–1343F, 1BCA0–1BCA3, 1D173–1D17A, E0000–E00FF) | `⟨U+200B⟩` |
@@ -46,6 +46,12 @@ const BY_NUMBER: [(char, char); 24] = [
     ('\u{e01f0}', '\u{10ffff}'),
 ];
 
+/// The C0 controls by their names in ASCII, which every font can show; few have the pictures of U+2400.
+const CONTROLS: [&str; 32] = [
+    "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR", "SO", "SI", "DLE",
+    "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US",
+];
+
 /// Whether a character is shown as a mark. Line ends and tabs are: whoever wants them kept asks [`text`].
 pub fn is_marked(character: char) -> bool {
     if character.is_ascii() {
@@ -64,9 +70,8 @@ fn is_private(character: char) -> bool {
 /// A character as it is shown: itself, or its mark.
 fn push(out: &mut String, character: char) {
     match character {
-        '\u{7f}' => out.push('\u{2421}'),
-        // The control pictures stand in the order of what they picture.
-        c if c.is_ascii_control() => out.extend(char::from_u32(0x2400 + c as u32)),
+        '\u{7f}' => out.push_str("⟨DEL⟩"),
+        c if c.is_ascii_control() => out.push_str(&format!("⟨{}⟩", CONTROLS[c as usize])),
         c if is_marked(c) => out.push_str(&format!("⟨U+{:04X}⟩", c as u32)),
         c => out.push(c),
     }
@@ -87,8 +92,8 @@ fn marked(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// ```
 /// use ruge_kg::visible;
 /// assert_eq!(visible::line("Zürich"), "Zürich");
-/// assert_eq!(visible::line("\u{1b}[31mred"), "␛[31mred");
-/// assert_eq!(visible::line("two\nlines"), "two␊lines");
+/// assert_eq!(visible::line("\u{1b}[31mred"), "⟨ESC⟩[31mred");
+/// assert_eq!(visible::line("two\nlines"), "two⟨LF⟩lines");
 /// assert_eq!(visible::line("\u{202e}gnp.exe"), "⟨U+202E⟩gnp.exe");
 /// ```
 pub fn line(name: &str) -> Cow<'_, str> {
@@ -164,7 +169,8 @@ mod tests {
             assert!(is_marked(character) && shown != name, "{character:?}");
             assert!(!shown.chars().any(is_marked), "a mark needs no mark: {shown:?}");
         }
-        for character in "aé東ש\u{301}\u{fe0f}\u{e0100}👩\u{e000}\u{f0000}\u{10fffd}␛⟨⟩\u{fffd} \u{a0}".chars() {
+        for character in "aé東ש\u{301}\u{fe0f}\u{e0100}👩\u{e000}\u{f0000}\u{10fffd}⟨ESC⟩⟨⟩\u{fffd} \u{a0}".chars()
+        {
             assert!(!is_marked(character), "{character:?}");
         }
         assert!(BY_NUMBER.windows(2).all(|pair| pair[0].1 < pair[1].0), "searched by halves");
@@ -179,7 +185,7 @@ mod tests {
 
     #[test]
     fn text_keeps_its_lines() {
-        assert_eq!(text("a\tb\r\nc\u{1b}"), "a\tb␍\nc␛");
+        assert_eq!(text("a\tb\r\nc\u{1b}"), "a\tb⟨CR⟩\nc⟨ESC⟩");
         assert!(matches!(text("plain\n"), Cow::Borrowed(_)));
     }
 
@@ -187,7 +193,7 @@ mod tests {
     fn names_lose_their_middle_and_marks_stay_whole() {
         assert_eq!(cut("short", 10), "short");
         assert_eq!(cut("/people/person/nationality", 13), "/peo…ionality");
-        assert_eq!(cut("tab\there\u{1b}[31m", 20), "tab␉here␛[31m");
+        assert_eq!(cut("tab\there\u{1b}[31m", 21), "tab⟨TAB⟩here⟨ESC⟩[31m");
         let long = "\u{202e}abcdefghijklm\u{200b}";
         for width in 0..40 {
             let shown = cut(long, width);
@@ -202,7 +208,10 @@ mod tests {
         let name = "\u{202e}\u{9b}\u{7f}\u{e0001}\u{1b}\n\"\\é";
         let plain = format!("{{\"x\":{}}}", quoted(name));
         let shown = json(&plain);
-        assert!(!shown.chars().any(is_marked) && shown.contains("\\u202e") && shown.contains("\\udb40\\udc01"), "{shown}");
+        assert!(
+            !shown.chars().any(is_marked) && shown.contains("\\u202e") && shown.contains("\\udb40\\udc01"),
+            "{shown}"
+        );
         assert!(matches!(json("{\n}\n"), Cow::Borrowed(_)));
     }
 

@@ -96,7 +96,7 @@ impl<'p> Evidence<'p> {
         let row = |at: f64| lane(1 + direct) + 10.0 + 62.0 * at;
         let (letters, label) = (20, 24);
         let widest = self.nodes.iter().map(|name| node_width(name, letters)).fold(0.0, f64::max);
-        let longest = self.edges.iter().map(|edge| edge.relation.chars().count().min(label)).max().unwrap_or(0);
+        let longest = self.edges.iter().map(|edge| cut(edge.relation, label).chars().count()).max().unwrap_or(0);
         let step = (widest + 6.6 * longest as f64 + 44.0).clamp(if between { 190.0 } else { 420.0 }, 420.0);
         let width = step * (columns.len() - 1) as f64 + widest + 24.0;
         let bottom = if between { row(rows as f64 - 1.0) } else { lane(direct.max(1)) };
@@ -163,7 +163,7 @@ impl<'p> Evidence<'p> {
         row: Option<f64>,
     ) -> String {
         let mut out = format!(
-            "<svg class=\"graph\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"max-width:{width:.0}px\" role=\"img\" \
+            "<svg class=\"graph\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" role=\"img\" \
              aria-label=\"Evidence for {} {} {}\">",
             escape(&self.fact.head),
             escape(&self.fact.relation),

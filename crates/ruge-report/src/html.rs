@@ -2,18 +2,19 @@
 
 use std::fmt::Write;
 
-/// Text as HTML and XML show it. Control characters become a replacement mark: XML forbids most of them.
+use ruge_kg::visible;
+pub use ruge_kg::visible::cut;
+
+/// Text as HTML and XML show it. What is invisible or turns text around becomes a visible mark.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
-    for character in text.chars() {
+    for character in visible::text(text).chars() {
         match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(character),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -27,18 +28,6 @@ pub fn breakable(text: &str) -> String {
         if word.chars().count() > 24 { parted.replace('_', "_<wbr>") } else { parted }
     };
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
-}
-
-/// `name` in at most `width` characters, its middle given up for `…`: paths and IRIs differ at their ends.
-pub fn cut(name: &str, width: usize) -> String {
-    let characters: Vec<char> = name.chars().collect();
-    if characters.len() <= width {
-        return name.to_string();
-    }
-    let kept = width.saturating_sub(1);
-    let end = kept * 2 / 3;
-    let (first, last) = (&characters[..kept - end], &characters[characters.len() - end..]);
-    first.iter().chain(&['…']).chain(last).collect()
 }
 
 /// 1234567 as `1,234,567`.
@@ -191,14 +180,19 @@ impl Table {
     }
 }
 
+/// A name that turns nothing around it, whichever way its script runs.
+pub fn isolated(text: &str) -> String {
+    format!("<bdi>{}</bdi>", breakable(text))
+}
+
 /// A name in full for those who hover, cut to `width` for all.
 pub fn name(text: &str, width: usize) -> String {
-    let short = cut(text, width);
+    let (text, short) = (visible::line(text), cut(text, width));
     let class = if short.chars().count() > 24 { "name long" } else { "name" };
     if short == text {
-        format!("<span class=\"{class}\">{}</span>", breakable(text))
+        format!("<bdi class=\"{class}\">{}</bdi>", breakable(&text))
     } else {
-        format!("<span class=\"{class}\" title=\"{}\">{}</span>", escape(text), breakable(&short))
+        format!("<bdi class=\"{class}\" title=\"{}\">{}</bdi>", escape(&text), breakable(&short))
     }
 }
 
@@ -208,12 +202,15 @@ mod tests {
 
     #[test]
     fn nothing_of_the_users_becomes_markup() {
-        assert_eq!(escape("<b title=\"x\">&'\u{1}</b>"), "&lt;b title=&quot;x&quot;&gt;&amp;&#39;\u{fffd}&lt;/b&gt;");
+        assert_eq!(escape("<b title=\"x\">&'\u{1}</b>"), "&lt;b title=&quot;x&quot;&gt;&amp;&#39;⟨SOH⟩&lt;/b&gt;");
+        assert_eq!(escape("a\u{202e}b\n\u{200b}"), "a⟨U+202E⟩b\n⟨U+200B⟩");
+        assert_eq!(isolated("<i>"), "<bdi>&lt;i&gt;</bdi>");
+        assert_eq!(name("\u{202e}\n", 40), "<bdi class=\"name\">⟨U+202E⟩⟨LF⟩</bdi>");
         assert_eq!(breakable("/a b_c<"), "/<wbr>a b_c&lt;");
         assert_eq!(breakable(&"a_".repeat(13)), "a_<wbr>".repeat(13));
         assert_eq!(
             name("<script>alert(1)</script>", 12),
-            "<span class=\"name\" title=\"&lt;script&gt;alert(1)&lt;/script&gt;\">&lt;scr…script&gt;</span>"
+            "<bdi class=\"name\" title=\"&lt;script&gt;alert(1)&lt;/script&gt;\">&lt;scr…script&gt;</bdi>"
         );
     }
 

@@ -1,4 +1,11 @@
 //! The page around the sections: head, table of contents, style.
+//!
+//! Names in a page come from files that others wrote, and reports are sent around. Every name is escaped; should one ever
+//! slip through, the page's own policy forbids what it could do: no script runs, no style but ours (known by its hash)
+//! applies, nothing is loaded, no form is sent, and no address is taken for another.
+
+use ruge_kg::visible;
+use sha2::{Digest, Sha256};
 
 use crate::html::escape;
 use crate::report::Report;
@@ -31,19 +38,68 @@ pub(crate) fn whole(title: &str, over: &str, sections: &[Section], version: &str
             )
         })
         .collect();
-    format!(
+    let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} · {over}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <header><p class=\"over\">{over}</p><h1>{title}</h1></header>\n\
          <nav aria-label=\"Contents\"><ol>{contents}</ol></nav>\n<main>\n{body}</main>\n\
          <footer><p>Made by ruge {version}. This page is complete: it loads nothing from elsewhere.</p></footer>\n\
          </body>\n</html>\n",
+        policy = policy(),
         title = escape(title),
         over = escape(over),
         version = escape(version),
-    )
+    );
+    // Names in plots pass through the plotting library, which escapes markup and nothing else.
+    visible::text(&page).into_owned()
+}
+
+/// What the page may do, as strict as its content allows. The one thing taken from an address is its empty icon.
+fn policy() -> String {
+    let hash = base64(&Sha256::digest(STYLE.as_bytes()));
+    format!("default-src 'none'; style-src 'sha256-{hash}'; img-src data:; base-uri 'none'; form-action 'none'")
+}
+
+/// Bytes as base64, the way a policy writes a hash.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for three in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) & 63;
+            out.push(if digit <= three.len() { char::from(DIGITS[value as usize]) } else { '=' });
+        }
+    }
+    out
 }
 
 const STYLE: &str = include_str!("style.css");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_padded() {
+        assert_eq!(
+            ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes())),
+            ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
+        );
+        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
+    }
+
+    #[test]
+    fn the_policy_allows_our_style_and_nothing_else() {
+        let policy = policy();
+        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+        for word in ["unsafe", "script-src", "http", "*", "nonce"] {
+            assert!(!policy.contains(word), "{word} in {policy}");
+        }
+        assert!(!STYLE.contains("</") && visible::text(STYLE) == STYLE, "or the hash is not that of the page's style");
+    }
+}

@@ -345,11 +345,23 @@ fn fluid(svg: &str, label: &str) -> String {
     let slug: String =
         label.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" style=\"max-width:{width}px\" role=\"img\" \
+        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" \
          aria-label=\"{}\" fill=\"var(--ink-soft)\">{}",
         escape(label),
-        renamed(body, &format!("{slug}-{width}"))
+        renamed(&unstyled(body), &format!("{slug}-{width}"))
     )
+}
+
+/// The page has one style, which its policy knows by its hash; what the library says in a style of its own is said there.
+fn unstyled(body: &str) -> String {
+    let mut out = String::with_capacity(body.len());
+    let mut rest = body;
+    // No text of the user's can hold these unescaped.
+    while let Some((before, style)) = rest.split_once("<style>") {
+        out.push_str(before);
+        rest = style.split_once("</style>").map_or("", |(_, after)| after);
+    }
+    out + rest
 }
 
 /// The library numbers its clipping paths through the life of the program; a page must not depend on what was drawn before.

@@ -28,6 +28,31 @@ fn the_sample_page_is_whole_and_legible() {
     browser::check(&eyes, &page, &sections, &plots, 3);
 }
 
+/// Should a name ever become markup, the page's own policy keeps it from doing anything.
+#[test]
+fn nothing_runs_and_nothing_is_styled_that_the_policy_does_not_know() {
+    let Some(eyes) = browser::find() else {
+        return browser::skipped("the policy of a report in a browser");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let text = ruge_report::render(&sample::report());
+    let evil = "<main><script>document.title = 'taken'</script><img src=\"x\" onerror=\"document.title = 'taken'\">\
+                <p id=\"p\" style=\"color: red\">x</p><style>p { color: red }</style>";
+    for (policy, taken) in [(true, false), (false, true)] {
+        let mut text = text.replacen("<main>", evil, 1);
+        assert!(text.contains(evil));
+        if !policy {
+            text = text.replacen("Content-Security-Policy", "Other", 1);
+        }
+        std::fs::write(&page, text).unwrap();
+        let (dom, log) = browser::open(&eyes, &page, 800, false);
+        assert_eq!(dom.contains("<title>taken</title>"), taken, "with a policy: {policy}");
+        // The script, the attributes, the style: each is refused by name.
+        assert_eq!(log.matches("Content Security Policy").count() >= 4, policy, "{log}");
+    }
+}
+
 /// The eyes themselves: what is wrong with a page is seen.
 #[test]
 fn a_page_that_is_too_wide_and_too_pale_is_caught() {

@@ -69,6 +69,57 @@ fn names_with_markup_arrive_as_text() {
     assert!(!render(&evil).contains("<script"));
 }
 
+/// Every string of a report is somebody's name at some time: each in turn, and all together, is made a hostile one.
+#[test]
+fn no_string_of_a_report_becomes_markup_or_turns_text_around() {
+    const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\"onload='x' \u{202e}\u{200b}\u{1b}[31m\u{9b}-->]]>";
+    fn places(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(_) => found.push(at.to_string()),
+            serde_json::Value::Array(list) => {
+                list.iter().enumerate().for_each(|(index, value)| places(value, &format!("{at}/{index}"), found));
+            }
+            serde_json::Value::Object(map) => {
+                map.iter().for_each(|(key, value)| places(value, &format!("{at}/{key}"), found));
+            }
+            _ => {}
+        }
+    }
+    let clean = |page: &str, what: &str| {
+        for word in ["<img", "<script", "</script", "\"onload", "onload='", "\u{202e}", "\u{200b}", "\u{1b}", "\u{9b}"]
+        {
+            assert!(!page.contains(word), "{word:?} in the page, from {what}");
+        }
+    };
+    let whole = serde_json::to_value(report()).unwrap();
+    let (mut all, mut found) = (whole.clone(), Vec::new());
+    places(&whole, "", &mut found);
+    let mut changed = 0;
+    for place in found {
+        let mut one = whole.clone();
+        *one.pointer_mut(&place).unwrap() = HOSTILE.into();
+        // Words of a fixed set stay what they are.
+        let Ok(hostile) = serde_json::from_value::<Report>(one) else { continue };
+        clean(&render(&hostile), &place);
+        *all.pointer_mut(&place).unwrap() = HOSTILE.into();
+        changed += 1;
+    }
+    assert!(changed > 60, "only {changed} places");
+    let page = render(&serde_json::from_value(all).unwrap());
+    clean(&page, "everywhere");
+    assert!(page.contains("⟨U+202E⟩") && page.contains("⟨ESC⟩[31m"));
+    std::fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/hostile-report.html"), page).unwrap();
+}
+
+#[test]
+fn the_page_has_a_policy_before_anything_it_governs() {
+    let page = render(&report());
+    let policy = page.find("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';").unwrap();
+    assert!(policy < page.find("<title>").unwrap() && policy < page.find("<style>").unwrap());
+    assert!(!page.contains(" style=\""), "an attribute the policy refuses");
+    assert_eq!(page.matches("<style").count(), 1, "a style the policy does not know");
+}
+
 #[test]
 fn what_is_missing_says_why_and_what_is_left_out_is_not_mentioned() {
     let page = render(&Report {

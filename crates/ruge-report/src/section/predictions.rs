@@ -1,7 +1,7 @@
 //! Predicted facts, each with its reasons and a small graph of them.
 
 use crate::evidence;
-use crate::html::{breakable, decimal, escape, rank, truth};
+use crate::html::{breakable, decimal, escape, isolated, rank, truth};
 use crate::plot::Drawing;
 use crate::report::{Fact, Prediction, Standing};
 
@@ -17,9 +17,9 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
     let Fact { head, relation, tail, .. } = &prediction.fact;
     let mut out = format!(
         "<article class=\"fact\"><h3>{} <i>{}</i> {}</h3>\n<ul class=\"tags\">",
-        breakable(head),
-        breakable(relation),
-        breakable(tail)
+        isolated(head),
+        isolated(relation),
+        isolated(tail)
     );
     let mut tag = |class: &str, text: String| out.push_str(&format!("<li class=\"{class}\">{text}</li>"));
     match prediction.standing {
@@ -82,6 +82,6 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
 }
 
 fn said(fact: &Fact) -> String {
-    let text = format!("{} {} {}", breakable(&fact.head), breakable(&fact.relation), breakable(&fact.tail));
+    let text = format!("{} {} {}", isolated(&fact.head), isolated(&fact.relation), isolated(&fact.tail));
     if fact.negated { format!("it is not known that {text}") } else { text }
 }
