@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use ruge_kg::visible;
+
 use super::{Explanation, Fact, svg};
 
 /// Lanes a picture shows; beyond, a line says how many more there are.
@@ -155,7 +157,7 @@ impl Drawing {
             }
         }
         for line in &self.legend {
-            let _ = writeln!(text, "  // {}", line.replace(['\n', '\r'], " "));
+            let _ = writeln!(text, "  // {}", visible::line(line));
         }
         text.push_str("}\n");
         text
@@ -163,7 +165,22 @@ impl Drawing {
 
     /// As one self-contained SVG element, legible on light and dark ground.
     pub fn svg(&self) -> String {
-        svg::draw(self)
+        svg::draw(&self.shown())
+    }
+
+    /// The same picture with every name as it is shown, so that widths are those of what is seen.
+    fn shown(&self) -> Self {
+        let line = |text: &String| visible::line(text).into_owned();
+        let fact =
+            Fact { head: line(&self.fact.head), relation: line(&self.fact.relation), tail: line(&self.fact.tail) };
+        let edge = |edge: &Edge| Edge { relation: line(&edge.relation), ..edge.clone() };
+        let lane = |lane: &Lane| Lane {
+            stops: lane.stops.iter().map(line).collect(),
+            edges: lane.edges.iter().map(edge).collect(),
+            caption: line(&lane.caption),
+            ..*lane
+        };
+        Self { fact, lanes: self.lanes.iter().map(lane).collect(), legend: self.legend.iter().map(line).collect() }
     }
 }
 
@@ -212,8 +229,7 @@ fn quoted(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
+            c => out.push_str(&visible::line(c.encode_utf8(&mut [0; 4]))),
         }
     }
     out.push('"');
@@ -247,6 +263,7 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out() {
-        assert_eq!(quoted("a \"b\" \\ c\nd\u{1}"), "\"a \\\"b\\\" \\\\ c\\nd\u{fffd}\"");
+        assert_eq!(quoted("a \"b\" \\ c\nd\u{1}"), "\"a \\\"b\\\" \\\\ c\\nd⟨SOH⟩\"");
+        assert_eq!(quoted("\u{202e}x"), "\"⟨U+202E⟩x\"");
     }
 }

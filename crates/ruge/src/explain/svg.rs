@@ -2,8 +2,15 @@
 //!
 //! Text is set in a fixed-width face, so its width is known without measuring: what would not fit is cut in its middle, and
 //! the whole name is the tool tip. Colours are classes with a rule for dark ground; nothing is fetched from anywhere.
+//!
+//! Pictures are sent around, and their names come from files that others wrote. Every name is escaped, and opened by itself
+//! the picture carries a policy: no script runs and nothing is loaded. Browsers look for a policy in a `head` of HTML, and
+//! find it in the metadata of an SVG too; inside a page it is that page's policy that counts, and the prefix keeps `head`
+//! from ending the picture there.
 
 use std::fmt::Write;
+
+use ruge_kg::visible;
 
 use super::drawing::{Drawing, Kind, Lane};
 
@@ -20,7 +27,7 @@ const BOX_HEIGHT: f64 = 28.0;
 const MARGIN: f64 = 12.0;
 const LINE: f64 = 16.0;
 
-const STYLE: &str = ".ev{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}\
+const STYLE: &str = ".ev{max-width:100%;height:auto;font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}\
 .ev .paper{fill:#ffffff}.ev .box{fill:#f6f8fa;stroke:#8c959f}.ev .end{fill:#ddf4ff;stroke:#0969da}\
 .ev text{fill:#1f2328;font-size:13px}.ev .small{font-size:11px}.ev .muted{fill:#59636e;font-size:11px}\
 .ev path{fill:none;stroke:#59636e;stroke-width:1.3}.ev polygon{fill:#59636e}\
@@ -29,6 +36,9 @@ const STYLE: &str = ".ev{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,
 @media (prefers-color-scheme:dark){.ev .paper{fill:#0d1117}.ev .box{fill:#21262d;stroke:#7d8590}\
 .ev .end{fill:#0c2d6b;stroke:#4493f8}.ev text{fill:#e6edf3}.ev .muted{fill:#9198a1}.ev path{stroke:#9198a1}\
 .ev polygon{fill:#9198a1}.ev .conclusion{stroke:#4493f8}.ev .tip{fill:#4493f8}.ev .similar{stroke:#7d8590}}";
+
+/// What the policy knows our style by.
+const STYLE_HASH: &str = "sha256-opN7YBBFtFWqAIIMvVe5+Eu5Jf8ouBMKLgKS/U/LI/c=";
 
 /// Where things stand.
 struct Layout {
@@ -55,7 +65,9 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     let height = layout.height + MARGIN + LINE * legend.len() as f64 + MARGIN;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ev\" viewBox=\"0 0 {:.0} {height:.0}\" width=\"{:.0}\" \
-         height=\"{height:.0}\" style=\"max-width:100%;height:auto\" role=\"img\" aria-label=\"evidence for {} {} {}\">\
+         height=\"{height:.0}\" role=\"img\" aria-label=\"evidence for {} {} {}\">\
+         <metadata><h:head xmlns:h=\"http://www.w3.org/1999/xhtml\"><h:meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; style-src '{STYLE_HASH}'\"/></h:head></metadata>\
          <style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
         layout.width,
         layout.width,
@@ -244,17 +256,16 @@ fn fold(text: &str, width: usize, most: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line.trim(), width)).collect()
 }
 
-/// Text for XML; what XML cannot hold becomes a replacement mark.
+/// Text for XML, in elements and attributes; what XML cannot hold becomes a mark.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in visible::line(text).chars() {
         match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push(' '),
-            c if c.is_control() || matches!(c as u32, 0xfffe | 0xffff) => out.push('\u{fffd}'),
+            '\'' => out.push_str("&#39;"),
             c => out.push(c),
         }
     }
@@ -286,7 +297,18 @@ mod tests {
     }
 
     #[test]
+    fn the_policy_knows_our_style() {
+        use sha2::{Digest, Sha256};
+        let digits: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(['+', '/']).collect();
+        // Six bits a letter; 256 of them end with two that stand for nothing.
+        let hash = Sha256::digest(STYLE.as_bytes());
+        let bit = |at: usize| hash.get(at / 8).map_or(0, |byte| usize::from(byte >> (7 - at % 8)) & 1);
+        let letters = (0..43).map(|letter| digits[(0..6).fold(0, |value, at| 2 * value + bit(6 * letter + at))]);
+        assert_eq!(STYLE_HASH, format!("sha256-{}=", letters.collect::<String>()));
+    }
+
+    #[test]
     fn markup_in_names_is_text() {
-        assert_eq!(escaped("<b>\"R&D\"</b>\u{0}"), "&lt;b&gt;&quot;R&amp;D&quot;&lt;/b&gt;\u{fffd}");
+        assert_eq!(escaped("<b>\"R&D\"</b>\u{0}"), "&lt;b&gt;&quot;R&amp;D&quot;&lt;/b&gt;⟨NUL⟩");
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Each format is a folder of plain files. All of them have `about.json` (which model, how its rows are laid out), and, where
 //! rules guided the model, the table of rules and the table of their groundings. Nothing is overwritten unless asked
-//! for, and every file is complete or not there.
+//! for, and an export is complete or not there: see [`staging`].
 
 mod npy;
 mod parquet;
 mod parquet_file;
 mod pykeen;
+mod staging;
 mod tables;
 mod word2vec;
 
@@ -22,6 +23,7 @@ use crate::ModelFile;
 use crate::error::{Result, RugeError};
 use crate::model_file::data_hash;
 use crate::spec::ModelName;
+use staging::Staging;
 
 /// What to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -85,23 +87,16 @@ impl ExportFormat {
 /// Writes a model into a folder; returns the files.
 ///
 /// Without `force` nothing is written where one of the files is already there. `about.json` comes last, so a folder that has
-/// it is complete.
+/// it is complete. A link in the place of a file is refused.
 pub fn export(file: &ModelFile, format: ExportFormat, out: &Path, force: bool) -> Result<Vec<PathBuf>> {
     if file.ranking.is_some() {
         let message = "this model ranks by rules, which no format of vectors can say; export the model it was made from, and \
                        its rules with `ruge rules convert`";
         return Err(RugeError::Spec(message.into()));
     }
-    let names = format.files(!file.rules.is_empty());
-    let wrong = |path: PathBuf, reason: String| RugeError::Run { path, reason };
-    if out.exists() && !out.is_dir() {
-        return Err(wrong(out.to_path_buf(), "this is a file; --out wants a folder".into()));
-    }
-    if let Some(there) = names.iter().map(|name| out.join(name)).find(|path| path.exists() && !force) {
-        return Err(wrong(there, "is there already; give another --out, or --force to replace it".into()));
-    }
-    std::fs::create_dir_all(out).map_err(RugeError::io(out, "make this folder"))?;
-    let target = Target { out, file };
+    let (every, names) = (format.files(true), format.files(!file.rules.is_empty()));
+    let staging = Staging::begin(out, &every, &names, force)?;
+    let target = Target { out, folder: staging.folder(), file };
     match format {
         ExportFormat::Npy => npy::write(&target)?,
         ExportFormat::Word2vec => word2vec::write(&target)?,
@@ -115,19 +110,23 @@ pub fn export(file: &ModelFile, format: ExportFormat, out: &Path, force: bool) -
         serde_json::to_writer_pretty(&mut *out, &about(file, format))?;
         writeln!(out)
     })?;
+    staging.finish(&every, &names)?;
     Ok(names.into_iter().map(|name| out.join(name)).collect())
 }
 
 /// Where to, and what.
 struct Target<'t> {
+    /// Where the user wants it.
     out: &'t Path,
+    /// Where it is written.
+    folder: &'t Path,
     file: &'t ModelFile,
 }
 
 impl Target<'_> {
     /// Writes one file, complete or not at all.
     fn put(&self, name: &str, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
-        let path = self.out.join(name);
+        let path = self.folder.join(name);
         ruge_kg::io::write::replace_file(&path, |file| {
             let mut out = BufWriter::with_capacity(1 << 18, file);
             write(&mut out).map_err(RugeError::io(&path, "write"))?;
