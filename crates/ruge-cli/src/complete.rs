@@ -12,7 +12,7 @@ use ruge::{Loaded, ModelFile};
 use ruge_kg::Format;
 use serde_json::{Value, json};
 
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::device::DeviceArgs;
 use crate::explain::explainer;
 use crate::rule_args::RuleArgs;
@@ -154,9 +154,11 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
             console.result(&format!("{} facts written to {}\n", grouped(completion.len()), path.display()))
         }
         (None, Some(format)) => {
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            let mut out = std::io::BufWriter::new(console.data_out());
             let name = Path::new("stdout");
-            match write(&mut out, name, format, &loaded, &completion).and_then(|()| Ok(out.flush()?)) {
+            match write(&mut out, name, format, &loaded, &completion)
+                .and_then(|()| Ok(out.flush().context("cannot write to stdout")?))
+            {
                 // A reader that has seen enough is not an error.
                 Err(error) if is_broken_pipe(&error) => Ok(()),
                 other => other,
@@ -210,7 +212,7 @@ fn write(
     for from in (0..completion.len()).step_by(PIECE) {
         for proposal in completion.proposals(from..completion.len().min(from + PIECE)) {
             let line = match format {
-                FormatArg::Jsonl => serde_json::to_string(&proposal).context("cannot write JSON")?,
+                FormatArg::Jsonl => console::json(&serde_json::to_string(&proposal).context("cannot write JSON")?),
                 _ => tsv(&proposal)?,
             };
             writeln!(out, "{line}").with_context(failed)?;

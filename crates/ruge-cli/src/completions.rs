@@ -21,5 +21,5 @@ pub struct CompletionsArgs {
 pub fn run(args: &CompletionsArgs, mut command: Command, console: Console) -> Result<()> {
     let mut script = Vec::new();
     generate(args.shell, &mut command, "ruge", &mut script);
-    console.result(&String::from_utf8_lossy(&script))
+    console.data_result(&String::from_utf8_lossy(&script))
 }

@@ -90,7 +90,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
         return console.json_result(&object(&explanation, args.svg.as_deref())?);
     }
     if args.dot {
-        return console.result(&Drawing::new(&explanation).dot());
+        return console.data_result(&Drawing::new(&explanation).dot());
     }
     console.result(&text(&explanation, console))
 }

@@ -4,7 +4,10 @@ use std::io::{self, IsTerminal};
 
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args};
+use ruge_kg::visible;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::console::colours;
 use crate::memory;
@@ -45,8 +48,18 @@ pub fn start(globals: &GlobalArgs) -> Result<()> {
         })?,
         _ => EnvFilter::new(default),
     };
+    // What is logged may hold names; the colours around it are not ours to check, so they are left as they come.
+    let fields = debug_fn(|out, field, value| {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => write!(out, "{}", visible::text(&text)),
+            name => write!(out, "{name}={}", visible::text(&text)),
+        }
+    });
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .fmt_fields(fields.delimited(" "))
+        .log_internal_errors(false)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && colours())
         .init();

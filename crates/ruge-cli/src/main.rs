@@ -121,7 +121,10 @@ fn run(cli: Cli, console: Console) -> anyhow::Result<()> {
 fn main() -> ExitCode {
     // A number may be negative, and be told so, instead of being taken for a flag.
     let command = Cli::command().mut_subcommands(|command| command.allow_negative_numbers(true));
-    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
+    let cli = match command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return usage::answer(&error),
+    };
     let console = Console::new(&cli.globals);
     let outcome = run(cli, console);
     globals::finish();

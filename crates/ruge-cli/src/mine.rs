@@ -248,7 +248,7 @@ fn write(args: &MineArgs, config: &MineConfig, loaded: &Loaded, mined: &Mined, c
         None => {
             let mut text = Vec::new();
             write_rules(&mut text, args.to, &records, names, &options)?;
-            console.result(&String::from_utf8_lossy(&text))
+            console.data_result(&String::from_utf8_lossy(&text))
         }
     }
 }

@@ -226,7 +226,7 @@ fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
             let mut text = Vec::new();
             write_rules(&mut text, args.to, &rules, &names, &options)?;
             if !console.json {
-                return console.result(&String::from_utf8_lossy(&text));
+                return console.data_result(&String::from_utf8_lossy(&text));
             }
         }
     }

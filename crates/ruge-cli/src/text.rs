@@ -1,4 +1,7 @@
-//! Text for people: grouped numbers, shares, names cut to fit, and tables that line up.
+//! Text for people: grouped numbers, shares, and tables that line up. Names stand in them as they are shown, marks counted.
+
+use ruge_kg::visible;
+pub use ruge_kg::visible::cut;
 
 /// 1234567 as `1,234,567`.
 pub fn grouped(number: impl TryInto<u64>) -> String {
@@ -21,20 +24,6 @@ pub fn percent(share: f64) -> String {
         100.0 if share < 1.0 => "> 99.9 %".to_string(),
         _ => format!("{rounded:.1} %"),
     }
-}
-
-/// `name` in at most `width` characters, its middle given up for `…`: paths and IRIs differ at their ends. Control
-/// characters, which would tear a table or drive a terminal, are shown as a replacement mark.
-pub fn cut(name: &str, width: usize) -> String {
-    let characters: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if characters.len() <= width {
-        return characters.into_iter().collect();
-    }
-    let kept = width.saturating_sub(1);
-    let end = kept * 2 / 3;
-    let start = kept - end;
-    let (first, last) = (&characters[..start], &characters[characters.len() - end..]);
-    first.iter().chain(&['…']).chain(last).collect()
 }
 
 /// How a column stands, and whether it may give way.
@@ -66,9 +55,9 @@ impl Table {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row; missing cells at its end stay blank.
+    /// Adds a row; missing cells at its end stay blank. A cell is one line, whatever the name in it holds.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self.rows.push(cells.into_iter().map(|cell| visible::line(&cell.into()).into_owned()).collect());
         self
     }
 
@@ -120,7 +109,7 @@ impl Table {
 pub fn wrapped(sentence: &str, width: usize) -> String {
     let mut text = String::new();
     let mut line = String::new();
-    for word in sentence.split_whitespace() {
+    for word in visible::text(sentence).split_whitespace() {
         if !line.is_empty() && GAP + line.chars().count() + 1 + word.chars().count() > width {
             text.push_str(&format!("  {line}\n"));
             line.clear();
@@ -138,7 +127,7 @@ pub fn wrapped(sentence: &str, width: usize) -> String {
 
 /// A label in a column of its own and a sentence beside it, broken so that every line begins below its first.
 pub fn labelled(label: &str, column: usize, sentence: &str, width: usize) -> String {
-    let blanks = " ".repeat(column);
+    let (label, blanks) = (visible::line(label), " ".repeat(column));
     let beside = wrapped(sentence, width.saturating_sub(column).max(GAP + 20));
     let mut lines = beside.lines().map(str::trim_start);
     let mut text = format!("  {label:<column$}{}\n", lines.next().unwrap_or_default());
@@ -162,10 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn names_lose_their_middle() {
-        assert_eq!(cut("short", 10), "short");
-        assert_eq!(cut("/people/person/nationality", 13), "/peo…ionality");
-        assert_eq!(cut("tab\there\x1b[31m", 20), "tab\u{fffd}here\u{fffd}[31m");
+    fn names_break_no_table_and_marks_have_a_width() {
+        let mut table = Table::new(&[Column::Name, Column::Right, Column::Left]);
+        table.row(["two\nlines\t\u{1b}[1m", "1", "x"]).row(["\u{202e}b", "1,000", "yes\u{9b}"]);
+        assert_eq!(
+            table.render(80),
+            "  two⟨LF⟩lines⟨TAB⟩⟨ESC⟩[1m      1  x\n  ⟨U+202E⟩b                  1,000  yes⟨U+009B⟩\n"
+        );
+        let narrow = table.render(30);
+        assert_eq!(narrow.lines().count(), 2, "{narrow}");
+        assert_eq!(labelled("a\nb", 8, "c\u{1b}", 27), "  a⟨LF⟩b  c⟨ESC⟩\n");
     }
 
     #[test]

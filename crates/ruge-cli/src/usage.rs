@@ -5,10 +5,13 @@
 //! binary asks [`exit_code`] once, at its very end.
 
 use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
 use ruge::RugeError;
 use ruge_kg::KgError;
 
+use crate::console;
 use crate::interrupt::Interrupted;
 
 /// A mistake in what was typed, in words that say what to type instead.
@@ -25,6 +28,23 @@ impl fmt::Display for UsageError {
 }
 
 impl std::error::Error for UsageError {}
+
+/// Prints what clap has to say, help or a mistake, and tells the exit code. Help that could not be written is an error.
+pub fn answer(error: &clap::Error) -> ExitCode {
+    let typed = std::env::args_os().any(|word| word.to_string_lossy().contains(ruge_kg::visible::is_marked));
+    let written = match typed {
+        // A mistake repeats what was typed, which may be the name of a file (`ruge check *`): then without colours.
+        true if error.use_stderr() => write!(io::stderr(), "{}", console::shown(&error.render().to_string())),
+        _ => error.print().and_then(|()| io::stdout().flush()),
+    };
+    match written {
+        Err(cause) if !error.use_stderr() && cause.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "error: cannot write to stdout: {cause}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    }
+}
 
 /// 128 plus the signal for an [`Interrupted`] command, 2 when a [`UsageError`], or a library's word for one, is anywhere in the
 /// chain, otherwise 1.

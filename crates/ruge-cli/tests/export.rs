@@ -89,6 +89,60 @@ fn nothing_is_overwritten_unless_asked_for() {
     assert!(fs::read_dir(&out).unwrap().all(|file| !file.unwrap().file_name().to_string_lossy().ends_with(".tmp")));
 }
 
+/// Killed at moments that drift until it is through: what looks finished is, and nothing is left of the rest.
+#[test]
+fn a_killed_export_does_not_look_finished() {
+    let folder = TempDir::new().unwrap();
+    let model = folder.path().join("run");
+    trained(&model);
+    let whole = folder.path().join("whole");
+    export(&model, "npy", &whole);
+    let names = |folder: &Path| -> Vec<String> {
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    // As an export leaves it that is killed while it writes, and while it moves.
+    for (moving, in_place) in [(false, &[][..]), (true, &["entities.npy", "entities.txt"])] {
+        let out = folder.path().join(format!("killed-{moving}"));
+        let staging = out.join("export.unfinished");
+        fs::create_dir_all(&staging).unwrap();
+        fs::write(staging.join(".relations.npy.4194305-0.tmp"), "half").unwrap();
+        fs::write(staging.join("relations.npy"), "of another model").unwrap();
+        if moving {
+            fs::write(staging.join("moving"), "").unwrap();
+        }
+        in_place.iter().for_each(|name| fs::write(out.join(name), "of another model").unwrap());
+        export(&model, "npy", &out);
+        assert_eq!(names(&out), names(&whole));
+        for name in names(&whole) {
+            assert_eq!(fs::read(out.join(&name)).unwrap(), fs::read(whole.join(&name)).unwrap(), "{name}");
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn links_in_the_folder_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let (model, out, precious) = (folder.path().join("run"), folder.path().join("out"), folder.path().join("precious"));
+    trained(&model);
+    fs::create_dir(&out).unwrap();
+    fs::write(&precious, "precious").unwrap();
+    std::os::unix::fs::symlink(&precious, out.join("entities.txt")).unwrap();
+    for more in [&[][..], &["--force"]] {
+        let refused = ruge().args(["export", "--to", "npy"]).arg(&model).arg("--out").arg(&out).args(more).output();
+        let refused = refused.unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(said.contains("entities.txt") && said.contains("is a link"), "{said}");
+    }
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing was written");
+}
+
 #[test]
 fn mistakes_are_told_apart() {
     let folder = TempDir::new().unwrap();

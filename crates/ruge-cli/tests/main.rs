@@ -12,6 +12,7 @@ mod device;
 mod distance;
 mod explain;
 mod export;
+mod output;
 mod predict;
 mod ptranse;
 mod reliable;
@@ -21,6 +22,7 @@ mod rules;
 mod run;
 mod search;
 mod softmax;
+mod terminal;
 mod train;
 #[cfg(unix)]
 mod tutorial;

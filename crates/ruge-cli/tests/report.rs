@@ -5,6 +5,7 @@ mod browser;
 
 use std::process::Stdio;
 
+use crate::support::text;
 use assert_cmd::cargo::CommandCargoExt;
 
 const SECTIONS: [&str; 11] = [
@@ -47,4 +48,36 @@ fn the_report_of_a_run_is_whole_and_legible() {
         None => browser::skipped("the report of a run in a browser"),
         Some(eyes) => browser::check(&eyes, &page, &SECTIONS, &PLOTS, graphs),
     }
+}
+
+/// A picture opened by itself: its own policy is in force, its own style applies, and a hostile name is text.
+#[test]
+fn a_picture_of_the_evidence_runs_nothing() {
+    let folder = tempfile::tempdir().expect("folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("a path").to_string();
+    let hostile = "</text><script>x()</script><img src=x onerror=x()>\"onload='x()' \u{202e}";
+    let graph: String = (0..12).map(|i| format!("{hostile}\tr{hostile}\te{i}\ne{i}\tback\t{hostile}\n")).collect();
+    std::fs::write(at("graph.tsv"), graph).expect("written");
+    let model = at("run");
+    text(&["train", &at("graph.tsv"), "--model", "complex", "--dim", "4", "--epochs", "1", "--quiet", "--out", &model]);
+    let (picture, relation) = (at("why.svg"), format!("r{hostile}"));
+    text(&["explain", &model, hostile, &relation, "e1", "--svg", &picture]);
+    let drawn = std::fs::read_to_string(&picture).expect("a picture");
+    for word in ["<script", "<img", "\"onload", "\u{202e}", " style=\""] {
+        assert!(!drawn.contains(word), "{word} in {drawn}");
+    }
+    assert!(drawn.contains("⟨U+202E⟩"), "{drawn}");
+    let Some(eyes) = browser::find() else { return browser::skipped("a picture of the evidence in a browser") };
+    let spoken = |text: &str| {
+        std::fs::write(&picture, text).expect("written");
+        let (dom, log) = browser::open(&eyes, std::path::Path::new(&picture), 800, false);
+        (dom, log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_string).collect::<Vec<_>>())
+    };
+    assert_eq!(spoken(&drawn).1, Vec::<String>::new(), "its own style is known to its policy");
+    // Should a name ever become markup.
+    let slipped = "<text id=\"victim\"/><script>document.getElementById('victim').textContent = 'taken'</script></svg>";
+    let (dom, said) = spoken(&drawn.replace("</svg>", slipped));
+    assert!(!dom.contains(">taken<") && said.iter().any(|line| line.contains("Content Security Policy")), "{said:?}");
+    let (dom, _) = spoken(&drawn.replace("</svg>", slipped).replace("Content-Security-Policy", "other"));
+    assert!(dom.contains(">taken<"), "without the policy the script runs: {dom}");
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::questions::{Asked, Lines, parse};
 use super::{FormatArg, PredictArgs, object};
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::text::grouped;
 use crate::usage::UsageError;
 use crate::{output, progress};
@@ -67,7 +67,7 @@ pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, con
             }
             output::to_file(out, |file: &mut BufWriter<File>| work.answer_all(lines, file))?
         }
-        None => work.answer_all(lines, &mut io::stdout().lock())?,
+        None => work.answer_all(lines, &mut console.data_out())?,
     };
     let seconds = started.elapsed().as_secs_f64();
     let Counts { queries, answers, skipped } = counts;
@@ -176,11 +176,11 @@ impl Work<'_> {
                     match self.shape {
                         Shape::Tsv => self.tsv(&mut text, asked, list),
                         Shape::Lines => {
-                            let _ = writeln!(text, "{}", self.question(asked, list));
+                            let _ = writeln!(text, "{}", console::json(&self.question(asked, list)));
                         }
                         Shape::Object => {
                             let comma = if before + piece * CHUNK + at > 0 { ",\n" } else { "" };
-                            let _ = write!(text, "{comma}{}", self.question(asked, list));
+                            let _ = write!(text, "{comma}{}", console::json(&self.question(asked, list)));
                         }
                     }
                 }

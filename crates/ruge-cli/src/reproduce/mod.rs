@@ -397,12 +397,12 @@ fn dataset(
 struct Teller {
     name: String,
     console: Console,
-    bar: indicatif::ProgressBar,
+    bar: progress::Bar,
 }
 
 impl Teller {
     fn new(name: &str, console: Console) -> Self {
-        Self { name: name.to_string(), console, bar: indicatif::ProgressBar::hidden() }
+        Self { name: name.to_string(), console, bar: progress::Bar::hidden() }
     }
 
     fn hear(&mut self, news: &News<'_>) {

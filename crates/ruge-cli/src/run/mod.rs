@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use indicatif::ProgressBar;
 use ruge::Spec;
 use ruge::pipeline::ledger::{self, Ledger};
 use ruge::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage, Watcher};
@@ -175,7 +174,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
 /// Tells what happens, on stderr: a bar for the stage under way, a line for each that is finished.
 struct Teller {
     console: Console,
-    bar: Mutex<Option<(Stage, ProgressBar)>>,
+    bar: Mutex<Option<(Stage, progress::Bar)>>,
 }
 
 impl Teller {
@@ -208,11 +207,11 @@ impl Teller {
         }
     }
 
-    fn line(&self, held: &Option<(Stage, ProgressBar)>, stage: Stage, sentence: &str) {
+    fn line(&self, held: &Option<(Stage, progress::Bar)>, stage: Stage, sentence: &str) {
         self.say(held, labelled(stage.name(), COLUMN, sentence, self.console.note_width()).trim_end());
     }
 
-    fn say(&self, held: &Option<(Stage, ProgressBar)>, text: &str) {
+    fn say(&self, held: &Option<(Stage, progress::Bar)>, text: &str) {
         match held {
             Some((_, bar)) => bar.suspend(|| self.console.note(text)),
             None => self.console.note(text),

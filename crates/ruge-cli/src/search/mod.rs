@@ -211,7 +211,7 @@ fn words(space: &Space, trial: &Trial) -> String {
 struct Teller {
     space: Space,
     console: Console,
-    bar: indicatif::ProgressBar,
+    bar: progress::Bar,
     best: Option<(usize, f64)>,
     trial: String,
     /// The last validation of the trial.
@@ -220,7 +220,7 @@ struct Teller {
 
 impl Teller {
     fn new(space: Space, console: Console) -> Self {
-        Self { space, console, bar: indicatif::ProgressBar::hidden(), best: None, trial: String::new(), now: None }
+        Self { space, console, bar: progress::Bar::hidden(), best: None, trial: String::new(), now: None }
     }
 
     fn hear(&mut self, news: &News<'_>) {
