@@ -33,6 +33,14 @@ pub fn refuse_inputs(flag: &str, path: Option<&Path>, inputs: impl IntoIterator<
     Ok(())
 }
 
+/// Stops before a link in a folder that we fill would be written through: whoever put it there chose where it leads.
+pub fn refuse_link(path: &Path) -> Result<()> {
+    if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+        bail!("{}: it is a link, and links are not written through; remove it, or give another --out", path.display());
+    }
+    Ok(())
+}
+
 /// Stops before a file of the user's would be written over.
 pub fn refuse_to_replace(path: &Path, force: bool) -> Result<()> {
     // What is no plain file (a terminal, a pipe) holds nothing to lose.

@@ -448,12 +448,84 @@ fn unwritable_places_are_named() {
     // A disk without space, as far as anybody writing there can tell.
     #[cfg(target_os = "linux")]
     {
-        fs::create_dir(world.path("full")).unwrap();
-        std::os::unix::fs::symlink("/dev/full", world.path("full/train.txt.part")).unwrap();
-        let output = world.get("tiny", &server, &["--out", "full"]);
-        fails(&output, 1, &["cannot write full/train.txt.part", "space"]);
-        assert!(!world.path("full/train.txt").exists());
+        let program = Command::cargo_bin("ruge").unwrap();
+        let program = program.get_program().to_str().unwrap().to_string();
+        let line = format!(
+            "trap '' XFSZ; ulimit -f 0; exec '{program}' data get tiny --base-url '{}' --catalog catalog.json --out full",
+            server.url()
+        );
+        let output = std::process::Command::new("sh").args(["-c", &line]).current_dir(world.folder.path()).output();
+        fails(&output.unwrap(), 1, &["cannot write full/train.txt.part", "space"]);
+        assert!(!world.path("full").exists());
     }
+}
+
+/// Whoever can write into the folder must not be able to choose another file that we then write.
+#[test]
+#[cfg(unix)]
+fn links_in_the_folder_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let (world, server) = (World::new(), Server::start(honest));
+    fs::write(world.path("precious"), "precious").unwrap();
+    let precious = || assert_eq!(fs::read_to_string(world.path("precious")).unwrap(), "precious");
+    for name in ["train.txt.part", "valid.txt.part"] {
+        let folder = world.path(&format!("to-{name}"));
+        fs::create_dir(&folder).unwrap();
+        symlink(world.path("precious"), folder.join(name)).unwrap();
+        let output = world.get("tiny", &server, &["--out", folder.to_str().unwrap()]);
+        fails(&output, 1, &[name, "is a link", "--out"]);
+        precious();
+    }
+    for (name, from) in [("test.txt.tmp", "plain"), ("train.txt.tmp", "archives/boxed.tar.gz")] {
+        fs::create_dir_all(world.path("plain")).unwrap();
+        fs::create_dir_all(world.path("archives")).unwrap();
+        FILES.iter().for_each(|(_, file, text)| fs::write(world.path("plain").join(file), text).unwrap());
+        fs::write(world.path("archives/boxed.tar.gz"), archive()).unwrap();
+        let folder = world.path(&format!("to-{name}"));
+        fs::create_dir(&folder).unwrap();
+        symlink(world.path("precious"), folder.join(name)).unwrap();
+        let set = if from == "plain" { "tiny" } else { "boxed" };
+        let output = world.ruge(&["get", set, "--from", from, "--out", folder.to_str().unwrap()]);
+        fails(&output, 1, &[name, "is a link"]);
+        assert!(!folder.join("train.txt").exists(), "all or nothing");
+        precious();
+    }
+    // A finished file is given its name, which replaces a link and does not follow it.
+    fs::create_dir(world.path("named")).unwrap();
+    symlink(world.path("precious"), world.path("named/train.txt")).unwrap();
+    succeeds(&world.get("tiny", &server, &["--out", "named", "--force"]));
+    world.assert_complete("named", 4);
+    precious();
+}
+
+#[test]
+fn what_no_checksum_is_known_for_is_never_called_verified() {
+    let (world, server) = (World::new(), Server::start(honest));
+    fs::create_dir(world.path("plain")).unwrap();
+    FILES.iter().for_each(|(_, file, text)| fs::write(world.path("plain").join(file), text).unwrap());
+    let loud = "WARNING: NOT VERIFIED: train.txt, valid.txt, test.txt: no checksum is known";
+    let get = ["get", "undigested", "--from", "plain"];
+    let first = succeeds(&world.ruge(&get));
+    assert!(first.contains(loud) && !first.contains("published checksum"), "{first}");
+    assert!(succeeds(&world.ruge(&get)).contains(loud), "nor when it is there already");
+    assert!(succeeds(&world.ruge(&[&get[..], &["--quiet", "--force"]].concat())).contains(loud), "however quiet");
+    let object: Value = serde_json::from_str(&succeeds(&world.ruge(&[&get[..], &["--json"]].concat()))).unwrap();
+    for file in object["files"].as_array().unwrap() {
+        assert_eq!((&file["verified"], &file["verified_by"]), (&json!(false), &json!("line-count")));
+    }
+    // Another number of lines shows that it is another file.
+    fs::write(world.path("data/undigested/test.txt"), "a\tb\tc\nd\te\tf\n").unwrap();
+    fails(&world.ruge(&get), 1, &["test.txt is there, but is not the published file", "2 triples", "--force"]);
+
+    // Out of an archive that has its checksum, or with checksums of their own, they are.
+    let object = succeeds(&world.get("undigested", &server, &["--out", "unpacked", "--json"]));
+    let object: Value = serde_json::from_str(&object).unwrap();
+    assert_eq!(
+        (&object["files"][0]["verified"], &object["files"][0]["verified_by"]),
+        (&json!(true), &json!("archive"))
+    );
+    let text = succeeds(&world.get("tiny", &server, &[]));
+    assert!(text.contains("every file has its published checksum") && !text.contains("WARNING"), "{text}");
 }
 
 #[test]
@@ -486,6 +558,7 @@ fn real_sets_are_verified() {
         let from = data.to_str().unwrap();
         let output = succeeds(&ruge(folder.path(), &["get", name, "--from", from]));
         assert!(output.contains(&format!("next: ruge check data/{name}")), "{output}");
+        assert!(output.contains("every file has its published checksum"), "{output}");
         let files = listing(&folder.path().join("data").join(name));
         assert_eq!(files.len(), if name == "fb15k" { 4 } else { 3 }, "{files:?}");
     }

@@ -26,7 +26,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// The word before the colon.
-    const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "sha256",
             Self::GitBlob => "git-blob",
@@ -51,6 +51,11 @@ pub struct Digest {
 }
 
 impl Digest {
+    /// How it is computed.
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
     /// The digest of the file at `path`, computed the same way as this one, so that the two can be compared.
     pub fn of_same_kind(&self, path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;

@@ -11,7 +11,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, bail};
-use indicatif::ProgressBar;
 use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::{Agent, Body};
 
@@ -294,7 +293,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// A bar on a terminal, nothing elsewhere.
-    fn progress_bar(&self, part: &Path, have: u64, total: Option<u64>) -> ProgressBar {
+    fn progress_bar(&self, part: &Path, have: u64, total: Option<u64>) -> progress::Bar {
         let name = part.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let bar = progress::bytes(self.console, &name, total).with_position(have);
         // Speed and time left speak of this connection, not of what an earlier one brought.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use serde_json::json;
+use ruge_kg::visible;
+use serde_json::{Value, json};
 
 use super::catalog::{BenchmarkSet, Catalog};
 use super::default_folder;
@@ -44,7 +45,8 @@ pub fn table(catalog: &Catalog) -> String {
         ["name", "entities", "relations", "train", "valid", "test", "rules", "download", "here", "licence", "source"];
     // Numbers, columns 1 to 5 and 7, are read from their last digit.
     let right = |column: usize| matches!(column, 1..=5 | 7);
-    let rows: Vec<[String; 11]> = catalog.sets.iter().map(row).collect();
+    let shown = |cells: [String; 11]| cells.map(|cell| visible::line(&cell).into_owned());
+    let rows: Vec<[String; 11]> = catalog.sets.iter().map(row).map(shown).collect();
     let mut widths = HEADER.map(str::len);
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -86,7 +88,7 @@ fn row(set: &BenchmarkSet) -> [String; 11] {
 }
 
 /// The catalog as one JSON object.
-pub fn json(catalog: &Catalog) -> String {
+pub fn json(catalog: &Catalog) -> Value {
     let sets: Vec<_> = catalog
         .sets
         .iter()
@@ -102,7 +104,7 @@ pub fn json(catalog: &Catalog) -> String {
             })
         })
         .collect();
-    format!("{}\n", json!({ "sets": sets }))
+    json!({ "sets": sets })
 }
 
 /// A size in megabytes, or in kilobytes where that would be nought.

@@ -1,13 +1,13 @@
 //! The part of a file that has been downloaded so far: `FILE.part`, which outlives the run that began it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::digest::Digest;
-use super::staged::{cannot_read, cannot_write, digest_of, rename, with_suffix};
+use super::staged::{cannot_read, cannot_write, claim, digest_of, rename, with_suffix};
 
 /// An open part, for the use of this run alone.
 #[derive(Debug)]
@@ -22,21 +22,7 @@ impl Part {
     /// not write into one another.
     pub fn open(target: &Path) -> Result<Self> {
         let path = with_suffix(target, ".part");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| cannot_write(&path))?;
-        // Elsewhere a lock would also keep ourselves from reading the part back to verify it. And some network file
-        // systems know no locks at all; the digest still protects the result.
-        if cfg!(unix) && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            bail!(
-                "{} is being written by another `ruge data get`; wait for it, or choose another folder with `--out DIR`",
-                path.display()
-            );
-        }
+        let file = claim(&path)?;
         Ok(Self { file, path, target: target.to_owned() })
     }
 

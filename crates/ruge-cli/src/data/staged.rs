@@ -3,13 +3,14 @@
 //! A file called `train.txt` is therefore always whole: a crash, a full disk or a wrong checksum leaves the old
 //! file, or none, never half of a new one.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::digest::Digest;
+use crate::output::refuse_link;
 
 /// No published set comes near this size; whatever does is a broken or hostile archive.
 pub const MAX_FILE_BYTES: u64 = 2 << 30;
@@ -19,13 +20,18 @@ pub const MAX_FILE_BYTES: u64 = 2 << 30;
 pub struct Staged {
     temporary: PathBuf,
     target: PathBuf,
+    /// Keeps others off the temporary file for as long as it is ours.
+    _lock: Option<File>,
 }
 
 impl Staged {
     /// Copies `reader` to a temporary file beside `target`, down to the disk. `origin` names the source in errors.
     pub fn write(target: &Path, reader: impl Read, limit: u64, origin: &str) -> Result<Self> {
-        let staged = Self { temporary: with_suffix(target, ".tmp"), target: target.to_owned() };
-        let mut file = File::create(&staged.temporary).with_context(|| cannot_write(&staged.temporary))?;
+        let temporary = with_suffix(target, ".tmp");
+        let mut file = claim(&temporary)?;
+        // What a run left that was killed here.
+        file.set_len(0).with_context(|| cannot_write(&temporary))?;
+        let staged = Self { temporary, target: target.to_owned(), _lock: file.try_clone().ok() };
         let mut reader = reader.take(limit + 1);
         let mut buffer = vec![0; 1 << 16];
         let mut written = 0;
@@ -63,12 +69,7 @@ impl Staged {
 
     /// Compares the number of lines with the published number of triples: all there is for files without digest.
     pub fn check_lines(&self, expected: u64, origin: &str) -> Result<()> {
-        let mut reader = BufReader::new(open(&self.temporary)?);
-        let (mut lines, mut line) = (0, Vec::new());
-        while reader.read_until(b'\n', &mut line).with_context(|| cannot_read(&self.temporary))? > 0 {
-            lines += u64::from(!line.trim_ascii().is_empty());
-            line.clear();
-        }
+        let lines = count_lines(&self.temporary)?;
         ensure!(
             lines == expected,
             "{origin} is not the published {}: it has {lines} triples instead of {expected}\n  nothing was \
@@ -89,6 +90,39 @@ impl Drop for Staged {
         // After a commit there is nothing under the temporary name, and nothing to report either way.
         let _ = fs::remove_file(&self.temporary);
     }
+}
+
+/// Opens a file of ours for writing, as it is or empty, for the use of this run alone. A link is refused: somebody else
+/// chose where it leads.
+pub fn claim(path: &Path) -> Result<File> {
+    refuse_link(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(|| cannot_write(path))?;
+    // Elsewhere a lock would also keep ourselves from reading the file back to verify it. And some network file systems
+    // know no locks at all; the digest still protects the result.
+    if cfg!(unix) && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        bail!(
+            "{} is being written by another `ruge data get`; wait for it, or choose another folder with `--out DIR`",
+            path.display()
+        );
+    }
+    Ok(file)
+}
+
+/// How many lines of a file are not blank.
+pub fn count_lines(path: &Path) -> Result<u64> {
+    let mut reader = BufReader::new(open(path)?);
+    let (mut lines, mut line) = (0, Vec::new());
+    while reader.read_until(b'\n', &mut line).with_context(|| cannot_read(path))? > 0 {
+        lines += u64::from(!line.trim_ascii().is_empty());
+        line.clear();
+    }
+    Ok(lines)
 }
 
 /// Renames and makes the new name durable.
@@ -152,6 +186,25 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 
         Staged::write(&target, &b"new"[..], 10, "test").unwrap().commit().unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_are_refused_and_leftovers_are_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, precious) = (folder.path().join("train.txt"), folder.path().join("precious"));
+        fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, folder.path().join("train.txt.tmp")).unwrap();
+        let error = Staged::write(&target, &b"new"[..], 10, "test").unwrap_err();
+        assert!(error.to_string().contains("is a link"), "{error}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+
+        fs::remove_file(folder.path().join("train.txt.tmp")).unwrap();
+        fs::write(folder.path().join("train.txt.tmp"), "left by a run that was killed").unwrap();
+        let staged = Staged::write(&target, &b"new"[..], 10, "test").unwrap();
+        assert!(Staged::write(&target, &b"other"[..], 10, "test").is_err(), "one at a time");
+        staged.commit().unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
     }
 

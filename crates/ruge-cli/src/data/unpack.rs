@@ -9,12 +9,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
 
 use super::catalog::Role;
 use super::staged::{MAX_FILE_BYTES, Staged, open};
+
+/// No published set has so many files; whatever does is a broken or hostile archive.
+const MOST_MEMBERS: usize = 10_000;
 
 /// The formats that public sets come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub fn extract(archive: &Path, roles: &[Role], folder: &Path) -> Result<Vec<(Rol
     // A tape archive can only be read forwards, so one pass looks and a second one takes.
     let mut members = Vec::new();
     walk(kind, archive, |path, _| {
+        ensure!(members.len() < MOST_MEMBERS, "it holds more than {MOST_MEMBERS} files; no known set has so many");
         members.push(path.to_owned());
         Ok(())
     })
@@ -180,6 +184,32 @@ mod tests {
         check(&["readme.md"], Role::Train, Err("no train file"));
         check(&["../train.txt", "/etc/train.txt", "c:/train.txt"], Role::Train, Err("no train file"));
         check(&["a\\..\\..\\train.txt"], Role::Train, Err("no train file"));
+    }
+
+    #[test]
+    fn links_and_devices_in_archives_are_no_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("links.tar.gz");
+        let gzip = flate2::write::GzEncoder::new(File::create(&archive).unwrap(), flate2::Compression::fast());
+        let mut tar = tar::Builder::new(gzip);
+        for (name, kind) in [
+            ("train.txt", EntryType::Symlink),
+            ("valid.txt", EntryType::Link),
+            ("test.txt", EntryType::Fifo),
+            ("a/train.txt", EntryType::Char),
+        ] {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(0);
+            header.set_mode(0o644);
+            tar.append_link(&mut header, name, "/etc/passwd").unwrap();
+        }
+        tar.into_inner().unwrap().finish().unwrap();
+        for role in [Role::Train, Role::Valid, Role::Test] {
+            let error = format!("{:#}", extract(&archive, &[role], folder.path()).unwrap_err());
+            assert!(error.contains(&format!("no {role} file")), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was written");
     }
 
     #[test]
