@@ -22,6 +22,8 @@ const MOVING: &str = "moving";
 pub struct Staging {
     out: PathBuf,
     folder: PathBuf,
+    /// Whether `out` was made for this export.
+    is_new: bool,
     is_moving: bool,
     _lock: File,
 }
@@ -46,6 +48,7 @@ impl Staging {
         if let Some(there) = there.filter(|_| !force && !was_moving) {
             return Err(wrong(there, "already exists; give another --out, or --force to replace it"));
         }
+        let is_new = !out.exists();
         fs::create_dir_all(&folder).map_err(RugeError::io(out, "make this folder"))?;
         let path = folder.join("lock");
         if is_link(&path) {
@@ -67,7 +70,7 @@ impl Staging {
                 remove(&entry.path())?;
             }
         }
-        Ok(Self { out: out.to_path_buf(), folder, is_moving: was_moving, _lock: lock })
+        Ok(Self { out: out.to_path_buf(), folder, is_new, is_moving: was_moving, _lock: lock })
     }
 
     /// Where files are to be written.
@@ -91,9 +94,6 @@ impl Staging {
         for name in names.iter().filter(|name| **name != LAST).chain([&LAST]) {
             let to = self.out.join(name);
             fs::rename(self.folder.join(name), &to).map_err(RugeError::io(&to, "write"))?;
-            if *name == LAST {
-                break;
-            }
         }
         sync(&self.out)?;
         self.is_moving = false;
@@ -106,8 +106,10 @@ impl Drop for Staging {
         // While files are being moved the folder is what says so.
         if !self.is_moving {
             let _ = fs::remove_dir_all(&self.folder);
-            // Only where nothing else is in it, which is where no folder should have been made.
-            let _ = fs::remove_dir(&self.out);
+            if self.is_new {
+                // Succeeds only where nothing is in it, which is where no folder should have been made.
+                let _ = fs::remove_dir(&self.out);
+            }
         }
     }
 }
@@ -166,6 +168,9 @@ mod tests {
         assert_eq!(fs::read_to_string(out.join("a.txt")).unwrap(), "new");
         drop(Staging::begin(&folder.path().join("fresh"), &EVERY, &NAMES, false).unwrap());
         assert!(!folder.path().join("fresh").exists(), "no folder for nothing");
+        let empty = tempfile::tempdir().unwrap();
+        drop(Staging::begin(empty.path(), &EVERY, &NAMES, false).unwrap());
+        assert!(empty.path().exists(), "a folder of the user's stays");
     }
 
     fn fill_and_finish(out: &Path, text: &str, force: bool) {
