@@ -157,7 +157,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
             let mut out = std::io::BufWriter::new(console.data_out());
             let name = Path::new("stdout");
             match write(&mut out, name, format, &loaded, &completion)
-                .and_then(|()| Ok(out.flush().context("cannot write to stdout")?))
+                .and_then(|()| out.flush().context("cannot write to stdout"))
             {
                 // A reader that has seen enough is not an error.
                 Err(error) if is_broken_pipe(&error) => Ok(()),

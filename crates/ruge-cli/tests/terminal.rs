@@ -132,6 +132,6 @@ fn a_terminal_gets_marks_and_our_bold() {
     let shown = on_terminal(&format!("predict '{model}' --like '{}' --quiet", NAMES[0])).unwrap();
     assert!(shown.contains("\u{1b}[1mlike ⟨ESC⟩[2Jclear\u{1b}[0m"), "{shown:?}");
     assert!(!drives(&shown.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "")), "{shown:?}");
-    let error = on_terminal(&format!("predict '{model}' --like 'x{}'", NAMES[0])).unwrap();
+    let error = on_terminal(&format!("predict '{model}' --like 'x{}' --quiet", NAMES[0])).unwrap();
     assert!(error.starts_with("\u{1b}[1;31merror:\u{1b}[0m "), "{error:?}");
 }
