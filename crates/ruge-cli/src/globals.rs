@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args};
 use ruge_kg::visible;
+use ruge_embed::cpu::Isa;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::debug_fn;
@@ -63,13 +64,24 @@ pub fn start(globals: &GlobalArgs) -> Result<()> {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && colours())
         .init();
+    match std::env::var("RUGE_ISA") {
+        Ok(wish) if !wish.is_empty() => {
+            wish.parse().and_then(Isa::limit).map_err(|error| {
+                UsageError(format!(
+                    "RUGE_ISA={wish}: {error}\n  remedy: unset RUGE_ISA to use the widest this machine has"
+                ))
+            })?;
+        }
+        _ => {}
+    }
     if let Some(threads) = globals.threads {
         rayon::ThreadPoolBuilder::new()
             .num_threads(usize::from(threads))
             .build_global()
             .with_context(|| format!("cannot start {threads} threads; give a smaller --threads"))?;
     }
-    tracing::debug!(threads = rayon::current_num_threads(), version = env!("RUGE_VERSION"), "starting");
+    let (threads, isa) = (rayon::current_num_threads(), Isa::detect().name());
+    tracing::debug!(threads, isa, version = env!("RUGE_VERSION"), "starting");
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod support;
 use std::hint::black_box;
 
 use rayon::prelude::*;
+use ruge_embed::cpu::Isa;
 use ruge_embed::cpu::matrix::{Matrix, multiply};
 use ruge_embed::scoring::{ComplEx, Reciprocal};
 use ruge_embed::*;
@@ -62,16 +63,17 @@ impl Batch {
 
     /// Scores, and the products of scores with candidates and with queries, each as one call.
     fn products(&mut self) {
+        let isa = Isa::detect();
         let rows = |table: &Table| (table.rows(), table.width(), table.stride());
         let (batch, width, stride) = rows(&self.queries);
         let sample = self.candidates.rows();
         let queries = Matrix::of_rows(self.queries.as_slice(), batch, width, stride);
         let candidates = Matrix::of_rows(self.candidates.as_slice(), sample, width, stride);
         let apart = self.scores.stride();
-        multiply(queries, candidates.transposed(), self.scores.as_mut_slice(), apart, false);
+        multiply(isa, queries, candidates.transposed(), self.scores.as_mut_slice(), apart, false);
         let slopes = Matrix::of_rows(self.scores.as_slice(), batch, sample, apart);
-        multiply(slopes, candidates, self.d_queries.as_mut_slice(), stride, false);
-        multiply(slopes.transposed(), queries, self.d_candidates.as_mut_slice(), stride, false);
+        multiply(isa, slopes, candidates, self.d_queries.as_mut_slice(), stride, false);
+        multiply(isa, slopes.transposed(), queries, self.d_candidates.as_mut_slice(), stride, false);
         black_box(&mut self.d_queries);
         black_box(&mut self.d_candidates);
     }

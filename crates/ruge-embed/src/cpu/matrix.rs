@@ -1,6 +1,14 @@
-//! Products of matrices, by the `gemm` crate, over slices that were checked.
+//! Products of matrices, over slices that were checked, summed in one order on every machine.
+//!
+//! The `gemm` crate multiplies. Left alone it also decides how elements are summed: by its registers' width where few elements
+//! have long sums, and by the size of the first cache where a sum has more than 512 products. So `order.rs` decides, from the
+//! shapes alone, and `gemm` only gets blocks that it sums in one way on any machine: one product after the other, fused. All
+//! else is summed there; without fused multiply-add in hardware, so are the blocks.
 //!
 //! One thread per product: whoever splits the work splits it at fixed places, so that no sum depends on the number of threads.
+
+use super::Isa;
+use super::order::{Order, Summed};
 
 /// A matrix in a slice: element (i, j) stands at i · row_stride + j · column_stride.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +42,14 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    fn some_columns(self, first: usize, count: usize) -> Self {
+    /// `count` columns from `first` on.
+    pub(super) fn some_columns(self, first: usize, count: usize) -> Self {
         Self { data: &self.data[first * self.column_stride..], columns: count, ..self }
+    }
+
+    /// `count` rows from `first` on.
+    pub(super) fn some_rows(self, first: usize, count: usize) -> Self {
+        self.transposed().some_columns(first, count).transposed()
     }
 
     fn fits(&self) -> bool {
@@ -47,7 +61,31 @@ impl<'a> Matrix<'a> {
 }
 
 /// `out` = a · b, or `out` += a · b; `out` has rows of b's columns, `stride` apart. Panics where shapes do not fit.
-pub fn multiply(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
+pub fn multiply(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
+    product(isa, Order::of(a, b, a.rows), a, b, out, stride, add);
+}
+
+/// As [`multiply`], to the bits of those rows in a product whose first matrix has `rows` rows.
+pub fn multiply_part(isa: Isa, rows: usize, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
+    product(isa, Order::of(a, b, rows), a, b, out, stride, add);
+}
+
+/// As [`multiply`], to the same bits. Where `out`'s last columns would fill a quarter of a register tile, they share another tile
+/// with columns of the one before.
+pub fn multiply_wide(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
+    /// Columns of a tile in registers of 512 bits, and of three quarters of one.
+    const TILE: usize = 64;
+    const TAIL: usize = 48;
+    let (n, order) = (b.columns, Order::of(a, b, a.rows));
+    if n < TILE || !(1..=TILE / 4).contains(&(n % TILE)) {
+        return product(isa, order, a, b, out, stride, add);
+    }
+    let head = n - TAIL;
+    product(isa, order, a, b.some_columns(0, head), out, stride, add);
+    product(isa, order, a, b.some_columns(head, TAIL), &mut out[head..], stride, add);
+}
+
+fn product(isa: Isa, order: Order, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
     let (m, n, k) = (a.rows, b.columns, a.columns);
     assert_eq!(k, b.rows, "a's columns meet b's rows");
     if m == 0 || n == 0 {
@@ -57,80 +95,159 @@ pub fn multiply(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, ad
         a.fits() && b.fits() && n <= stride && (m - 1) * stride + n <= out.len(),
         "matrices lie inside their slices"
     );
-    // SAFETY: the assertions above keep every element of the three matrices inside its slice, and `out` is borrowed
-    // mutably, so it overlaps neither of the others.
+    if k == 0 {
+        if !add {
+            out.chunks_mut(stride).take(m).for_each(|row| row[..n].fill(0.0));
+        }
+        return;
+    }
+    let Order::Blocks(block) = order else {
+        return Summed { a, b, stride, add, order }.into(isa, out);
+    };
+    for first in (0..k).step_by(block) {
+        let count = block.min(k - first);
+        let (a, b, add) = (a.some_columns(first, count), b.some_rows(first, count), add || first > 0);
+        // A narrow part or a short end, which the crate would sum in a way of its own.
+        if matches!(Order::of(a, b, m), Order::Blocks(_)) && isa.multiplies() {
+            by_the_crate(isa, a, b, out, stride, add);
+        } else {
+            Summed { a, b, stride, add, order }.into(isa, out);
+        }
+    }
+}
+
+impl Isa {
+    /// Whether the `gemm` crate has fused kernels for it.
+    fn multiplies(self) -> bool {
+        self != Self::Portable || cfg!(target_arch = "aarch64")
+    }
+}
+
+/// The product as the `gemm` crate sums it; up to 512 products per element are one sum to it, whatever the caches.
+pub(super) fn by_the_crate(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
+    let (m, n) = (a.rows, b.columns);
+    assert!(
+        a.columns == b.rows && a.fits() && b.fits() && n <= stride && (m.max(1) - 1) * stride + n <= out.len(),
+        "matrices lie inside their slices"
+    );
+    let kernel = kernel(isa);
+    // The crate's tiles run along columns, ours along rows: so it is asked for the transposed product.
+    // SAFETY: the assertion above keeps every element of the three matrices inside its slice; `out` is borrowed mutably, so
+    // it overlaps neither of the others; `kernel` returns functions for instruction sets that were found.
     unsafe {
-        gemm::gemm(
-            m,
+        kernel(
             n,
-            k,
+            m,
+            a.columns,
             out.as_mut_ptr(),
-            1,
             stride as isize,
+            1,
             add,
-            a.data.as_ptr(),
-            a.column_stride as isize,
-            a.row_stride as isize,
             b.data.as_ptr(),
-            b.column_stride as isize,
             b.row_stride as isize,
+            b.column_stride as isize,
+            a.data.as_ptr(),
+            a.row_stride as isize,
+            a.column_stride as isize,
             1.0,
             1.0,
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            gemm_common::Parallelism::None,
         );
     }
 }
 
-/// As [`multiply`], to the same bits. Where `out`'s last columns would fill a quarter of a register tile, they share another tile
-/// with columns of the one before.
-pub fn multiply_wide(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
-    /// Columns of a tile in registers of 512 bits, and of three quarters of one.
-    const TILE: usize = 64;
-    const TAIL: usize = 48;
-    let n = b.columns;
-    if n < TILE || !(1..=TILE / 4).contains(&(n % TILE)) {
-        return multiply(a, b, out, stride, add);
+/// m, n, k; the result with its strides of columns and rows, and whether it is added to; both matrices with theirs; two factors;
+/// three conjugations that mean nothing here; threads.
+type Product = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut f32,
+    isize,
+    isize,
+    bool,
+    *const f32,
+    isize,
+    isize,
+    *const f32,
+    isize,
+    isize,
+    f32,
+    f32,
+    bool,
+    bool,
+    bool,
+    gemm_common::Parallelism,
+);
+
+/// The crate's product for an instruction set. Panics if the machine lacks it.
+fn kernel(isa: Isa) -> Product {
+    assert!(isa.is_supported(), "the machine has no {isa:?}");
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => with_avx2,
+        // The widest that the machine has: AVX-512, since that was found, or NEON.
+        _ => gemm_f32::gemm::f32::get_gemm_fn(),
     }
-    let head = n - TAIL;
-    multiply(a, b.some_columns(0, head), out, stride, add);
-    multiply(a, b.some_columns(head, TAIL), &mut out[head..], stride, add);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wide_products_are_the_same() {
-        for (m, k, n) in [(60, 30, 80), (7, 512, 400), (9, 5, 66), (50, 9, 64), (3, 4, 8)] {
-            let fill =
-                |count: usize, salt: usize| (0..count).map(move |i| ((i * 7919 + salt) % 101) as f32 / 7.0 - 6.0);
-            let (a, b): (Vec<f32>, Vec<f32>) = (fill(m * k, 1).collect(), fill(k * (n + 3), 2).collect());
-            let (a, b) = (Matrix::of_rows(&a, m, k, k), Matrix::of_rows(&b, k, n, n + 3));
-            for add in [false, true] {
-                let mut plain: Vec<f32> = fill(m * (n + 1), 3).collect();
-                let mut wide = plain.clone();
-                multiply(a, b, &mut plain, n + 1, add);
-                multiply_wide(a, b, &mut wide, n + 1, add);
-                assert_eq!(plain, wide, "{m} x {k} x {n}");
-            }
-        }
-    }
-
-    #[test]
-    fn products_by_hand() {
-        let a: Vec<f32> = (1..=6).map(|x| x as f32).collect();
-        let b: Vec<f32> = (1..=8).map(|x| x as f32).collect();
-        let mut out = vec![10.0; 6];
-        // 2 × 3 times (2 × 3)ᵀ, rows of `out` three apart.
-        let left = Matrix::of_rows(&a, 2, 3, 3);
-        let right = Matrix::of_rows(&b, 2, 3, 4).transposed();
-        multiply(left, right, &mut out, 3, false);
-        assert_eq!(out, [14.0, 38.0, 10.0, 32.0, 92.0, 10.0]);
-        multiply(left, right, &mut out, 3, true);
-        assert_eq!(out, [28.0, 76.0, 10.0, 64.0, 184.0, 10.0]);
+/// The crate's product in registers of 256 bits, also where it would itself take wider ones.
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::too_many_arguments)]
+unsafe fn with_avx2(
+    m: usize,
+    n: usize,
+    k: usize,
+    out: *mut f32,
+    out_cs: isize,
+    out_rs: isize,
+    add: bool,
+    a: *const f32,
+    a_cs: isize,
+    a_rs: isize,
+    b: *const f32,
+    b_cs: isize,
+    b_rs: isize,
+    alpha: f32,
+    beta: f32,
+    conj_out: bool,
+    conj_a: bool,
+    conj_b: bool,
+    threads: gemm_common::Parallelism,
+) {
+    use gemm_f32::microkernel::fma::f32::{H_M, H_N, H_UKR, MR_DIV_N, NR, UKR};
+    const LANES: usize = 8;
+    let simd = gemm_common::simd::V3::try_new().expect("AVX2 and FMA were found");
+    // SAFETY: the caller answers for pointers and strides; the token says that the instructions exist.
+    unsafe {
+        gemm_common::gemm::gemm_basic_generic::<_, f32, LANES, { MR_DIV_N * LANES }, NR, MR_DIV_N, H_M, H_N>(
+            simd,
+            m,
+            n,
+            k,
+            out,
+            out_cs,
+            out_rs,
+            add,
+            a,
+            a_cs,
+            a_rs,
+            b,
+            b_cs,
+            b_rs,
+            alpha,
+            beta,
+            conj_out,
+            conj_a,
+            conj_b,
+            |x, y, z| x * y + z,
+            &UKR,
+            &H_UKR,
+            false,
+            threads,
+        );
     }
 }

@@ -7,26 +7,28 @@
 //! AdaGrad works per parameter and parameters are real.
 
 use std::f32::consts::FRAC_1_SQRT_2;
-use std::sync::Arc;
-
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 use super::complex::{add_product, product};
+use super::fourier::Fourier;
 use super::{Comparator, ScoringFunction, Scratch, Transform};
+use crate::cpu::Isa;
 
 /// HolE with rows of `dimension` floats.
 #[derive(Clone)]
 pub struct HolE {
     dimension: usize,
-    forward: Arc<dyn RealToComplex<f32>>,
-    inverse: Arc<dyn ComplexToReal<f32>>,
+    fourier: Fourier,
 }
 
 impl HolE {
     /// The model over ℝᵈ.
     pub fn new(dimension: usize) -> Self {
-        let mut planner = RealFftPlanner::new();
-        Self { dimension, forward: planner.plan_fft_forward(dimension), inverse: planner.plan_fft_inverse(dimension) }
+        Self::on(dimension, Isa::detect())
+    }
+
+    /// The model over ℝᵈ with the transforms of an instruction set, which tell in the bits between [`Isa::Portable`] and the others.
+    pub fn on(dimension: usize, isa: Isa) -> Self {
+        Self { dimension, fourier: Fourier::new(dimension, isa) }
     }
 
     /// Bins of the half spectrum.
@@ -44,9 +46,7 @@ impl HolE {
     /// image = spectrum of the row, times `of_real` in the real bins and `of_complex` in the others.
     fn spectrum(&self, row: &[f32], image: &mut [f32], of_real: f32, of_complex: f32, scratch: &mut Scratch) {
         scratch.real.copy_from_slice(&row[..self.dimension]);
-        self.forward
-            .process_with_scratch(&mut scratch.real, &mut scratch.spectrum, &mut scratch.work)
-            .expect("the buffers have the lengths the plan asked for");
+        self.fourier.forward(&mut scratch.real, &mut scratch.spectrum, &mut scratch.work);
         let bins = self.bins();
         for (bin, value) in scratch.spectrum.iter().enumerate() {
             let factor = if self.is_real(bin) { of_real } else { of_complex };
@@ -64,9 +64,7 @@ impl HolE {
             value.re = factor * image[bin];
             value.im = if self.is_real(bin) { 0.0 } else { factor * image[bins + bin] };
         }
-        self.inverse
-            .process_with_scratch(&mut scratch.spectrum, &mut scratch.real, &mut scratch.work)
-            .expect("the buffers have the lengths the plan asked for, and real bins are real");
+        self.fourier.inverse(&mut scratch.spectrum, &mut scratch.real, &mut scratch.work);
         row[..self.dimension].copy_from_slice(&scratch.real);
     }
 
@@ -137,11 +135,10 @@ impl Transform for HolE {
         self.dimension
     }
     fn scratch(&self) -> Scratch {
-        let work = self.forward.get_scratch_len().max(self.inverse.get_scratch_len());
         Scratch {
             real: vec![0.0; self.dimension],
-            spectrum: self.forward.make_output_vec(),
-            work: vec![Default::default(); work],
+            spectrum: vec![Default::default(); self.bins()],
+            work: vec![Default::default(); self.fourier.work()],
         }
     }
     fn entity(&self, parameters: &[f32], image: &mut [f32], scratch: &mut Scratch) {

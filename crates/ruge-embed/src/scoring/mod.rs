@@ -15,6 +15,7 @@ use crate::cpu::row;
 
 mod complex;
 mod distmult;
+mod fourier;
 mod hole;
 mod reciprocal;
 mod rotate;

@@ -76,7 +76,7 @@ pub(super) fn ask(
         let sizes = &candidates.chunks;
         scores.par_chunks_mut(APART * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
             |(chunk, (scores, parts))| {
-                multiply(queries, candidates.chunk(chunk).transposed(), scores, APART, false);
+                multiply(isa, queries, candidates.chunk(chunk).transposed(), scores, APART, false);
                 for (at, ((scores, part), &answer)) in
                     scores.chunks_exact_mut(APART).zip(parts).zip(answers).enumerate()
                 {
@@ -137,7 +137,7 @@ pub(super) fn ask(
                     }
                 }
                 let slopes = Matrix::of_rows(scores, m, sizes[chunk].1, APART).transposed();
-                multiply(slopes, queries, d_candidates, d_stride, from > 0);
+                multiply(isa, slopes, queries, d_candidates, d_stride, from > 0);
             },
         );
         let scores: &[f32] = scores;
@@ -148,7 +148,7 @@ pub(super) fn ask(
                 let (first, n) = (strip * STRIP, STRIP.min(m - strip * STRIP));
                 for chunk in 0..chunks {
                     let slopes = Matrix::of_rows(&scores[(chunk * m + first) * APART..], n, sizes[chunk].1, APART);
-                    multiply(slopes, candidates.chunk(chunk), d_queries, stride, chunk > 0);
+                    multiply(isa, slopes, candidates.chunk(chunk), d_queries, stride, chunk > 0);
                 }
             });
     }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::Question;
 use super::ask::{Exponentials, Slopes};
 use super::query::{Asking, Backward, Queries, Run};
-use crate::cpu::matrix::{Matrix, multiply, multiply_wide};
+use crate::cpu::matrix::{Matrix, multiply, multiply_part, multiply_wide};
 use crate::cpu::{Isa, Kernel};
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
@@ -99,10 +99,11 @@ impl Sample<'_> {
         let Gradients { queries, d_queries, d_given, d_relations, d_candidates } = gradients;
         let (apart, width) = (self.apart(), self.rows.width());
         let (stride, relation_stride) = (queries.stride(), d_relations.stride());
-        let ask = &|strip: Strip<'_>| {
+        let ask = |asked: usize, strip: Strip<'_>| {
             let Strip { run, own, queries, scores, d_queries, d_given, d_relations } = strip;
             self.isa.run(Queries { asking, run, queries, stride, own: Some(own) });
-            self.answer(Matrix::of_rows(queries, own.len(), width, stride), own, scores, d_queries, stride);
+            let rows = Matrix::of_rows(queries, own.len(), width, stride);
+            self.answer(asked, rows, own, scores, d_queries, stride);
             let own = Some(&*own);
             self.isa.run(Backward { asking, run, own, d_queries, d_given, stride, d_relations, relation_stride });
         };
@@ -134,6 +135,7 @@ impl Sample<'_> {
                 first = end;
             }
             let meanwhile = meanwhile.take();
+            let ask = &|strip: Strip<'_>| ask(count, strip);
             rayon::scope(|scope| {
                 let mut strips = strips.into_iter();
                 let first = strips.next();
@@ -148,19 +150,27 @@ impl Sample<'_> {
         own.iter().map(|own| own.loss).sum()
     }
 
-    /// From queries to the gradients by them, by scores and by the answers' own scores.
-    fn answer(&self, queries: Matrix<'_>, own: &mut [Own], scores: &mut [f32], d_queries: &mut [f32], stride: usize) {
+    /// From queries to the gradients by them, by scores and by the answers' own scores. They are some of `asked` questions.
+    fn answer(
+        &self,
+        asked: usize,
+        queries: Matrix<'_>,
+        own: &mut [Own],
+        scores: &mut [f32],
+        d_queries: &mut [f32],
+        stride: usize,
+    ) {
         let (apart, chunk) = (self.apart(), self.chunk());
         // Chunk by chunk, whose rows stay in the cache beside the queries.
         for from in (0..self.count).step_by(chunk) {
             let candidates = self.candidates(from, chunk.min(self.count - from)).transposed();
-            multiply(queries, candidates, &mut scores[from..], apart, false);
+            multiply_part(self.isa, asked, queries, candidates, &mut scores[from..], apart, false);
         }
         self.isa.run(Softmaxes { own, scores, apart, count: self.count, chunk, others: self.others });
         for from in (0..self.count).step_by(chunk) {
             let size = chunk.min(self.count - from);
             let slopes = Matrix::of_rows(&scores[from..], queries.rows, size, apart);
-            multiply_wide(slopes, self.candidates(from, size), d_queries, stride, from > 0);
+            multiply_wide(self.isa, slopes, self.candidates(from, size), d_queries, stride, from > 0);
         }
     }
 
@@ -181,7 +191,7 @@ impl Sample<'_> {
                 let count = PART.min(queries.rows - first);
                 let slopes = Matrix::of_rows(&slopes[first * apart + from..], count, size, apart);
                 let queries = Matrix { data: &queries.data[first * queries.row_stride..], rows: count, ..queries };
-                multiply(slopes.transposed(), queries, d_rows, stride, add || first > 0);
+                multiply(self.isa, slopes.transposed(), queries, d_rows, stride, add || first > 0);
             }
         });
     }
@@ -278,7 +288,7 @@ mod tests {
             let mut scores = vec![0.0; count * sample.apart()];
             let asked = Matrix::of_rows(queries.as_slice(), count, width, queries.stride());
             let stride = queries.stride();
-            sample.answer(asked, &mut own, &mut scores, d_queries.as_mut_slice(), stride);
+            sample.answer(count, asked, &mut own, &mut scores, d_queries.as_mut_slice(), stride);
             sample.pull(asked, &scores, &mut d_rows, false);
 
             let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
