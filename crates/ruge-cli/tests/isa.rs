@@ -1,26 +1,24 @@
 //! `RUGE_ISA` forces an instruction set: every trainer leaves the same tensors and ranks with AVX2 and AVX-512, on any number of
 //! threads; without either, all but HolE do.
-#![allow(missing_docs, clippy::print_stdout)]
-
-mod support;
 
 use std::path::Path;
 
-use support::{command, stderr};
+use crate::support::{command, stderr};
 
 const SETS: [&str; 3] = ["avx512", "avx2", "portable"];
 
-/// `ruge check` under a set, as the quickest way to ask whether the machine has it.
+/// `ruge ARGS` under a set.
 fn with(isa: &str, args: &[&str]) -> std::process::Output {
     command(args).env("RUGE_ISA", isa).output().expect("runs")
 }
 
+/// The sets that this machine has, widest first.
 fn available() -> Vec<&'static str> {
     let has = |isa: &&str| {
         let output = with(isa, &["check", "demo", "-q"]);
         if !output.status.success() {
             assert!(stderr(&output).contains("this machine has no"), "{}", stderr(&output));
-            println!("SKIPPED: this machine has no {isa}");
+            eprintln!("SKIPPED: this machine has no {isa}");
         }
         output.status.success()
     };

@@ -13,6 +13,7 @@ mod distance;
 mod explain;
 mod export;
 mod output;
+mod isa;
 mod predict;
 mod ptranse;
 mod reliable;

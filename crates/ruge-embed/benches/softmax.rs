@@ -1,8 +1,8 @@
 //! An epoch of softmax training on the processor beside its floor: the three products of every batch, by the `gemm` crate
 //! alone, in the same run and on the same shapes.
 //!
-//! `cargo bench -p ruge-embed --bench softmax -- [RANK] [BATCH] [SAMPLE]` (200, 1000, 1000): ComplEx with reciprocal relations on
-//! random triples in FB15K's numbers. A tenth of an epoch is run and told as a whole one. Processor seconds, the floor and the step in
+//! `cargo bench -p ruge-embed --bench softmax -- [RANK] [BATCH] [SAMPLE] [ISA]` (200, 1000, 1000, the widest): ComplEx with
+//! reciprocal relations on random triples in FB15K's numbers. A tenth of an epoch is run and told as a whole one. Processor seconds, the floor and the step in
 //! turn and the best of each, so that a neighbour's load falls on both.
 #![allow(missing_docs, clippy::print_stdout)]
 
@@ -86,6 +86,9 @@ fn spent(work: impl FnOnce()) -> f64 {
 }
 
 fn main() {
+    if let Some(isa) = std::env::args().find_map(|word| word.parse::<Isa>().ok()) {
+        Isa::limit(isa).expect("chosen before any model");
+    }
     let numbers: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     let number = |at: usize, default| numbers.get(at).copied().unwrap_or(default);
     let (rank, batch, sample) = (number(0, 200), number(1, 1000), number(2, 1000));
