@@ -17,7 +17,6 @@ const LONG: &[(&str, &str)] = &[];
 
 /// The files that may hold `unsafe`, and why.
 const UNSAFE: &[(&str, &str)] = &[
-    ("crates/ruge-kg/src/io/source.rs", "maps files into memory"),
     ("crates/ruge-cuda/src/lib.rs", "launching kernels is unsafe by nature"),
     ("crates/ruge-cuda/src/device.rs", "loads CUDA's libraries"),
     ("crates/ruge-cuda/src/source.rs", "looks for CUDA's compiler"),

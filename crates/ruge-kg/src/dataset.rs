@@ -13,7 +13,8 @@ use serde::Serialize;
 use crate::error::KgError;
 use crate::graph::{Filter, Graph};
 use crate::io::folder::{Layout, SPLITS};
-use crate::io::{self, FileContents, FileReport, LineMap, ReadOptions, split};
+use crate::io::{self, FileContents, FileReport, LineMap, REPEATS_SHOWN, ReadOptions, Repeats, split};
+use crate::memory;
 use crate::triple::Triple;
 use crate::vocabulary::Names;
 
@@ -35,14 +36,14 @@ impl Dataset {
     }
 
     /// The same, with the positions of what was dropped.
-    fn assemble(mut names: Names, splits: [Vec<Triple>; 3]) -> (Self, [Vec<usize>; 3]) {
+    fn assemble(mut names: Names, splits: [Vec<Triple>; 3]) -> (Self, [Removed; 3]) {
         names.entities.shrink();
         names.relations.shrink();
         let (entities, relations) = (names.entities.len(), names.relations.len());
         let [mut train, mut valid, mut test] = splits;
         let graph = Arc::new(Graph::new(entities, relations, &train));
         // The graph has counted already: most training files repeat nothing and need no second look.
-        let in_train = if graph.len() == train.len() { Vec::new() } else { remove_repeated(&mut train) };
+        let in_train = if graph.len() == train.len() { Removed::default() } else { remove_repeated(&mut train) };
         let in_valid = remove_repeated(&mut valid);
         let in_test = remove_repeated(&mut test);
         (Self { names, graph, train, valid, test, filter: OnceLock::new() }, [in_train, in_valid, in_test])
@@ -51,6 +52,9 @@ impl Dataset {
     /// Reads whatever `data` names: `demo`, a folder, or a single file, which is split.
     pub fn load(data: &Path, options: &ReadOptions) -> Result<(Self, LoadReport), KgError> {
         let layout = Layout::find(data)?;
+        let mut options = options.clone();
+        options.limits.repeats.get_or_insert(MANY);
+        let options = &options;
         let mut names = Names::default();
         let mut held_out_now = false;
         let mut files = Vec::new();
@@ -84,16 +88,20 @@ impl Dataset {
             return Err(KgError::Empty { path: train.report.path.clone() });
         }
         let mut maps: [Option<(PathBuf, LineMap)>; 3] = [None, None, None];
+        let mut dropped: [Repeats; 3] = Default::default();
+        let mut read = [0; 3];
         let mut splits: [Vec<Triple>; 3] = Default::default();
         for (split, contents) in contents.into_iter().enumerate() {
             if let Some(contents) = contents {
                 maps[split] = Some((contents.report.path.clone(), contents.lines));
+                dropped[split] = contents.repeated;
+                read[split] = contents.report.triples;
                 splits[split] = contents.triples;
                 files.push(contents.report);
             }
         }
-        let read = [0, 1, 2].map(|split| splits[split].len());
-        let mut repeated: [Vec<usize>; 3] = Default::default();
+        require_room(&names, &splits, options)?;
+        let mut repeated: [Removed; 3] = Default::default();
         if held_out_now {
             // Repetitions must go before the split, or one copy would be learnt and the other asked for.
             repeated[0] = remove_repeated(&mut splits[0]);
@@ -105,14 +113,18 @@ impl Dataset {
             let parts = split::split(names.entities.len(), names.relations.len(), &splits[0], held_out, seed);
             splits = [parts.train, parts.valid, parts.test];
         }
-        let (dataset, dropped) = Self::assemble(names, splits);
-        for (split, dropped) in dropped.into_iter().enumerate() {
-            repeated[split].extend(dropped);
+        let (dataset, removed) = Self::assemble(names, splits);
+        if !held_out_now {
+            repeated = removed;
         }
+        // Copies were dropped in two places: some while reading, the rest here.
         let duplicates = [0, 1, 2].map(|split| Duplicates {
-            count: repeated[split].len(),
+            count: dropped[split].count + repeated[split].count,
             first: maps[split].as_ref().map_or_else(Vec::new, |(path, lines)| {
-                repeated[split].iter().take(5).map(|&index| (path.clone(), lines.line(index))).collect()
+                let here = repeated[split].first.iter().map(|&index| lines.line(index));
+                let mut places: Vec<u64> = dropped[split].first.iter().copied().chain(here).collect();
+                places.sort_unstable();
+                places.into_iter().take(REPEATS_SHOWN).map(|line| (path.clone(), line)).collect()
             }),
         });
         Ok((dataset, LoadReport { layout: layout.name(), files, read, duplicates, split_here: held_out_now }))
@@ -183,15 +195,44 @@ impl Dataset {
     }
 }
 
-/// Keeps the first of equal triples; returns the positions of the others.
-fn remove_repeated(triples: &mut Vec<Triple>) -> Vec<usize> {
+/// Triples from which on copies are dropped while reading, where most are copies: before, their memory is not worth a look.
+const MANY: usize = 1 << 20;
+
+/// Triples of a split that the indexes can number: each has two edges, counted in 32 bits.
+const MAX_TRIPLES: usize = u32::MAX as usize / 2 - 1;
+
+/// Refuses what cannot be indexed: too much for the numbers, or for the memory that is left.
+fn require_room(names: &Names, splits: &[Vec<Triple>; 3], options: &ReadOptions) -> Result<(), KgError> {
+    let [train, valid, test] = splits.each_ref().map(Vec::len);
+    if train.max(valid + test) > MAX_TRIPLES {
+        return Err(KgError::TooMany { what: "triples of a split", most: MAX_TRIPLES });
+    }
+    // Two sorted lists, neighbours and links both ways, runs of labels, and a set while copies are removed.
+    let triples = 96 * (train + valid + test) as u64;
+    let ids = 40 * names.entities.len() as u64 + 160 * names.relations.len() as u64;
+    memory::ensure(triples + ids, "the indexes of the graph", options.limits.memory)
+}
+
+/// Positions of copies that were removed.
+#[derive(Default)]
+struct Removed {
+    count: usize,
+    /// The first few.
+    first: Vec<usize>,
+}
+
+/// Keeps the first of equal triples.
+fn remove_repeated(triples: &mut Vec<Triple>) -> Removed {
     let mut seen = FxHashSet::with_capacity_and_hasher(triples.len(), Default::default());
     let mut index = 0;
-    let mut removed = Vec::new();
+    let mut removed = Removed::default();
     triples.retain(|&triple| {
         let new = seen.insert(triple);
         if !new {
-            removed.push(index);
+            removed.count += 1;
+            if removed.first.len() < REPEATS_SHOWN {
+                removed.first.push(index);
+            }
         }
         index += 1;
         new

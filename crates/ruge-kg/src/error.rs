@@ -67,6 +67,18 @@ pub enum Reason {
         /// `id` or `name`.
         what: &'static str,
     },
+    /// A line, or a statement of Turtle, that is longer than any that is read.
+    LongLine {
+        /// Bytes that it may have.
+        most: usize,
+    },
+    /// A name that is longer than any that is kept.
+    LongName {
+        /// Which field.
+        field: &'static str,
+        /// Bytes that it may have.
+        most: usize,
+    },
     /// The count on the first line of an OpenKE file disagrees with its lines.
     Count {
         /// What the first line says.
@@ -105,10 +117,14 @@ impl Reason {
             Reason::InvalidUtf8 => "convert the file to UTF-8, for example with: iconv -f LATIN1 -t UTF-8",
             Reason::NulByte => "if this is UTF-16, convert it with: iconv -f UTF-16 -t UTF-8; else it is no text file",
             Reason::UnclosedQuote => "close the quote, or write a quote inside a field as two quotes",
-            Reason::Rdf(_) => "mend the statement, or check that the file's ending (.nt, .ttl) says what it holds",
+            Reason::Rdf(_) => "fix the statement, or check that the file's ending (.nt, .ttl) says what it holds",
             Reason::NotAnId { .. } => "ids are whole numbers from 0; OpenKE columns are head, tail, relation",
             Reason::UnknownId { .. } => "add the id to its dictionary file, or correct it",
             Reason::Repeated { .. } => "give every id one name and every name one id",
+            Reason::LongLine { .. } => {
+                "check that the file is text with a triple a line; shorten the line or delete it"
+            }
+            Reason::LongName { .. } => "give it a shorter name, for example an id; or delete the line",
             Reason::Count { .. } => "correct the first line, or restore the missing lines",
         };
         remedy.into()
@@ -128,6 +144,8 @@ impl Reason {
             Reason::NotAnId { .. } => "not an id",
             Reason::UnknownId { .. } => "unknown id",
             Reason::Repeated { .. } => "repeated id or name",
+            Reason::LongLine { .. } => "line too long",
+            Reason::LongName { .. } => "name too long",
             Reason::Count { .. } => "wrong count",
         }
     }
@@ -155,6 +173,10 @@ impl fmt::Display for Reason {
             Reason::NotAnId { field } => write!(f, "the {field} is not a whole number"),
             Reason::UnknownId { field, known } => write!(f, "the {field} is not among the {known} known ids"),
             Reason::Repeated { what } => write!(f, "this {what} was given before"),
+            Reason::LongLine { most } => {
+                write!(f, "longer than {}, the most that is read as one line", size(*most as u64))
+            }
+            Reason::LongName { field, most } => write!(f, "the {field} is a name of more than {}", size(*most as u64)),
             Reason::Count { stated, found } => write!(f, "the first line says {stated}, the file holds {found}"),
         }
     }
@@ -184,7 +206,7 @@ impl fmt::Display for Problem {
 #[non_exhaustive]
 pub enum KgError {
     /// The file system said no.
-    #[error("{}: cannot {action}: {source}{}", path.display(), remedy_for(source, path))]
+    #[error("{}: cannot {action}: {source}{}", path.display(), remedy_for(source, path, action))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -194,10 +216,7 @@ pub enum KgError {
         source: std::io::Error,
     },
     /// Compressed data that ends early or is damaged.
-    #[error(
-        "{}: damaged or cut-off {format} data: {source}\n  remedy: copy or download the file again",
-        path.display()
-    )]
+    #[error("{}: {}\n  remedy: copy or download the file again", path.display(), show_damage(format, source))]
     Compressed {
         /// The file.
         path: PathBuf,
@@ -205,6 +224,54 @@ pub enum KgError {
         format: &'static str,
         /// What the decoder answered.
         source: std::io::Error,
+    },
+    /// Compressed data that only a decoder with more memory can unpack.
+    #[error("{}: this zstd file needs more than 128 MB of memory to unpack\n  remedy: unpack it first: zstd -d --long=31 {}", path.display(), path.display())]
+    Window {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Text that has to be held whole and is too large for that.
+    #[error("{}: {} more than {}, half of the memory that is left\n  remedy: {}", path.display(), show_packed(*packed), size(*most), large_remedy(*packed))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`, if it is compressed.
+        packed: Option<&'static str>,
+        /// Bytes that can be held.
+        most: u64,
+    },
+    /// A file that another program wrote to while it was read.
+    #[error("{}: the file changed while it was read\n  remedy: wait until it is complete, and run again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Memory that cannot be had.
+    #[error("not enough memory: needs about {} for {what}{}\n  remedy: free some memory, take a larger machine, or read a part of the data", size(*needed), show_left(*available))]
+    Memory {
+        /// What it is needed for.
+        what: String,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are left, where the system says so.
+        available: Option<u64>,
+    },
+    /// More than there are numbers for.
+    #[error("more than {most} {what}; a graph cannot hold more\n  remedy: read a part of the data")]
+    TooMany {
+        /// Entities, relations or triples.
+        what: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+    /// Something other than a plain file where a file of ours should go.
+    #[error("{}: {found}, and is not written through\n  remedy: remove it, or give another output folder", path.display())]
+    NotOurs {
+        /// The place.
+        path: PathBuf,
+        /// What stands there, in words.
+        found: &'static str,
     },
     /// Lines that are no triples.
     #[error("{}", show_bad_lines(problems, *more))]
@@ -277,13 +344,46 @@ impl KgError {
     }
 }
 
-fn remedy_for(error: &std::io::Error, path: &Path) -> String {
+/// Bytes as people say them.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..1_000_000 => format!("{} kB", bytes / 1000),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+fn show_damage(format: &str, source: &std::io::Error) -> String {
+    match source.kind() {
+        std::io::ErrorKind::UnexpectedEof => format!("the {format} data ends too early: the file is cut off"),
+        _ => format!("damaged {format} data: {source}"),
+    }
+}
+
+fn show_packed(packed: Option<&str>) -> String {
+    packed.map_or_else(|| "holds".to_string(), |format| format!("this {format} file unpacks to"))
+}
+
+fn large_remedy(packed: Option<&str>) -> &'static str {
+    match packed {
+        Some(_) => "check that the file is what you think; if so, unpack and split it, or use a larger machine",
+        None => "split it, or use a larger machine",
+    }
+}
+
+fn show_left(available: Option<u64>) -> String {
+    available.map_or_else(String::new, |available| format!(", and {} is left", size(available)))
+}
+
+fn remedy_for(error: &std::io::Error, path: &Path, action: &str) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
                 format!("\n  remedy: the folder {} does not exist either; check the path", parent.display())
             }
-            _ => "\n  remedy: check the path; `demo` is the embedded graph".to_string(),
+            _ if action == "open" => "\n  remedy: check the path; `demo` is the embedded graph".to_string(),
+            _ => "\n  remedy: check the path".to_string(),
         },
         std::io::ErrorKind::PermissionDenied => "\n  remedy: check the permissions".to_string(),
         std::io::ErrorKind::StorageFull => "\n  remedy: free some space and run again".to_string(),

@@ -18,6 +18,7 @@ pub mod demo;
 pub mod error;
 pub mod graph;
 pub mod io;
+pub mod memory;
 pub mod random;
 pub mod stats;
 pub mod triple;

@@ -12,6 +12,9 @@ use std::marker::PhantomData;
 
 use rustc_hash::FxHasher;
 
+use crate::error::KgError;
+use crate::io::Limits;
+use crate::memory;
 use crate::triple::{EntityId, Id, RelationId};
 
 /// The hash under which a name is stored; shared with the readers, which hash while they parse.
@@ -21,6 +24,10 @@ pub(crate) fn hash_name(name: &[u8]) -> u64 {
     hasher.write(name);
     hasher.finish()
 }
+
+/// Names of a kind that a graph holds at most: below 2³¹, since a relation is numbered once for each direction, and by as
+/// much as one block of text can bring, which numbers its new names behind those that are known.
+pub const MAX_NAMES: usize = (1 << 31) - (1 << 26);
 
 /// No id: what is not found.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -73,6 +80,24 @@ impl Slots {
         self.put(u64::from(id + 1) << 32 | u64::from(hash as u32));
     }
 
+    /// Makes room for `additional` more ids.
+    fn reserve(&mut self, additional: usize, what: &str, given: Option<u64>) -> Result<(), KgError> {
+        let mut size = self.words.len().max(16);
+        while 2 * (self.taken + additional) > size {
+            size *= 2;
+        }
+        // Growing as the names come is soon enough for tables that fit anywhere.
+        if size == self.words.len() || size * size_of::<u64>() < LARGE {
+            return Ok(());
+        }
+        let mut words = Vec::new();
+        memory::reserve(&mut words, size, what, given)?;
+        words.resize(size, 0);
+        let old = std::mem::replace(&mut self.words, words);
+        old.into_iter().filter(|&word| word != 0).for_each(|word| self.put(word));
+        Ok(())
+    }
+
     fn put(&mut self, word: u64) {
         let mask = self.words.len() - 1;
         let mut at = word as u32 as usize & mask;
@@ -82,6 +107,9 @@ impl Slots {
         self.words[at] = word;
     }
 }
+
+/// Bytes from which on a table is tried rather than assumed.
+const LARGE: usize = 64 << 20;
 
 /// Names by number and numbers by name.
 #[derive(Clone, Default)]
@@ -189,6 +217,26 @@ impl<I: Id> Vocabulary<I> {
         I::from_index(id as usize)
     }
 
+    /// Makes room for more names, `bytes` of text together, or says why there is none.
+    pub(crate) fn reserve(
+        &mut self,
+        names: usize,
+        bytes: usize,
+        what: &'static str,
+        limits: &Limits,
+    ) -> Result<(), KgError> {
+        if self.len() + names > limits.names {
+            return Err(KgError::TooMany { what, most: limits.names });
+        }
+        let NameList { text, ends, slots } = &mut self.names;
+        if text.capacity() - text.len() < bytes || ends.capacity() - ends.len() < names {
+            let names_of = format!("names of {what}");
+            memory::reserve_text(text, bytes, &names_of, limits.memory)?;
+            memory::reserve(ends, names, &names_of, limits.memory)?;
+        }
+        slots.reserve(names, what, limits.memory)
+    }
+
     /// The id of a known name.
     pub fn id(&self, name: &str) -> Option<I> {
         self.names.find(hash_name(name.as_bytes()), name).map(|id| I::from_index(id as usize))
@@ -239,6 +287,14 @@ pub struct Names {
 }
 
 impl Names {
+    /// [`triple`](Self::triple) for readers: where a limit is reached, an error.
+    pub(crate) fn read_triple(&mut self, names: [&str; 3], limits: &Limits) -> Result<crate::Triple, KgError> {
+        let [head, relation, tail] = names;
+        self.entities.reserve(2, head.len() + tail.len(), "entities", limits)?;
+        self.relations.reserve(1, relation.len(), "relations", limits)?;
+        Ok(self.triple(head, relation, tail))
+    }
+
     /// Interns the three names of a triple, head first: this order *is* the order of first appearance.
     pub fn triple(&mut self, head: &str, relation: &str, tail: &str) -> crate::Triple {
         crate::Triple {

@@ -4,10 +4,12 @@
 //! merged before has brought; blocks are then merged in file order, which gives every name the id of its first appearance in
 //! the *file*, whatever the blocks or threads were.
 
+use std::collections::BTreeMap;
+
 use memchr::memchr;
 
-use super::{FileContents, FileReport, ReadOptions};
-use crate::error::{MAX_SHOWN, Reason, shown};
+use super::{FileContents, FileReport, Limits, ReadOptions};
+use crate::error::{KgError, MAX_SHOWN, Reason, shown};
 use crate::triple::{EntityId, Id, RelationId, Triple};
 use crate::vocabulary::{Finds, NONE, NameList, Names, Slots, Vocabulary, hash_name};
 
@@ -66,11 +68,18 @@ fn intern_new<N: AsRef<str>>(slots: &mut Slots, new: &mut NewNames<N>, hash: u64
 
 impl<N: AsRef<str>> NewNames<N> {
     /// Gives the names their ids for good; returns what turns an id of the block into an id of the file.
-    fn settle<I: Id>(self, vocabulary: &mut Vocabulary<I>) -> impl Fn(u32) -> I {
+    fn settle<I: Id>(
+        self,
+        vocabulary: &mut Vocabulary<I>,
+        what: &'static str,
+        limits: &Limits,
+    ) -> Result<impl Fn(u32) -> I, KgError> {
         let base = self.base;
+        let bytes = self.names.iter().map(|(_, name)| name.as_ref().len()).sum();
+        vocabulary.reserve(self.names.len(), bytes, what, limits)?;
         let ids: Vec<I> =
             self.names.iter().map(|(hash, name)| vocabulary.intern_hashed(*hash, name.as_ref())).collect();
-        move |id| if id < base { I::from_index(id as usize) } else { ids[(id - base) as usize] }
+        Ok(move |id| if id < base { I::from_index(id as usize) } else { ids[(id - base) as usize] })
     }
 }
 
@@ -97,7 +106,9 @@ pub(super) struct Block<T> {
     pub(super) items: Vec<T>,
     /// (item, line) wherever the items do not follow line by line.
     jumps: Vec<(usize, u64)>,
+    /// The first ones, and how many more there are of each kind.
     problems: Vec<(u64, String, Reason)>,
+    further: BTreeMap<&'static str, u64>,
     lines: u64,
     blank_lines: u64,
     crlf_lines: u64,
@@ -111,6 +122,7 @@ impl<T> Block<T> {
             items: Vec::with_capacity(capacity),
             jumps: Vec::new(),
             problems: Vec::new(),
+            further: BTreeMap::new(),
             lines: 0,
             blank_lines: 0,
             crlf_lines: 0,
@@ -141,6 +153,7 @@ impl<T> Block<T> {
             block.lines += 1;
             block.crlf_lines += u64::from(crlf);
             let checked = match clean {
+                _ if line.len() > options.limits.line => Err(Reason::LongLine { most: options.limits.line }),
                 Some(text) => Ok(&text[start..end]),
                 None if memchr(0, line).is_some() => Err(Reason::NulByte),
                 None => std::str::from_utf8(line).map_err(|_| Reason::InvalidUtf8),
@@ -164,6 +177,11 @@ impl<T> Block<T> {
                 Err(reason) => {
                     block.items.truncate(known);
                     jumped = true;
+                    if block.problems.len() >= MAX_SHOWN {
+                        *block.further.entry(reason.kind()).or_default() += 1;
+                        continue;
+                    }
+                    let line = &line[..line.len().min(options.limits.line)];
                     block.problems.push((block.lines, shown(line), reason));
                     if !options.lenient && block.problems.len() >= MAX_SHOWN {
                         break;
@@ -175,7 +193,13 @@ impl<T> Block<T> {
     }
 
     /// Adds the block behind those before it; `triple` turns an item into a triple.
-    pub(super) fn merge(self, contents: &mut FileContents, triple: impl Fn(T) -> Triple) {
+    pub(super) fn merge(
+        self,
+        contents: &mut FileContents,
+        options: &ReadOptions,
+        triple: impl Fn(T) -> Triple,
+    ) -> Result<(), KgError> {
+        contents.reserve(self.items.len(), &options.limits)?;
         let base = contents.triples.len();
         let report = &mut contents.report;
         if self.jumps.first().is_none_or(|&(item, _)| item > 0) && !self.items.is_empty() {
@@ -185,12 +209,16 @@ impl<T> Block<T> {
             contents.lines.jump(base + item, report.lines + line);
         }
         contents.triples.extend(self.tally(report).into_iter().map(triple));
+        Ok(())
     }
 
     /// Adds problems and counts to the report and leaves the items.
     pub(super) fn tally(self, report: &mut FileReport) -> Vec<T> {
         for (line, text, reason) in self.problems {
             report.bad_line(report.lines + line, text, reason);
+        }
+        for (kind, count) in self.further {
+            report.further_bad_lines(count, kind);
         }
         report.lines += self.lines;
         report.blank_lines += self.blank_lines;
@@ -207,14 +235,15 @@ impl Block<[u32; 3]> {
         (entities, relations): (NewNames<N>, NewNames<N>),
         names: &mut Names,
         contents: &mut FileContents,
-    ) {
-        let entity = entities.settle::<EntityId>(&mut names.entities);
-        let relation = relations.settle::<RelationId>(&mut names.relations);
-        self.merge(contents, |[head, label, tail]| Triple {
+        options: &ReadOptions,
+    ) -> Result<(), KgError> {
+        let entity = entities.settle::<EntityId>(&mut names.entities, "entities", &options.limits)?;
+        let relation = relations.settle::<RelationId>(&mut names.relations, "relations", &options.limits)?;
+        self.merge(contents, options, |[head, label, tail]| Triple {
             head: entity(head),
             relation: relation(label),
             tail: entity(tail),
-        });
+        })
     }
 }
 

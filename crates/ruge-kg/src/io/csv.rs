@@ -1,10 +1,10 @@
 //! CSV: fields between separators, quoted where they hold a separator, a quote or a line end.
 //!
-//! A file without a single quote is plain text and goes the parallel way of [`tsv`](mod@super::tsv). The others are cut here
+//! Up to its first quote a file is plain text and goes the parallel way of [`tsv`](mod@super::tsv). The rest is cut here
 //! rather than by a library, because a reader of names must know more than the fields: whether a field was quoted
 //! (then its blanks belong to the name), which line a record starts on, and above all where a quote was opened that is
 //! never closed. A forgiving parser reads on to the end of the file and hands all of it over as one field; this one
-//! reports the line, and resumes at the line below it when asked to be lenient.
+//! reads on for as long as a record may be, reports the line, and resumes at the line below it when asked to be lenient.
 //!
 //! The rules are those of RFC 4180, and two more: blanks around a field are trimmed, counted, and do not keep a field
 //! from being quoted (`a, "b, c", d`); a closing quote may be followed only by blanks, a separator or a line end.
@@ -13,8 +13,9 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
-use super::tsv::{self, trim, wrong_columns};
-use super::{FileContents, Header, ReadOptions, Source, looks_like_header};
+use super::source::{BLOCK, blocks};
+use super::tsv::{self, short_enough, trim, wrong_columns};
+use super::{BOM, FileContents, Header, ReadOptions, Source, looks_like_header};
 use crate::error::{KgError, Reason, shown};
 use crate::vocabulary::Names;
 
@@ -26,51 +27,156 @@ pub(super) fn read(
     options: &ReadOptions,
     contents: &mut FileContents,
 ) -> Result<(), KgError> {
-    let source = source.decoded()?;
-    if memchr(b'"', &source.text()?).is_none() {
-        return tsv::read(source, names, options, contents);
-    }
-    let text = source.text()?;
-    let mut rest = contents.report.pass_bom(&text);
-    let mut fields = Vec::new();
+    let mut text = source.text()?;
     let mut at_start = true;
-    while !rest.is_empty() && !contents.report.enough(options) {
-        let line = contents.report.lines + 1;
-        let first_line = &rest[..line_end(rest)];
-        let may_be_header = std::mem::take(&mut at_start);
-        if first_line.trim_ascii().is_empty() && memchr(separator, first_line).is_none() {
-            contents.report.blank_lines += 1;
-            take(&mut rest, first_line.len(), contents);
-            continue;
+    // Up to the first quote a record is a line.
+    loop {
+        let (end, long) = text.next_batch(options)?;
+        let mut batch = &text.window()[..end];
+        if memchr(b'"', batch).is_some() {
+            break;
         }
-        let end = match cut(rest, separator, &mut fields) {
-            Ok(end) => end,
-            Err(quote) => {
-                // Whatever the record held before the quote goes with it; the line below is read afresh.
-                let start = memrchr(b'\n', &rest[..quote]).map_or(0, |at| at + 1);
-                let text = &rest[start..start + line_end(&rest[start..])];
-                let earlier = newlines(&rest[..start]);
-                contents.report.bad_lines(line + earlier, 1 + earlier, shown(stripped(text)), Reason::UnclosedQuote);
-                take(&mut rest, start + text.len(), contents);
+        if end == 0 {
+            return Ok(());
+        }
+        if std::mem::take(&mut at_start) {
+            batch = tsv::open_file(batch, options, contents);
+        }
+        if tsv::read_batch(&blocks(batch, options), names, options, contents)?.is_break() {
+            return Ok(());
+        }
+        text.pass(end);
+        if long {
+            text.pass_line()?;
+        }
+    }
+    if at_start {
+        contents.report.bom = text.window().starts_with(BOM);
+        text.pass(if contents.report.bom { BOM.len() } else { 0 });
+    }
+    let mut records = Records { separator, names, options, contents, at_start };
+    let usual = options.block.clamp(1 << 10, BLOCK);
+    let mut wanted = usual;
+    loop {
+        text.fill(wanted)?;
+        let window = text.window();
+        let passed = records.read(window, text.ended())?;
+        if records.contents.report.enough(options) || (text.ended() && passed == window.len()) {
+            return Ok(());
+        }
+        let long = passed == 0 && (text.ended() || is_long(window, options));
+        wanted = if passed == 0 { 2 * window.len().max(usual) } else { usual };
+        wanted = wanted.min(options.limits.line + 2).max(1);
+        text.pass(passed);
+        if long {
+            records.pass_long(text.window());
+            if records.contents.report.enough(options) {
+                return Ok(());
+            }
+            text.pass_line()?;
+        }
+    }
+}
+
+/// Whether a text without an end is longer than a record with its line end may be.
+fn is_long(text: &[u8], options: &ReadOptions) -> bool {
+    text.len() > options.limits.line + 1
+}
+
+/// Records as they are cut, one after the other.
+struct Records<'r> {
+    separator: u8,
+    names: &'r mut Names,
+    options: &'r ReadOptions,
+    contents: &'r mut FileContents,
+    at_start: bool,
+}
+
+impl Records<'_> {
+    /// Reads the records of a window, up to one that may go on behind it. Returns how many bytes they have.
+    fn read(&mut self, window: &[u8], ended: bool) -> Result<usize, KgError> {
+        let Self { separator, names, options, contents, .. } = self;
+        let separator = *separator;
+        let most = options.limits.line;
+        let mut rest = window;
+        let mut fields = Vec::new();
+        while !rest.is_empty() && !contents.report.enough(options) {
+            let line = contents.report.lines + 1;
+            let first_line = &rest[..line_end(rest)];
+            if !first_line.ends_with(b"\n") && (!ended || is_long(first_line, options)) {
+                break;
+            }
+            let may_be_header = std::mem::take(&mut self.at_start);
+            let blank = first_line.trim_ascii().is_empty() && memchr(separator, first_line).is_none();
+            if blank && !(may_be_header && options.header == Header::Yes) {
+                contents.report.blank_lines += 1;
+                take(&mut rest, first_line.len(), contents);
                 continue;
             }
-        };
-        let record = take(&mut rest, end, contents);
-        let columns = checked(record, &fields, separator, options);
-        if may_be_header && is_header(options.header, columns.as_ref().ok()) {
-            contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
-            continue;
-        }
-        match columns.and_then(trimmed) {
-            Ok(([head, relation, tail], trimmed)) => {
-                contents.report.trimmed_fields += trimmed;
-                contents.lines.jump(contents.triples.len(), line);
-                contents.triples.push(names.triple(head, relation, tail));
+            let end = match cut(rest, separator, &mut fields) {
+                Err(Uncut::Open(_)) if !ended && !is_long(rest, options) => {
+                    self.at_start = may_be_header;
+                    break;
+                }
+                // Only a line end makes sure that nothing follows.
+                Ok(end) if !ended && end == rest.len() && !rest.ends_with(b"\n") => {
+                    self.at_start = may_be_header;
+                    break;
+                }
+                Ok(end) => end,
+                Err(Uncut::Open(quote) | Uncut::Followed(quote)) => {
+                    // Whatever the record held before the quote goes with it; the line below is read afresh.
+                    let start = memrchr(b'\n', &rest[..quote]).map_or(0, |at| at + 1);
+                    let text = &rest[start..start + line_end(&rest[start..])];
+                    let earlier = newlines(&rest[..start]);
+                    if !ended && !text.ends_with(b"\n") {
+                        // The window cuts the line of the quote, so that one is looked at again.
+                        let record = take(&mut rest, start, contents);
+                        contents.report.bad_lines(line, earlier, shown(record), Reason::UnclosedQuote);
+                        continue;
+                    }
+                    contents.report.bad_lines(
+                        line + earlier,
+                        1 + earlier,
+                        shown(stripped(text)),
+                        Reason::UnclosedQuote,
+                    );
+                    take(&mut rest, start + text.len(), contents);
+                    continue;
+                }
+            };
+            let record = take(&mut rest, end, contents);
+            if record.len() > most {
+                let text = shown(&record[..most]);
+                contents.report.bad_lines(line, 1 + newlines(record), text, Reason::LongLine { most });
+                continue;
             }
-            Err(reason) => contents.report.bad_lines(line, 1 + newlines(record), shown(record), reason),
+            let columns = checked(record, &fields, separator, options);
+            if may_be_header && is_header(options.header, columns.as_ref().ok()) {
+                contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
+                continue;
+            }
+            match columns.and_then(|columns| trimmed(columns, options.limits.name)) {
+                Ok((triple, trimmed)) => {
+                    contents.report.trimmed_fields += trimmed;
+                    let triple = names.read_triple(triple, &options.limits)?;
+                    contents.push(triple, line, &options.limits)?;
+                }
+                Err(reason) => contents.report.bad_lines(line, 1 + newlines(record), shown(record), reason),
+            }
         }
+        Ok(window.len() - rest.len())
     }
-    Ok(())
+
+    /// Notes a line that is too long to be read; the window begins with it.
+    fn pass_long(&mut self, window: &[u8]) {
+        let most = self.options.limits.line;
+        self.at_start = false;
+        self.contents.report.lines += 1;
+        let line = self.contents.report.lines;
+        let text = shown(&window[..window.len().min(most)]);
+        self.contents.report.bad_line(line, text, Reason::LongLine { most });
+    }
 }
 
 /// Takes `length` bytes off `rest` and counts their lines; returns them without the last line end.
@@ -100,9 +206,16 @@ struct Field<T> {
     padded: bool,
 }
 
-/// Cuts the first record of `text` into fields. Returns its length, line end included, or the place of a quote that is
-/// not closed as it should be.
-fn cut<'t>(text: &'t [u8], separator: u8, fields: &mut Vec<Field<Cow<'t, [u8]>>>) -> Result<usize, usize> {
+/// Why a record cannot be cut, and the place of the quote that is to blame.
+enum Uncut {
+    /// It is not closed.
+    Open(usize),
+    /// Something follows behind its closing.
+    Followed(usize),
+}
+
+/// Cuts the first record of `text` into fields. Returns its length, line end included.
+fn cut<'t>(text: &'t [u8], separator: u8, fields: &mut Vec<Field<Cow<'t, [u8]>>>) -> Result<usize, Uncut> {
     fields.clear();
     // A blank that separates fields cannot pad them.
     let blanks = |at: usize| match separator {
@@ -121,7 +234,7 @@ fn cut<'t>(text: &'t [u8], separator: u8, fields: &mut Vec<Field<Cow<'t, [u8]>>>
                 [b'\n', ..] => return Ok(behind + after + 1),
                 [b'\r', b'\n', ..] => return Ok(behind + after + 2),
                 [] | [b'\r'] => return Ok(text.len()),
-                _ => return Err(at + before),
+                _ => return Err(Uncut::Followed(at + before)),
             }
         } else {
             let end = memchr2(separator, b'\n', &text[at..]).map_or(text.len(), |length| at + length);
@@ -138,11 +251,11 @@ fn cut<'t>(text: &'t [u8], separator: u8, fields: &mut Vec<Field<Cow<'t, [u8]>>>
 }
 
 /// The content of the quoted field that opens at `open`, and the place behind its closing quote.
-fn quoted(text: &[u8], open: usize) -> Result<(Cow<'_, [u8]>, usize), usize> {
+fn quoted(text: &[u8], open: usize) -> Result<(Cow<'_, [u8]>, usize), Uncut> {
     let mut content: Cow<'_, [u8]> = Cow::Borrowed(&[]);
     let mut at = open + 1;
     loop {
-        let close = at + memchr(b'"', &text[at..]).ok_or(open)?;
+        let close = at + memchr(b'"', &text[at..]).ok_or(Uncut::Open(open))?;
         // Two quotes stand for one, which is kept with what was before it.
         let doubled = text.get(close + 1) == Some(&b'"');
         let piece = &text[at..close + usize::from(doubled)];
@@ -184,7 +297,7 @@ fn checked<'f>(
 }
 
 /// The names, and how many of them had blanks around them.
-fn trimmed(columns: [Field<&str>; 3]) -> Result<([&str; 3], u64), Reason> {
+fn trimmed(columns: [Field<&str>; 3], most: usize) -> Result<([&str; 3], u64), Reason> {
     let mut count = 0;
     let [head, relation, tail] = columns;
     let names = [
@@ -192,6 +305,7 @@ fn trimmed(columns: [Field<&str>; 3]) -> Result<([&str; 3], u64), Reason> {
         name_of(relation, "relation", &mut count)?,
         name_of(tail, "tail", &mut count)?,
     ];
+    short_enough(names, most)?;
     Ok((names, count))
 }
 

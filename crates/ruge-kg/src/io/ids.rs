@@ -13,8 +13,9 @@ use rustc_hash::FxHashSet;
 
 use super::block::{Block, strip_line_end};
 use super::tsv::trim;
-use super::{Columns, FileContents, FileReport, Format, LineMap, ReadOptions, Source, foreign_encoding};
+use super::{Columns, FileContents, FileReport, Format, ReadOptions, Source, foreign_encoding};
 use crate::error::{KgError, Reason, shown};
+use crate::memory;
 use crate::triple::{EntityId, Id, RelationId, Triple};
 use crate::vocabulary::Vocabulary;
 
@@ -52,8 +53,10 @@ pub(super) fn read_dictionary<I: Id>(
 ) -> Result<FileReport, KgError> {
     assert!(vocabulary.is_empty(), "a dictionary gives the first ids, so it must be read first");
     let format = if dictionary == Dictionary::NameId { Format::Whitespace } else { Format::Tsv };
-    let (source, mut report) = open(path, format)?;
-    let text = source.text()?;
+    let (source, mut report) = open(path, format, options)?;
+    let text = source.whole()?;
+    // Names and ids are looked up while they are collected, which takes a multiple of the text.
+    memory::ensure(8 * text.len() as u64, "a dictionary", options.limits.memory)?;
     let mut text = report.pass_bom(&text);
     let mut stated = None;
     if dictionary == Dictionary::NameId {
@@ -80,6 +83,9 @@ pub(super) fn read_dictionary<I: Id>(
         let id = number(id.trim_ascii(), "id")?;
         let mut trimmed = 0;
         let name = trim(name, "name", &mut trimmed)?;
+        if name.len() > options.limits.name {
+            return Err(Reason::LongName { field: "name", most: options.limits.name });
+        }
         if !ids.insert(id) {
             return Err(Reason::Repeated { what: "id" });
         }
@@ -101,6 +107,8 @@ pub(super) fn read_dictionary<I: Id>(
             format!("no line names the id {missing}\n  remedy: every id from 0 to the largest, {last}, needs a name");
         return Err(KgError::Description { path: path.to_path_buf(), message });
     }
+    let bytes = entries.iter().map(|(_, name)| name.len()).sum();
+    vocabulary.reserve(entries.len(), bytes, "names of a dictionary", &options.limits)?;
     for (_, name) in &entries {
         vocabulary.intern(name);
     }
@@ -117,8 +125,8 @@ pub(super) fn read_triples(
     options: &ReadOptions,
 ) -> Result<FileContents, KgError> {
     let format = if counted { Format::Whitespace } else { Format::Tsv };
-    let (source, report) = open(path, format)?;
-    let mut contents = FileContents { triples: Vec::new(), lines: LineMap::default(), report };
+    let (source, report) = open(path, format, options)?;
+    let mut contents = FileContents::new(report);
     let mut stated = None;
     let mut first = true;
     let parse = |text: &[u8]| {
@@ -144,7 +152,7 @@ pub(super) fn read_triples(
             Ok(())
         })
     };
-    source.for_each_batch(options.block, |blocks| {
+    source.for_each_batch(options, |blocks| {
         let mut blocks = blocks.to_vec();
         if std::mem::take(&mut first) {
             blocks[0] = contents.report.pass_bom(blocks[0]);
@@ -154,21 +162,21 @@ pub(super) fn read_triples(
         }
         let parsed: Vec<_> = blocks.par_iter().map(|&text| parse(text)).collect();
         for block in parsed {
-            block.merge(&mut contents, |triple| triple);
+            block.merge(&mut contents, options, |triple| triple)?;
             if contents.report.enough(options) {
-                return ControlFlow::Break(());
+                return Ok(ControlFlow::Break(()));
             }
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     })?;
-    contents.report.triples = contents.triples.len();
-    check_count(stated, contents.triples.len(), &mut contents.report);
+    contents.report.triples = contents.read();
+    check_count(stated, contents.read(), &mut contents.report);
     contents.report.strict(options)?;
     Ok(contents)
 }
 
-fn open(path: &Path, format: Format) -> Result<(Source<'static>, FileReport), KgError> {
-    let mut source = Source::open(path)?;
+fn open(path: &Path, format: Format, options: &ReadOptions) -> Result<(Source<'static>, FileReport), KgError> {
+    let mut source = Source::open(path, options.limits)?;
     if let Some(encoding) = foreign_encoding(source.peek()?) {
         return Err(KgError::Encoding { path: path.to_path_buf(), encoding });
     }

@@ -1,20 +1,23 @@
 //! Data in and out: every file a graph can come in, and the two it leaves in.
 //!
 //! A file is recognised by its name, and where the name is silent (`.txt`, no ending) by its content; compression
-//! always by content. Plain text is memory-mapped and parsed in parallel; the result never depends on the
+//! always by content. Text is read in large pieces and parsed in parallel; the result never depends on the
 //! number of threads. A reader stops at the first twenty bad lines with all of them shown, or skips and counts them
 //! when asked to be lenient; nothing is dropped without being counted in the [`FileReport`].
 
 mod block;
+mod contents;
 mod csv;
 pub mod folder;
 mod ids;
 mod libkge;
 mod openke;
 mod rdf;
+mod replace;
 mod source;
 pub mod split;
 mod tsv;
+mod turtle;
 pub mod write;
 
 use std::collections::BTreeMap;
@@ -25,9 +28,10 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::error::{KgError, MAX_SHOWN, Problem, Reason};
-use crate::triple::Triple;
-use crate::vocabulary::Names;
+use crate::vocabulary::{MAX_NAMES, Names};
 
+pub(crate) use contents::REPEATS_SHOWN;
+pub use contents::{FileContents, LineMap, Repeats};
 pub(crate) use libkge::read as libkge;
 pub(crate) use openke::read as openke;
 pub use source::Compression;
@@ -280,6 +284,31 @@ pub struct ReadOptions {
     /// Bytes of text that one parser takes at a time; tests make it small to meet many block ends.
     #[doc(hidden)]
     pub block: usize,
+    /// Where reading stops; tests make it small to meet the ends.
+    #[doc(hidden)]
+    pub limits: Limits,
+}
+
+/// How much of one thing is read before it is refused: a file of a few kilobytes can unpack to more than any memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a line or of a CSV record. 16 MiB: the longest lines of public graphs, with the outline of a country as a
+    /// literal, have a few; a window of this size fits every machine.
+    pub line: usize,
+    /// Bytes of a name. 4 MiB: a name is kept for as long as the graph is; whole articles as literals have less.
+    pub name: usize,
+    /// Names of a kind, see [`MAX_NAMES`](crate::vocabulary::MAX_NAMES).
+    pub names: usize,
+    /// Number of triples from which on repeated ones are dropped as they are read, if they are many; `None` keeps all.
+    pub repeats: Option<usize>,
+    /// Bytes of memory that can be had; `None` asks the system.
+    pub memory: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { line: 16 << 20, name: 4 << 20, names: MAX_NAMES, repeats: None, memory: None }
+    }
 }
 
 impl Default for ReadOptions {
@@ -293,6 +322,7 @@ impl Default for ReadOptions {
             held_out: [0.1, 0.1],
             train_only: false,
             block: source::BLOCK,
+            limits: Limits::default(),
         }
     }
 }
@@ -376,6 +406,12 @@ impl FileReport {
         }
     }
 
+    /// Notes bad lines beyond those that are shown.
+    pub(crate) fn further_bad_lines(&mut self, count: u64, kind: &'static str) {
+        self.bad_lines += count;
+        *self.bad_by_reason.entry(kind).or_default() += count;
+    }
+
     /// Where no line is a triple, the file does not mix separators: it has another one than was asked for.
     fn other_separator(&mut self, habit: Option<(Format, usize)>, wanted: usize) {
         let expected = self.format.separator();
@@ -395,7 +431,9 @@ impl FileReport {
 
     /// Whether a strict reader has seen enough.
     pub(crate) fn enough(&mut self, options: &ReadOptions) -> bool {
-        if !options.lenient && self.problems.len() >= MAX_SHOWN {
+        // A line without an end is not read on for the sake of further problems.
+        let endless = self.problems.last().is_some_and(|problem| matches!(problem.reason, Reason::LongLine { .. }));
+        if !options.lenient && (endless || self.problems.len() >= MAX_SHOWN) {
             self.stopped = true;
         }
         self.stopped
@@ -410,46 +448,9 @@ impl FileReport {
     }
 }
 
-/// Which line each triple came from, stored as the few places where the count jumps.
-#[derive(Clone, Debug, Default)]
-pub struct LineMap {
-    breaks: Vec<(usize, u64)>,
-}
-
-impl LineMap {
-    /// The triple at `index` stands on `line`; those after it follow line by line until the next call.
-    pub(crate) fn jump(&mut self, index: usize, line: u64) {
-        if self.line(index) != line {
-            match self.breaks.last_mut() {
-                Some(last) if last.0 == index => last.1 = line,
-                _ => self.breaks.push((index, line)),
-            }
-        }
-    }
-
-    /// The line of the triple at `index`, from 1.
-    pub fn line(&self, index: usize) -> u64 {
-        match self.breaks.partition_point(|&(start, _)| start <= index) {
-            0 => index as u64 + 1,
-            n => self.breaks[n - 1].1 + (index - self.breaks[n - 1].0) as u64,
-        }
-    }
-}
-
-/// The triples of one file, in file order, repetitions included.
-#[derive(Clone, Debug)]
-pub struct FileContents {
-    /// The triples.
-    pub triples: Vec<Triple>,
-    /// Where they stand.
-    pub lines: LineMap,
-    /// What was met on the way.
-    pub report: FileReport,
-}
-
 /// Reads one triple file, interning names into `names`.
 pub fn read_file(path: &Path, names: &mut Names, options: &ReadOptions) -> Result<FileContents, KgError> {
-    read_source(Source::open(path)?, names, options)
+    read_source(Source::open(path, options.limits)?, names, options)
 }
 
 /// Reads triples from memory; `name` stands for the path in messages and its ending for the format.
@@ -459,7 +460,7 @@ pub fn read_bytes(
     names: &mut Names,
     options: &ReadOptions,
 ) -> Result<FileContents, KgError> {
-    read_source(Source::from_bytes(name, bytes), names, options)
+    read_source(Source::from_bytes(name, bytes, options.limits), names, options)
 }
 
 fn read_source(mut source: Source<'_>, names: &mut Names, options: &ReadOptions) -> Result<FileContents, KgError> {
@@ -481,20 +482,30 @@ fn read_source(mut source: Source<'_>, names: &mut Names, options: &ReadOptions)
     }
     let habit = Format::by_habit(start);
     let report = FileReport::new(source.path(), format, source.compression());
-    let mut contents = FileContents { triples: Vec::new(), lines: LineMap::default(), report };
+    let mut contents = FileContents::new(report);
     match format {
         Format::Tsv | Format::Whitespace => tsv::read(source, names, options, &mut contents)?,
         Format::Csv(separator) => csv::read(source, separator, names, options, &mut contents)?,
         Format::NTriples => rdf::read_ntriples(source, names, options, &mut contents)?,
-        Format::Turtle => rdf::read_turtle(source, names, options, &mut contents)?,
+        Format::Turtle => turtle::read(source, names, options, &mut contents)?,
     }
-    contents.report.triples = contents.triples.len();
+    contents.report.triples = contents.read();
     if contents.triples.is_empty() {
         contents.report.other_separator(habit, options.columns.count);
     }
     contents.report.strict(options)?;
     contents.triples.shrink_to_fit();
     Ok(contents)
+}
+
+/// The whole of a file, unpacked if it is gzip or zstd: for files that are read at once, such as rules. It is refused
+/// where it would take more than half of the memory that is left.
+pub fn read_whole(path: &Path, limits: Limits) -> Result<Vec<u8>, KgError> {
+    let read = |path: &Path| Ok(Source::open(path, limits)?.whole()?.into_owned());
+    read(path).map_err(|error| match error {
+        KgError::Io { path, source, .. } => KgError::Io { path, action: "read", source },
+        other => other,
+    })
 }
 
 /// The UTF-8 byte-order mark.

@@ -1,21 +1,33 @@
-//! Bytes of a file: mapped when plain, decoded on the fly when compressed.
+//! Bytes of a file: read in large pieces, decoded on the fly when compressed.
+//!
+//! Nothing is mapped into memory: a mapped file that another program cuts short ends us by a signal. A file that changes
+//! while it is read is an error instead, found by comparing its length and time before and after.
 //!
 //! Line-oriented readers ask for batches of blocks cut at line ends, so that a file of any size is parsed in parallel
-//! with bounded memory; the others take the whole text.
+//! with bounded memory; others look at a [`Text`] through a window; a few take the whole text, as far as memory allows.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::fs::{File, Metadata};
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use memchr::{memchr, memrchr};
 use serde::Serialize;
 
+use super::{Limits, ReadOptions};
 use crate::error::KgError;
+use crate::memory;
 
 /// Text handed to one parser at a time. Large enough that the names of a block repeat, small enough to balance.
 pub(super) const BLOCK: usize = 2 << 20;
+
+/// Compressed bytes read at once.
+const PACKED: usize = 1 << 18;
+
+/// Bytes of the text that are looked at to guess its format.
+const PEEK: usize = 1 << 16;
 
 /// How a file is packed; told by its first bytes, not by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -47,54 +59,68 @@ impl Compression {
     }
 }
 
-enum Bytes<'a> {
-    Mapped(memmap2::Mmap),
-    Borrowed(&'a [u8]),
-    Owned(Vec<u8>),
+/// What a file was like when it was opened.
+#[derive(PartialEq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
 }
 
-impl Bytes<'_> {
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Borrowed(bytes) => bytes,
-            Bytes::Owned(bytes) => bytes,
-        }
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self { length: metadata.len(), modified: metadata.modified().ok() }
     }
+}
+
+enum Origin<'a> {
+    /// A plain file, which can be read again.
+    File(File, Stamp),
+    /// Bytes in memory: given by the caller, or what a pipe had to say.
+    Bytes(Cow<'a, [u8]>),
 }
 
 /// An opened file of triples.
 pub(crate) struct Source<'a> {
     path: PathBuf,
-    bytes: Bytes<'a>,
+    origin: Origin<'a>,
     compression: Compression,
     start: Vec<u8>,
+    limits: Limits,
 }
 
 impl<'a> Source<'a> {
-    /// Opens a file, whatever its compression. A pipe is read to its end.
-    pub(crate) fn open(path: &Path) -> Result<Source<'static>, KgError> {
+    /// Opens a file, whatever its compression. A pipe is read to its end, as far as memory allows.
+    pub(crate) fn open(path: &Path, limits: Limits) -> Result<Source<'static>, KgError> {
         let mut file = File::open(path).map_err(KgError::io(path, "open"))?;
         let metadata = file.metadata().map_err(KgError::io(path, "read"))?;
         if metadata.is_dir() {
-            let source = std::io::Error::from(std::io::ErrorKind::IsADirectory);
+            let source = std::io::Error::from(ErrorKind::IsADirectory);
             return Err(KgError::Io { path: path.to_path_buf(), action: "read triples from a folder", source });
         }
-        let bytes = if metadata.is_file() && metadata.len() > 0 {
-            Bytes::Mapped(map(&file).map_err(KgError::io(path, "map"))?)
+        let (origin, compression) = if metadata.is_file() && metadata.len() > 0 {
+            let mut start = Vec::with_capacity(4);
+            (&file).take(4).read_to_end(&mut start).map_err(KgError::io(path, "read"))?;
+            (Origin::File(file, Stamp::of(&metadata)), Compression::of(&start))
         } else {
+            let most = most_held(limits);
             let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(KgError::io(path, "read"))?;
-            Bytes::Owned(bytes)
+            let ended = read_within(&mut file, &mut bytes, most, limits).map_err(|error| match error {
+                Stopped::Io(source) => KgError::io(path, "read")(source),
+                Stopped::Memory(error) => error,
+            })?;
+            if !ended {
+                return Err(KgError::TooLarge { path: path.to_path_buf(), packed: None, most });
+            }
+            let compression = Compression::of(&bytes);
+            (Origin::Bytes(Cow::Owned(bytes)), compression)
         };
-        let compression = Compression::of(bytes.as_slice());
-        Ok(Source { path: path.to_path_buf(), bytes, compression, start: Vec::new() })
+        Ok(Source { path: path.to_path_buf(), origin, compression, start: Vec::new(), limits })
     }
 
     /// Bytes that are in memory already.
-    pub(crate) fn from_bytes(name: &Path, bytes: &'a [u8]) -> Self {
-        let compression = Compression::of(bytes);
-        Self { path: name.to_path_buf(), bytes: Bytes::Borrowed(bytes), compression, start: Vec::new() }
+    pub(crate) fn from_bytes(name: &Path, bytes: &'a [u8], limits: Limits) -> Self {
+        let (path, origin) = (name.to_path_buf(), Origin::Bytes(Cow::Borrowed(bytes)));
+        Self { path, origin, compression: Compression::of(bytes), start: Vec::new(), limits }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -107,116 +133,313 @@ impl<'a> Source<'a> {
 
     /// The first bytes of the text, for guessing at its format.
     pub(crate) fn peek(&mut self) -> Result<&[u8], KgError> {
-        const PEEK: u64 = 1 << 16;
-        if self.compression == Compression::None {
-            let bytes = self.bytes.as_slice();
-            return Ok(&bytes[..bytes.len().min(PEEK as usize)]);
-        }
         if self.start.is_empty() {
             let mut start = Vec::new();
-            self.decoder()?.take(PEEK).read_to_end(&mut start).map_err(|source| self.damaged(source))?;
+            self.reader()?.take(PEEK as u64).read_to_end(&mut start).map_err(|source| self.failed(source))?;
             self.start = start;
         }
         Ok(&self.start)
     }
 
-    /// The whole text.
-    pub(crate) fn text(&self) -> Result<Cow<'_, [u8]>, KgError> {
-        if self.compression == Compression::None {
-            return Ok(Cow::Borrowed(self.bytes.as_slice()));
-        }
-        let mut text = Vec::new();
-        self.decoder()?.read_to_end(&mut text).map_err(|source| self.damaged(source))?;
-        Ok(Cow::Owned(text))
+    /// The text from its beginning, through a window.
+    pub(crate) fn text(&self) -> Result<Text<'_>, KgError> {
+        Ok(Text { source: self, reader: self.reader()?, buffer: Vec::new(), start: 0, end: 0, ended: false })
     }
 
-    /// The same source with its text decoded once and for all, for readers that look at it twice.
-    pub(crate) fn decoded(mut self) -> Result<Self, KgError> {
-        if self.compression != Compression::None {
-            let text = self.text()?.into_owned();
-            self.bytes = Bytes::Owned(text);
-            self.compression = Compression::None;
+    /// The whole text, if it can be held beside what is made of it.
+    pub(crate) fn whole(&self) -> Result<Cow<'_, [u8]>, KgError> {
+        if let (Origin::Bytes(bytes), Compression::None) = (&self.origin, self.compression) {
+            return Ok(Cow::Borrowed(bytes));
         }
-        Ok(self)
+        let most = most_held(self.limits);
+        let mut bytes = Vec::new();
+        let ended = read_within(&mut *self.reader()?, &mut bytes, most, self.limits).map_err(|error| match error {
+            Stopped::Io(source) => self.failed(source),
+            Stopped::Memory(error) => error,
+        })?;
+        if !ended {
+            let packed = (self.compression != Compression::None).then(|| self.compression.name());
+            return Err(KgError::TooLarge { path: self.path.clone(), packed, most });
+        }
+        self.unchanged()?;
+        Ok(Cow::Owned(bytes))
     }
 
     /// Hands the text over in batches of blocks that end at line ends, until it ends or the visitor has enough.
+    ///
+    /// A line that is longer than lines may be comes as a block of its own, cut one byte behind that length: enough for a
+    /// parser to say that it is too long. What follows of it is passed over.
     pub(crate) fn for_each_batch(
         &self,
-        block: usize,
-        mut visit: impl FnMut(&[&[u8]]) -> ControlFlow<()>,
+        options: &ReadOptions,
+        visit: impl FnMut(&[&[u8]]) -> Result<ControlFlow<()>, KgError>,
     ) -> Result<(), KgError> {
-        let block = block.max(1);
-        let batch = 2 * rayon::current_num_threads();
-        if self.compression == Compression::None {
-            let mut rest = self.bytes.as_slice();
-            while !rest.is_empty() {
-                let mut blocks = Vec::with_capacity(batch);
-                while blocks.len() < batch && !rest.is_empty() {
-                    let (first, tail) = rest.split_at(block_end(rest, block));
-                    blocks.push(first);
-                    rest = tail;
-                }
-                if visit(&blocks).is_break() {
-                    break;
-                }
-            }
-            return Ok(());
-        }
-        let mut decoder = self.decoder()?;
-        let mut carry: Vec<u8> = Vec::new();
-        loop {
-            let mut text = std::mem::take(&mut carry);
-            let wanted = (batch * block) as u64;
-            let read = decoder.by_ref().take(wanted).read_to_end(&mut text).map_err(|source| self.damaged(source))?;
-            let ended = (read as u64) < wanted;
-            if !ended {
-                // A line longer than a whole batch is carried along until its end comes.
-                let keep = memrchr(b'\n', &text).map_or(0, |at| at + 1);
-                carry = text.split_off(keep);
-            }
-            let mut blocks = Vec::with_capacity(batch + 1);
-            let mut rest = text.as_slice();
-            while !rest.is_empty() {
-                let (first, tail) = rest.split_at(block_end(rest, block));
-                blocks.push(first);
-                rest = tail;
-            }
-            if (!blocks.is_empty() && visit(&blocks).is_break()) || ended {
-                return Ok(());
-            }
-        }
+        self.text()?.for_each_batch(options, visit)
     }
 
-    fn decoder(&self) -> Result<Box<dyn Read + '_>, KgError> {
-        let bytes = self.bytes.as_slice();
+    fn reader(&self) -> Result<Box<dyn Read + '_>, KgError> {
+        let raw: Box<dyn Read + '_> = match &self.origin {
+            Origin::File(file, _) => {
+                let mut file = file;
+                file.seek(SeekFrom::Start(0)).map_err(KgError::io(&self.path, "read"))?;
+                Box::new(file)
+            }
+            Origin::Bytes(bytes) => Box::new(bytes.as_ref()),
+        };
         Ok(match self.compression {
-            Compression::None => Box::new(bytes),
-            Compression::Gzip => Box::new(BufReader::new(flate2::read::MultiGzDecoder::new(bytes))),
+            Compression::None => raw,
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(PACKED, raw))),
             Compression::Zstd => {
-                Box::new(zstd::stream::read::Decoder::with_buffer(bytes).map_err(|source| self.damaged(source))?)
+                let raw = BufReader::with_capacity(PACKED, raw);
+                Box::new(zstd::stream::read::Decoder::with_buffer(raw).map_err(|source| self.failed(source))?)
             }
         })
     }
 
-    fn damaged(&self, source: std::io::Error) -> KgError {
-        KgError::Compressed { path: self.path.clone(), format: self.compression.name(), source }
+    /// Compares the file with what it was when it was opened.
+    fn unchanged(&self) -> Result<(), KgError> {
+        let Origin::File(file, before) = &self.origin else { return Ok(()) };
+        let after = file.metadata().map_err(KgError::io(&self.path, "read"))?;
+        if Stamp::of(&after) == *before { Ok(()) } else { Err(KgError::Changed { path: self.path.clone() }) }
+    }
+
+    /// What an error of reading means: the disk's own, a file that changed below us, or data that cannot be unpacked.
+    fn failed(&self, source: std::io::Error) -> KgError {
+        let path = self.path.clone();
+        if self.compression == Compression::None || source.raw_os_error().is_some() {
+            return KgError::Io { path, action: "read", source };
+        }
+        if let Err(changed) = self.unchanged() {
+            return changed;
+        }
+        // The decoder's word for a frame that looks further back than 128 MiB.
+        if self.compression == Compression::Zstd && source.to_string().contains("too much memory") {
+            return KgError::Window { path };
+        }
+        KgError::Compressed { path, format: self.compression.name(), source }
     }
 }
 
-/// Where a block of about `block` bytes ends: behind the next line end.
-fn block_end(text: &[u8], block: usize) -> usize {
-    match text.get(block..).and_then(|tail| memchr(b'\n', tail)) {
-        Some(at) => block + at + 1,
-        None => text.len(),
+/// The text of a source from its beginning on, seen through a window that moves and grows.
+pub(crate) struct Text<'s> {
+    source: &'s Source<'s>,
+    reader: Box<dyn Read + 's>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+}
+
+impl Text<'_> {
+    /// What is in the window.
+    pub(crate) fn window(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Whether the window reaches to the end of the text.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Moves the window forward.
+    pub(crate) fn pass(&mut self, bytes: usize) {
+        self.start += bytes;
+    }
+
+    /// Reads until the window holds `wanted` bytes or the text ends.
+    pub(crate) fn fill(&mut self, wanted: usize) -> Result<(), KgError> {
+        if self.ended || self.end - self.start >= wanted {
+            return Ok(());
+        }
+        if self.buffer.len() - self.start < wanted {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let target = self.start + wanted;
+        while self.end < target {
+            if self.end == self.buffer.len() {
+                // Step by step: a small file should not pay for a large window.
+                let length = target.min((2 * self.end).max(PEEK));
+                memory::reserve(&mut self.buffer, length - self.end, "text that is read", self.source.limits.memory)?;
+                self.buffer.resize(length, 0);
+            }
+            let until = target.min(self.buffer.len());
+            match self.reader.read(&mut self.buffer[self.end..until]) {
+                Ok(0) => {
+                    self.ended = true;
+                    return self.source.unchanged();
+                }
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.source.failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over the rest of a line, its end included.
+    pub(crate) fn pass_line(&mut self) -> Result<(), KgError> {
+        loop {
+            let end = memchr(b'\n', self.window());
+            self.pass(end.map_or(self.window().len(), |at| at + 1));
+            if end.is_some() || self.ended {
+                return Ok(());
+            }
+            self.fill(BLOCK)?;
+        }
+    }
+
+    /// [`Source::for_each_batch`] for what is left of the text.
+    pub(crate) fn for_each_batch(
+        mut self,
+        options: &ReadOptions,
+        mut visit: impl FnMut(&[&[u8]]) -> Result<ControlFlow<()>, KgError>,
+    ) -> Result<(), KgError> {
+        loop {
+            let (end, long) = self.next_batch(options)?;
+            if end == 0 {
+                return Ok(());
+            }
+            if visit(&blocks(&self.window()[..end], options))?.is_break() {
+                return Ok(());
+            }
+            self.pass(end);
+            if long {
+                self.pass_line()?;
+            }
+        }
+    }
+
+    /// Fills the window with a batch of whole lines. Returns its length, 0 at the end, and whether it is the beginning of a
+    /// line that is too long.
+    pub(crate) fn next_batch(&mut self, options: &ReadOptions) -> Result<(usize, bool), KgError> {
+        let mut wanted = 2 * rayon::current_num_threads() * options.block.max(1);
+        loop {
+            self.fill(wanted)?;
+            let window = self.window();
+            if self.ended {
+                return Ok((window.len(), false));
+            }
+            if let Some(at) = memrchr(b'\n', window) {
+                return Ok((at + 1, false));
+            }
+            let most = options.limits.line;
+            if window.len() > most {
+                return Ok((most + 1, true));
+            }
+            wanted = (2 * window.len()).min(most + 1);
+        }
     }
 }
 
-/// The one place of this crate that asks for trust.
-#[allow(unsafe_code)]
-fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
-    // SAFETY: the mapping is read-only and private to this process. Another process that cuts the file short while we
-    // read it would end us by a signal, as with every program that maps its input; nothing we hold points into it
-    // once reading is over.
-    unsafe { memmap2::Mmap::map(file) }
+/// Text that is held whole may take half of what is left: the other half is for what is made of it.
+fn most_held(limits: Limits) -> u64 {
+    limits.memory.or_else(memory::available).map_or(u64::MAX, |left| left / 2)
+}
+
+enum Stopped {
+    Io(std::io::Error),
+    Memory(KgError),
+}
+
+/// Reads to the end, or until there are more than `most` bytes; whether it was the end.
+fn read_within(reader: &mut dyn Read, bytes: &mut Vec<u8>, most: u64, limits: Limits) -> Result<bool, Stopped> {
+    let mut piece = vec![0; BLOCK];
+    loop {
+        match reader.read(&mut piece) {
+            Ok(0) => return Ok(true),
+            Ok(read) if (bytes.len() + read) as u64 > most => return Ok(false),
+            Ok(read) => {
+                memory::reserve(bytes, read, "text that is held whole", limits.memory).map_err(Stopped::Memory)?;
+                bytes.extend_from_slice(&piece[..read]);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Stopped::Io(error)),
+        }
+    }
+}
+
+/// Lines in blocks, each for one parser.
+pub(super) fn blocks<'t>(mut text: &'t [u8], options: &ReadOptions) -> Vec<&'t [u8]> {
+    let block = options.block.max(1);
+    let mut blocks = Vec::new();
+    while !text.is_empty() {
+        // A block ends behind the next line end.
+        let end = text.get(block..).and_then(|tail| memchr(b'\n', tail)).map_or(text.len(), |at| block + at + 1);
+        let (first, rest) = text.split_at(end);
+        blocks.push(first);
+        text = rest;
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Everything that comes in batches.
+    fn batches(source: &Source<'_>) -> Result<Vec<u8>, KgError> {
+        let mut all = Vec::new();
+        source.for_each_batch(&ReadOptions { block: 1 << 10, ..Default::default() }, |blocks| {
+            all.extend(blocks.concat());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(all)
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "a\tr\tb\n".repeat(10_000).into_bytes();
+        let packed = zstd::encode_all(&text[..], 1).unwrap();
+        for (name, bytes) in [("plain", &text), ("packed", &packed)] {
+            for length in [0, bytes.len() as u64 / 2, bytes.len() as u64 + 1] {
+                let path = folder.path().join(name);
+                std::fs::write(&path, bytes).unwrap();
+                let source = Source::open(&path, Limits::default()).unwrap();
+                assert_eq!(batches(&source).unwrap(), text);
+                File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+                for read in [batches(&source), source.whole().map(Cow::into_owned)] {
+                    assert!(matches!(read, Err(KgError::Changed { .. })), "{name} {length}: {read:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_archive_is_told_apart() {
+        let text: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let mut zstd = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        zstd.include_checksum(true).unwrap();
+        zstd.write_all(&text).unwrap();
+        let zstd = zstd.finish().unwrap();
+        let mut wide = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        wide.window_log(28).unwrap();
+        wide.write_all(&text).unwrap();
+        let wide = wide.finish().unwrap();
+        let told = |bytes: &[u8], memory: Option<u64>| {
+            let limits = Limits { memory, ..Limits::default() };
+            let source = Source::from_bytes(Path::new("a"), bytes, limits);
+            source.whole().err().map_or_else(String::new, |error| error.to_string())
+        };
+        for packed in [&gzip, &zstd] {
+            assert!(told(&packed[..packed.len() / 2], None).contains("ends too early"));
+            let mut damaged = packed.clone();
+            let middle = damaged.len() / 2;
+            damaged[middle..middle + 16].fill(0xff);
+            let text = told(&damaged, None);
+            assert!(text.contains("damaged") && text.contains("copy or download"), "{text}");
+            let text = told(packed, Some(100_000));
+            assert!(text.contains("unpacks to more than 50 kB") && !text.contains("download"), "{text}");
+        }
+        assert!(told(&wide, None).contains("unpack it first"), "{}", told(&wide, None));
+        let source = Source::from_bytes(Path::new("a"), &gzip, Limits::default());
+        let disk = source.failed(std::io::Error::from_raw_os_error(5));
+        assert!(matches!(disk, KgError::Io { .. }), "{disk}");
+    }
 }

@@ -19,27 +19,37 @@ pub(super) fn read(
     options: &ReadOptions,
     contents: &mut FileContents,
 ) -> Result<(), KgError> {
-    let format = contents.report.format;
     let mut first = true;
-    source.for_each_batch(options.block, |blocks| {
+    source.for_each_batch(options, |blocks| {
         let mut blocks = blocks.to_vec();
-        if first {
-            first = false;
-            blocks[0] = open_file(blocks[0], format, options, contents);
+        if std::mem::take(&mut first) {
+            blocks[0] = open_file(blocks[0], options, contents);
         }
-        let parsed: Vec<_> = blocks.par_iter().map(|&block| parse(block, names, format, options)).collect();
-        for (new, block) in parsed {
-            block.merge_named(new, names, contents);
-            if contents.report.enough(options) {
-                return ControlFlow::Break(());
-            }
-        }
-        ControlFlow::Continue(())
+        read_batch(&blocks, names, options, contents)
     })
 }
 
+/// Parses blocks in parallel and adds what they hold.
+pub(super) fn read_batch(
+    blocks: &[&[u8]],
+    names: &mut Names,
+    options: &ReadOptions,
+    contents: &mut FileContents,
+) -> Result<ControlFlow<()>, KgError> {
+    let format = contents.report.format;
+    let parsed: Vec<_> = blocks.par_iter().map(|&block| parse(block, names, format, options)).collect();
+    for (new, block) in parsed {
+        block.merge_named(new, names, contents, options)?;
+        if contents.report.enough(options) {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
 /// Passes over a byte-order mark and a header line, noting both.
-fn open_file<'t>(block: &'t [u8], format: Format, options: &ReadOptions, contents: &mut FileContents) -> &'t [u8] {
+pub(super) fn open_file<'t>(block: &'t [u8], options: &ReadOptions, contents: &mut FileContents) -> &'t [u8] {
+    let format = contents.report.format;
     let text = contents.report.pass_bom(block);
     let end = memchr(b'\n', text).map_or(text.len(), |at| at + 1);
     let (line, crlf) = strip_line_end(&text[..end]);
@@ -131,9 +141,12 @@ fn parse<'t>(text: &'t [u8], known: &Names, format: Format, options: &ReadOption
     // The common case gets a loop of its own: three fields in order, nothing allocated.
     let mut block = match format.separator_byte() {
         Some(separator) if options.columns == Columns::default() => {
-            Block::parse(text, options, |block, line| in_order(block, &mut local, line, separator, format))
+            let most = options.limits.name;
+            Block::parse(text, options, |block, line| in_order(block, &mut local, line, separator, format, most))
         }
-        _ => Block::parse(text, options, |block, line| by_columns(block, &mut local, line, format, options.columns)),
+        _ => Block::parse(text, options, |block, line| {
+            by_columns(block, &mut local, line, format, options.columns, options.limits.name)
+        }),
     };
     local.look_up(&mut block);
     (local.names.into_new(), block)
@@ -147,18 +160,19 @@ fn in_order<'t>(
     line: &'t str,
     separator: u8,
     format: Format,
+    most: usize,
 ) -> Result<(), Reason> {
     let bytes = line.as_bytes();
     let first = memchr(separator, bytes);
     let second = first.and_then(|first| memchr(separator, &bytes[first + 1..]).map(|at| first + 1 + at));
     let (Some(first), Some(second)) = (first, second) else {
-        return by_columns(block, local, line, format, Columns::default());
+        return by_columns(block, local, line, format, Columns::default(), most);
     };
     let tail = &line[second + 1..];
     if memchr(separator, tail.as_bytes()).is_some() {
         return Err(wrong_columns(line, format, Columns::default()));
     }
-    intern(block, local, [&line[..first], &line[first + 1..second], tail])
+    intern(block, local, [&line[..first], &line[first + 1..second], tail], most)
 }
 
 fn by_columns<'t>(
@@ -167,25 +181,27 @@ fn by_columns<'t>(
     line: &'t str,
     format: Format,
     columns: Columns,
+    most: usize,
 ) -> Result<(), Reason> {
     let separated = format.separator_byte().is_some_and(|separator| memchr(separator, line.as_bytes()).is_some());
     if !separated && line.trim_ascii().is_empty() {
         return Ok(());
     }
     match fields(line, format, columns) {
-        Some(fields) => intern(block, local, fields),
+        Some(fields) => intern(block, local, fields, most),
         None => Err(wrong_columns(line, format, columns)),
     }
 }
 
 #[inline]
-fn intern<'t>(block: &mut Items, local: &mut Local<'t, '_>, fields: [&'t str; 3]) -> Result<(), Reason> {
+fn intern<'t>(block: &mut Items, local: &mut Local<'t, '_>, fields: [&'t str; 3], most: usize) -> Result<(), Reason> {
     // All three are looked at before any is interned: a bad line must leave no name behind.
     let [head, relation, tail] = fields;
     let mut trimmed = 0;
     let head = trim(head, "head", &mut trimmed)?;
     let relation = trim(relation, "relation", &mut trimmed)?;
     let tail = trim(tail, "tail", &mut trimmed)?;
+    short_enough([head, relation, tail], most)?;
     block.trimmed_fields += trimmed;
     local.push(block, [head, relation, tail]);
     Ok(())
@@ -206,6 +222,16 @@ pub(super) fn trim<'t>(field: &'t str, name: &'static str, trimmed_fields: &mut 
             Ok(trimmed)
         }
     }
+}
+
+/// Refuses names that are longer than any that is kept.
+#[inline]
+pub(super) fn short_enough(names: [&str; 3], most: usize) -> Result<(), Reason> {
+    if names.iter().all(|name| name.len() <= most) {
+        return Ok(());
+    }
+    let long = names.iter().zip(["head", "relation", "tail"]).find(|(name, _)| name.len() > most);
+    Err(Reason::LongName { field: long.map_or("name", |(_, field)| field), most })
 }
 
 /// Says whether the line merely uses another separator, or has too few or too many fields.

@@ -499,6 +499,7 @@ mod rdf {
     }
 }
 
+mod bombs;
 mod folders;
 
 mod files {
