@@ -7,15 +7,21 @@ use std::path::PathBuf;
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// The file system said no.
-    #[error("{}: cannot {action}: {source}", path.display())]
-    Io {
+    /// The file cannot be read: it is missing, damaged, or too large.
+    #[error(transparent)]
+    Read(#[from] ruge_kg::KgError),
+    /// So many lines that are no rules that the file is none of rules.
+    #[error(
+        "{}: more than {most} lines are {what}; this does not look like a rule file\n  remedy: check the path, or remove those lines",
+        path.display()
+    )]
+    TooMany {
         /// The file.
         path: PathBuf,
-        /// What was tried.
-        action: &'static str,
-        /// What the system answered.
-        source: std::io::Error,
+        /// What they are.
+        what: &'static str,
+        /// How many are read.
+        most: usize,
     },
     /// No line looks like a rule of any format we know.
     #[error(

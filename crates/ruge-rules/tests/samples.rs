@@ -7,7 +7,7 @@ use ruge_rules::io::{
     RuleFile, RuleReadOptions, RuleRecord, Take, parse_rules, read_relation_dictionary, read_rules, unknown_relations,
 };
 use ruge_rules::words::formula;
-use ruge_rules::{Confidence, RuleFormat, RuleWriteOptions, write_rules};
+use ruge_rules::{Confidence, RuleError, RuleFormat, RuleWriteOptions, write_rules};
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rules")).join(name)
@@ -311,7 +311,22 @@ fn compressed_broken_and_foreign_files() {
     for text in ["once upon a time\n", "{\"rules\": 3}", "{\"rules\": [", "/m/01\tr\t/m/02\n"] {
         assert!(parse_rules(text, &RuleReadOptions::default(), &mut names).is_err(), "{text}");
     }
-    assert!(read_rules(&folder.path().join("none"), &RuleReadOptions::default(), &mut names).is_err());
+    let missing = read_rules(&folder.path().join("none"), &RuleReadOptions::default(), &mut names).unwrap_err();
+    assert!(missing.to_string().contains("remedy: check the path"), "{missing}");
+    let packed = std::fs::read(&path).expect("readable");
+    std::fs::write(&path, &packed[..packed.len() - 9]).expect("written");
+    let cut = read_rules(&path, &RuleReadOptions::default(), &mut names).unwrap_err();
+    assert!(cut.to_string().contains("ends too early"), "{cut}");
+}
+
+#[test]
+fn a_file_in_which_hardly_a_line_is_a_rule_is_refused_before_it_fills_the_memory() {
+    let options = RuleReadOptions { format: Some(RuleFormat::Ruge), ..Default::default() };
+    let read = |text: &str| parse_rules(text, &options, &mut Names::default());
+    let bad = read(&"?a => ?b\t1\n".repeat((1 << 20) + 2)).unwrap_err();
+    assert!(matches!(bad, RuleError::TooMany { what: "no rules", .. }), "{bad}");
+    let copies = read(&"?b  r  ?a   => ?a  h  ?b\t0.5\n".repeat(1000)).expect("copies are fine");
+    assert_eq!((copies.rules.len(), copies.duplicates.len()), (1, 999));
 }
 
 #[test]

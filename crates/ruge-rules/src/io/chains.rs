@@ -5,10 +5,10 @@
 //! decimal point.
 
 use std::borrow::Cow;
-use std::fs;
 use std::path::Path;
 
 use ruge_kg::Names;
+use ruge_kg::io::Limits;
 use rustc_hash::FxHashMap;
 
 use super::raw::{Fault, Line, RawAtom, RawRecord, RawRule, RawTerm, chain, decimal, number};
@@ -74,10 +74,14 @@ impl Dictionary {
 
 /// The names of a relation dictionary, `id<TAB>name` a line (or `name<TAB>id`, behind a count or not), in id order.
 pub fn read_relation_dictionary(path: &Path) -> Result<Vec<String>, RuleError> {
-    let text = fs::read_to_string(path).map_err(|source| RuleError::Io {
-        path: path.to_path_buf(),
-        action: "read the relation dictionary",
-        source,
+    let bytes = ruge_kg::io::read_whole(path, Limits::default())?;
+    // Every row is kept with its place, and every name again.
+    ruge_kg::memory::ensure(16 * bytes.len() as u64, "the relation dictionary", None)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line =
+            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+        let reason = "not valid UTF-8".to_string();
+        RuleError::Dictionary { path: path.to_path_buf(), line: line as u64, reason }
     })?;
     let wrong = |line: u64, reason: String| RuleError::Dictionary { path: path.to_path_buf(), line, reason };
     let rows: Vec<(u64, &str, &str)> = text

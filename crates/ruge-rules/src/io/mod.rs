@@ -36,10 +36,10 @@ mod unknown;
 mod write;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ruge_kg::Names;
+use ruge_kg::io::Limits;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -229,18 +229,15 @@ impl RuleFile {
     }
 }
 
-/// Reads a rule file, gzip or plain. Names are interned in `names`: seeded with those of a graph, every relation that the
-/// graph lacks gets an id beyond the graph's (see [`unknown_relations`]).
+/// Reads a rule file, plain or compressed by gzip or zstd. Names are interned in `names`: seeded with those of a graph, every
+/// relation that the graph lacks gets an id beyond the graph's (see [`unknown_relations`]).
+///
+/// A file that unpacks to more than memory can hold is an error, and so is one in which hardly a line is a rule.
 pub fn read_rules(path: &Path, options: &RuleReadOptions, names: &mut Names) -> Result<RuleFile, RuleError> {
-    let fail = |action| move |source| RuleError::Io { path: path.to_path_buf(), action, source };
-    let mut bytes = std::fs::read(path).map_err(fail("read"))?;
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut text = Vec::new();
-        flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text).map_err(fail("decompress"))?;
-        bytes = text;
-    }
+    let bytes = ruge_kg::io::read_whole(path, Limits::default())?;
     let name = path.to_string_lossy().to_ascii_lowercase();
-    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json").then_some(RuleFormat::Json);
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    let named = name.ends_with(".json").then_some(RuleFormat::Json);
     let options = RuleReadOptions { format: options.format.or(named), ..options.clone() };
     parse_bytes(&bytes, &options, names, path)
 }
@@ -263,6 +260,8 @@ fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path:
     let mut file = RuleFile::new(format);
     let mut seen = FxHashMap::default();
     if format == RuleFormat::Json {
+        // A list of small things takes this much more memory than its text.
+        ruge_kg::memory::ensure(32 * bytes.len() as u64, "rules in JSON", None)?;
         let (comments, elements) = json::elements(bytes, path)?;
         file.comments = comments;
         for (at, element) in elements.into_iter().enumerate() {
@@ -276,8 +275,15 @@ fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path:
         return Ok(file);
     }
     let mut reader = LineReader::new(format, options.relations.as_deref());
+    let too_many = |what, most| RuleError::TooMany { path: path.to_path_buf(), what, most };
     for (at, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         let number = at as u64 + 1;
+        if file.bad.len() > MAX_BAD {
+            return Err(too_many("no rules", MAX_BAD));
+        }
+        if file.skipped.len() + file.comments.len() + file.duplicates.len() > MAX_OTHERS {
+            return Err(too_many("comments, messages of the miner or rules seen before", MAX_OTHERS));
+        }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let understood = match std::str::from_utf8(line) {
             Ok(text) if text.trim().is_empty() => continue,
@@ -355,6 +361,12 @@ fn confidence(raw: &RawRecord<'_>, take: Take) -> Result<Confidence, Fault> {
 
 /// Bytes of a line beyond which it is refused: no rule is so long, and taking it apart costs more than linear time.
 const MAX_LINE: usize = 1 << 16;
+
+/// Lines that are no rules, each kept with its text and reason: beyond this many it is another file by mistake.
+const MAX_BAD: usize = 1 << 20;
+
+/// Lines that say nothing new. A log of a long run has some ten thousand.
+const MAX_OTHERS: usize = 1 << 22;
 
 /// Understands lines of one format; remembers the header, where the format has one.
 struct LineReader {
