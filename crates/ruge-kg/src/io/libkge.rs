@@ -5,6 +5,8 @@
 //! the ids, as text, are the names.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
@@ -13,6 +15,7 @@ use super::folder::{SPLITS, existing};
 use super::ids::{Dictionary, Folder, read_dictionary, read_triples};
 use super::{Columns, FileContents, FileReport, ReadOptions};
 use crate::error::KgError;
+use crate::memory;
 use crate::triple::{EntityId, Id, RelationId};
 use crate::vocabulary::{Names, Vocabulary};
 
@@ -54,6 +57,10 @@ pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> R
             *contents = Some(read_triples(&path, Columns::default(), false, sizes, options)?);
         }
     }
+    if entities.is_none() || relations.is_none() {
+        let triples: usize = splits.iter().flatten().map(|contents| contents.triples.len()).sum();
+        memory::ensure(96 * triples as u64, "ids that no dictionary names", options.limits.memory)?;
+    }
     if entities.is_none() {
         let ids = splits.iter().flatten().flat_map(|c| &c.triples).flat_map(|t| [t.head.0, t.tail.0]);
         let new_ids = name_by_id(ids, &mut names.entities);
@@ -91,12 +98,14 @@ struct Description {
 
 impl Description {
     fn read(path: &Path) -> Result<Self, KgError> {
-        let size = std::fs::metadata(path).map_err(KgError::io(path, "open"))?.len();
         let problem = |message| KgError::Description { path: path.to_path_buf(), message };
-        if size > MAX_DESCRIPTION {
+        let file = File::open(path).map_err(KgError::io(path, "open"))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_DESCRIPTION + 1).read_to_end(&mut bytes).map_err(KgError::io(path, "read"))?;
+        if bytes.len() as u64 > MAX_DESCRIPTION {
+            let size = std::fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
             return Err(problem(format!("{size} bytes are too many for the description of a data set")));
         }
-        let bytes = std::fs::read(path).map_err(KgError::io(path, "read"))?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
             problem(format!("line {line}: not valid UTF-8"))
