@@ -297,7 +297,7 @@ pub struct Limits {
     pub line: usize,
     /// Bytes of a name. 4 MiB: a name is kept for as long as the graph is; whole articles as literals have less.
     pub name: usize,
-    /// Names of a kind, see [`MAX_NAMES`](crate::vocabulary::MAX_NAMES).
+    /// Names of a kind, see [`MAX_NAMES`].
     pub names: usize,
     /// Number of triples from which on repeated ones are dropped as they are read, if they are many; `None` keeps all.
     pub repeats: Option<usize>,
