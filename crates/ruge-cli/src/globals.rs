@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal};
 
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args};
-use ruge_kg::visible;
 use ruge_embed::cpu::Isa;
+use ruge_kg::visible;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::debug_fn;

@@ -15,7 +15,7 @@ use std::io::{self, BufReader, BufWriter, Cursor, Read, Write};
 use std::path::Path;
 
 use ruge_kg::KgError;
-use ruge_kg::io::write::replace_file;
+use ruge_kg::io::write::replace_file_in;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 
@@ -67,7 +67,7 @@ impl Content<'_> {
     }
 }
 
-/// Writes a sealed file: complete or not at all. `metadata` says its version, which must be [`FORMAT`].
+/// Writes a sealed file: complete or not at all. A link in its place is refused, not followed. `metadata` says its version, which must be [`FORMAT`].
 pub fn write(
     path: &Path,
     mut tensors: Vec<(String, Content<'_>)>,
@@ -78,7 +78,9 @@ pub fn write(
     tensors.sort_by(|(a, left), (b, right)| right.info().0.cmp(&left.info().0).then_with(|| a.cmp(b)));
     let header = header(&tensors, metadata)?;
     let failed = |source| KgError::Io { path: path.to_path_buf(), action: "write", source };
-    let written = replace_file(path, |file| {
+    let (folder, name) =
+        (path.parent().unwrap_or(Path::new("")), path.file_name().and_then(|name| name.to_str()).unwrap_or_default());
+    let written = replace_file_in(folder, name, |file| {
         let mut out = Hashing { to: BufWriter::with_capacity(BUFFER, file), hasher: Sha256::new() };
         let mut all = || {
             out.write_all(&(header.len() as u64).to_le_bytes())?;

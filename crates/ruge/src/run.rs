@@ -21,6 +21,7 @@ use ruge_embed::{
     Losses, Metrics, Model, Progress, RankOptions, StopReason, Validation, checkpoint, train as train_epochs,
 };
 use ruge_kg::Dataset;
+use ruge_kg::io::write::replace_file_in;
 use ruge_rules::{Groundings, RuleRecord};
 use serde_json::json;
 
@@ -139,9 +140,8 @@ impl Folder {
     }
 
     pub(crate) fn write(&self, name: &str, text: &[u8]) -> Result<()> {
-        let path = self.file(name);
-        ruge_kg::io::write::replace_file(&path, |mut file| {
-            file.write_all(text).map_err(RugeError::io(&path, "write"))?;
+        replace_file_in(&self.path, name, |mut file| {
+            file.write_all(text).map_err(RugeError::io(&self.file(name), "write"))?;
             Ok((file, ()))
         })
     }

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use ruge_kg::io::write::replace_file_in;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -19,7 +20,9 @@ const BEHIND: &str = "\"\n}\n";
 
 /// Writes a value, which must be a JSON object with at least one entry: complete or not at all.
 pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    ruge_kg::io::write::replace_file(path, |mut file| {
+    let (folder, name) =
+        (path.parent().unwrap_or(Path::new("")), path.file_name().and_then(|name| name.to_str()).unwrap_or_default());
+    replace_file_in(folder, name, |mut file| {
         file.write_all(print(value).as_bytes()).map_err(RugeError::io(path, "write"))?;
         Ok((file, ()))
     })

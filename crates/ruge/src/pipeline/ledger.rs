@@ -126,7 +126,9 @@ impl Ledger {
 
 /// Gives a file of a run folder its content, whole or not at all.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    ruge_kg::io::write::replace_file(path, |mut file| {
+    let (folder, name) =
+        (path.parent().unwrap_or(Path::new("")), path.file_name().and_then(|name| name.to_str()).unwrap_or_default());
+    ruge_kg::io::write::replace_file_in(folder, name, |mut file| {
         file.write_all(bytes).map_err(RugeError::io(path, "write"))?;
         Ok((file, ()))
     })
