@@ -8,7 +8,7 @@ use ruge_kg::{EntityId, Graph};
 
 use crate::atom::{Atom, Term, Variable};
 use crate::ground::{NotGrounded, prepare};
-use crate::join::{Bindings, Plan, UNBOUND};
+use crate::join::{Bindings, Once, Plan, Seen, UNBOUND};
 use crate::rule::Rule;
 
 /// A rule with its two plans: from the subject of the conclusion, and from its object.
@@ -23,6 +23,7 @@ pub struct Application {
 #[derive(Clone, Debug, Default)]
 pub struct Walker {
     bindings: Bindings,
+    seen: Seen,
 }
 
 impl Application {
@@ -37,13 +38,13 @@ impl Application {
         Ok(Self { conclusion, from_subject: plan(conclusion.subject)?, from_object: plan(conclusion.object)? })
     }
 
-    /// Visits every object that the rule concludes for `subject`, once for each way to bind its other variables.
+    /// Visits every object that the rule concludes for `subject`, perhaps several times.
     #[inline]
     pub fn objects(&self, graph: &Graph, subject: EntityId, walker: &mut Walker, visit: &mut impl FnMut(EntityId)) {
         walk(graph, &self.from_subject, self.conclusion.subject, subject, self.conclusion.object, walker, visit);
     }
 
-    /// Visits every subject that the rule concludes for `object`, once for each way to bind its other variables.
+    /// Visits every subject that the rule concludes for `object`, perhaps several times.
     #[inline]
     pub fn subjects(&self, graph: &Graph, object: EntityId, walker: &mut Walker, visit: &mut impl FnMut(EntityId)) {
         walk(graph, &self.from_object, self.conclusion.object, object, self.conclusion.subject, walker, visit);
@@ -59,7 +60,9 @@ fn walk(
     walker: &mut Walker,
     visit: &mut impl FnMut(EntityId),
 ) {
-    let bindings = &mut walker.bindings;
+    let Walker { bindings, seen } = walker;
+    seen.clear();
+    let guide = &mut Once { seen, pulse: None };
     bindings.clear();
     bindings.resize(plan.variables(), UNBOUND);
     match known {
@@ -69,14 +72,14 @@ fn walk(
     }
     match hidden {
         Term::Variable(variable) if known != hidden => {
-            plan.run(graph, bindings, &mut |bindings| {
+            plan.run(graph, bindings, guide, &mut |bindings| {
                 visit(bindings[variable.index()]);
                 true
             });
         }
         // The answer is fixed, an entity or the known end again: one witness is enough.
         fixed => {
-            if !plan.run(graph, bindings, &mut |_| false) {
+            if !plan.run(graph, bindings, guide, &mut |_| false) {
                 visit(if let Term::Constant(entity) = fixed { entity } else { value });
             }
         }

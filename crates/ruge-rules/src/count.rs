@@ -6,39 +6,55 @@
 use ruge_kg::{EntityId, Graph, Label};
 
 use crate::atom::{Term, Variable};
-use crate::join::{Plan, UNBOUND, holds};
+use crate::error::RuleError;
+use crate::join::{MOST_ATOMS, Once, Plan, Seen, UNBOUND, holds};
 use crate::measure::{Counts, Side};
 use crate::rule::Rule;
+use crate::watch::{Pulse, Watch};
 
 /// Working memory for counting; one per thread.
 pub struct Counter {
     stamps: Vec<u32>,
     stamp: u32,
+    seen: Seen,
 }
 
 impl Counter {
     /// For graphs of up to this many entities.
     pub fn new(entities: usize) -> Self {
-        Self { stamps: vec![0; entities], stamp: 0 }
+        Self { stamps: vec![0; entities], stamp: 0, seen: Seen::default() }
     }
 
-    /// Counts `rule`; `None` if it is unsafe or has no premise, so that its body is no set of pairs.
+    /// Counts `rule`; `None` if it is unsafe or has no premise, so that its body is no set of pairs, or if its premise is too long.
     ///
     /// A rule over relations that the graph lacks has zero counts.
     pub fn count(&mut self, graph: &Graph, rule: &Rule) -> Option<Counts> {
-        let rule = &rule.renumbered();
-        if rule.premise.is_empty() || !rule.is_safe() {
-            return None;
-        }
-        match (rule.conclusion.subject, rule.conclusion.object) {
-            (Term::Variable(x), Term::Variable(y)) if x != y => Some(self.count_pairs(graph, rule)),
-            (Term::Variable(x), object) => Some(count_values(graph, rule, x, object, Side::Subject)),
-            (subject, Term::Variable(y)) => Some(count_values(graph, rule, y, subject, Side::Object)),
-            _ => None,
-        }
+        self.count_watched(graph, rule, &Watch::default()).ok().flatten()
     }
 
-    fn count_pairs(&mut self, graph: &Graph, rule: &Rule) -> Counts {
+    /// The same under a watch; [`RuleError::Stopped`] when told to stop.
+    pub fn count_watched(
+        &mut self,
+        graph: &Graph,
+        rule: &Rule,
+        watch: &Watch<'_>,
+    ) -> Result<Option<Counts>, RuleError> {
+        let mut pulse = Pulse::new(watch);
+        let rule = &rule.renumbered();
+        if rule.premise.is_empty() || !rule.is_safe() || rule.premise.len() + rule.negated.len() > MOST_ATOMS {
+            return Ok(None);
+        }
+        let counts = match (rule.conclusion.subject, rule.conclusion.object) {
+            (Term::Variable(x), Term::Variable(y)) if x != y => Some(self.count_pairs(graph, rule, &mut pulse)),
+            (Term::Variable(x), object) => Some(self.count_values(graph, rule, (x, object, Side::Subject), &mut pulse)),
+            (subject, Term::Variable(y)) => Some(self.count_values(graph, rule, (y, subject, Side::Object), &mut pulse)),
+            _ => None,
+        };
+        pulse.finish()?;
+        Ok(counts)
+    }
+
+    fn count_pairs(&mut self, graph: &Graph, rule: &Rule, pulse: &mut Pulse<'_>) -> Counts {
         let head = rule.head();
         let mut counts = Counts { support: 0, body: 0, pca_subject: 0, pca_object: 0, head: 0, side: Side::Subject };
         if head.index() < graph.relation_count() {
@@ -52,13 +68,22 @@ impl Counter {
         };
         let mut bindings = plan.bindings();
         for x in values(graph, rule, Variable::X) {
+            if !pulse.beats(8) {
+                break;
+            }
             let x_is_subject = has(graph, x, head, false);
+            if self.stamp == u32::MAX {
+                self.stamps.fill(0);
+                self.stamp = 0;
+            }
             self.stamp += 1;
             let stamp = self.stamp;
+            self.seen.clear();
+            let guide = &mut Once { seen: &mut self.seen, pulse: Some(pulse) };
             bindings.fill(UNBOUND);
             bindings[Variable::X.index()] = x;
             let stamps = &mut self.stamps;
-            plan.run(graph, &mut bindings, &mut |bindings| {
+            plan.run(graph, &mut bindings, guide, &mut |bindings| {
                 let y = bindings[Variable::Y.index()];
                 if stamps[y.index()] != stamp {
                     stamps[y.index()] = stamp;
@@ -73,45 +98,61 @@ impl Counter {
         }
         counts
     }
-}
 
-/// Rules with one free place in the conclusion: counts over the distinct values of that variable.
-fn count_values(graph: &Graph, rule: &Rule, free: Variable, fixed: Term, side: Side) -> Counts {
-    let head = rule.head();
-    let mut counts = Counts { support: 0, body: 0, pca_subject: 0, pca_object: 0, head: 0, side };
-    let inverse = side == Side::Object;
-    if let Term::Constant(entity) = fixed
-        && entity.index() < graph.entity_count()
-        && head.index() < graph.relation_count()
-    {
-        let towards = if inverse { Label::forward(head) } else { Label::inverse(head) };
-        counts.head = graph.neighbours(entity, towards).len() as u64;
-    } else if head.index() < graph.relation_count() {
-        counts.head = graph.facts(head).iter().filter(|pair| pair.key == pair.other).count() as u64;
-    }
-    let Some(plan) = Plan::new(graph, rule, &[free]) else { return counts };
-    let mut bindings = plan.bindings();
-    for value in values(graph, rule, free) {
-        bindings.fill(UNBOUND);
-        bindings[free.index()] = value;
-        // One witness is enough: the run ends when the visitor says so.
-        if plan.run(graph, &mut bindings, &mut |_| false) {
-            continue;
+    /// Rules with one free place in the conclusion: counts over the distinct values of that variable.
+    fn count_values(
+        &mut self,
+        graph: &Graph,
+        rule: &Rule,
+        (free, fixed, side): (Variable, Term, Side),
+        pulse: &mut Pulse<'_>,
+    ) -> Counts {
+        let head = rule.head();
+        let mut counts = Counts { support: 0, body: 0, pca_subject: 0, pca_object: 0, head: 0, side };
+        let inverse = side == Side::Object;
+        if let Term::Constant(entity) = fixed
+            && entity.index() < graph.entity_count()
+            && head.index() < graph.relation_count()
+        {
+            let towards = if inverse { Label::forward(head) } else { Label::inverse(head) };
+            counts.head = graph.neighbours(entity, towards).len() as u64;
+        } else if head.index() < graph.relation_count() {
+            counts.head = graph.facts(head).iter().filter(|pair| pair.key == pair.other).count() as u64;
         }
-        bindings[free.index()] = value;
-        counts.body += 1;
-        let plays = u64::from(has(graph, value, head, inverse));
-        // The fixed place is known to occur in the head, so on its side every pair counts.
-        let (own, other) = if inverse {
-            (&mut counts.pca_object, &mut counts.pca_subject)
-        } else {
-            (&mut counts.pca_subject, &mut counts.pca_object)
-        };
-        *own += plays;
-        *other += 1;
-        counts.support += u64::from(holds(graph, crate::join::bind(rule.conclusion, &bindings)));
+        let Some(plan) = Plan::new(graph, rule, &[free]) else { return counts };
+        let mut bindings = plan.bindings();
+        for value in values(graph, rule, free) {
+            if !pulse.beats(8) {
+                break;
+            }
+            bindings.fill(UNBOUND);
+            bindings[free.index()] = value;
+            self.seen.clear();
+            let guide = &mut Once { seen: &mut self.seen, pulse: Some(pulse) };
+            let mut found = false;
+            // One witness is enough: the run ends when the visitor says so.
+            plan.run(graph, &mut bindings, guide, &mut |_| {
+                found = true;
+                false
+            });
+            if !found {
+                continue;
+            }
+            bindings[free.index()] = value;
+            counts.body += 1;
+            let plays = u64::from(has(graph, value, head, inverse));
+            // The fixed place is known to occur in the head, so on its side every pair counts.
+            let (own, other) = if inverse {
+                (&mut counts.pca_object, &mut counts.pca_subject)
+            } else {
+                (&mut counts.pca_subject, &mut counts.pca_object)
+            };
+            *own += plays;
+            *other += 1;
+            counts.support += u64::from(holds(graph, crate::join::bind(rule.conclusion, &bindings)));
+        }
+        counts
     }
-    counts
 }
 
 /// The distinct entities that the smallest atom of the premise with this variable allows it to be.

@@ -81,6 +81,23 @@ pub enum RuleError {
     /// The output could not be written.
     #[error("cannot write the rules: {0}")]
     Write(#[from] std::io::Error),
+    /// Groundings could not be handed on.
+    #[error("cannot write groundings: {0}")]
+    Grounding(std::io::Error),
+    /// The caller asked to stop, or the time was up.
+    #[error("stopped before it was done")]
+    Stopped,
+    /// A rule has more groundings than may be made.
+    #[error(
+        "rule {} has more than {limit} groundings; remove it, shorten its premise, or allow more",
+        rule + 1
+    )]
+    TooManyGroundings {
+        /// The rule, by its place in the list.
+        rule: usize,
+        /// Groundings that all rules together may have.
+        limit: u64,
+    },
 }
 
 fn suggest(suggestion: &Option<&'static str>) -> String {

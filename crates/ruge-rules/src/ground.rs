@@ -15,11 +15,16 @@ use rayon::prelude::*;
 use ruge_kg::{Graph, Pair, Triple};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::join::{Plan, bind, holds};
+use crate::error::RuleError;
+use crate::join::{Guide, MOST_ATOMS, NotBarren, Plan, bind, holds};
 use crate::rule::Rule;
+use crate::watch::{Pulse, Watch};
 
+mod limit;
 mod stream;
-pub use stream::{StreamReport, Visit, stream};
+pub use limit::GroundLimit;
+use limit::Room;
+pub use stream::{StreamReport, Streaming, Visit, stream, stream_within};
 
 /// Why a rule was not grounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -30,6 +35,8 @@ pub enum NotGrounded {
     Unsafe,
     /// A relation is not in the training graph.
     UnknownRelation,
+    /// It has more atoms than can be matched.
+    TooLong,
 }
 
 impl NotGrounded {
@@ -41,6 +48,7 @@ impl NotGrounded {
                 "a variable of its conclusion, or of a negated premise, is in no premise that must hold"
             }
             NotGrounded::UnknownRelation => "a relation of it is not in the training data",
+            NotGrounded::TooLong => "its premise has more than 200 atoms",
         }
     }
 }
@@ -188,6 +196,9 @@ pub(crate) fn prepare(graph: &Graph, rule: &Rule) -> Result<Plan, NotGrounded> {
     if rule.head().index() >= graph.relation_count() {
         return Err(NotGrounded::UnknownRelation);
     }
+    if rule.premise.len() + rule.negated.len() > MOST_ATOMS {
+        return Err(NotGrounded::TooLong);
+    }
     Plan::new(graph, rule, &[]).ok_or(NotGrounded::UnknownRelation)
 }
 
@@ -212,15 +223,32 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Grounds one piece of the rule at place `index`.
-    pub(crate) fn of(graph: &Graph, rule: &Rule, plan: &Plan, piece: Option<&[Pair]>) -> Self {
+    /// Grounds one piece of a rule; nothing if it was stopped or there is no room for what it gives.
+    pub(crate) fn of(
+        graph: &Graph,
+        rule: &Rule,
+        plan: &Plan,
+        piece: Option<&[Pair]>,
+        (room, watch): (&Room, &Watch<'_>),
+    ) -> Option<Self> {
         let mut out = Self::default();
-        ground_piece(graph, rule, plan, piece, &mut |triples, conclusion| {
+        let mut unpaid = 0;
+        let width = rule.premise.len() + rule.negated.len();
+        let ran = ground_piece(graph, rule, plan, piece, &mut Pulse::new(watch), &mut |triples, conclusion| {
+            // Room is asked for in lots, before it is used.
+            if unpaid == 0 {
+                unpaid = LOT;
+                if !room.take(LOT as u64, width) {
+                    return false;
+                }
+            }
+            unpaid -= 1;
             out.triples.extend_from_slice(triples);
             out.conclusions.push(conclusion);
             true
         });
-        out
+        room.give_back(unpaid as u64, width);
+        ran.then_some(out)
     }
 
     /// Its groundings, each also as the list of its premises and negated premises: what tells it from others.
@@ -238,6 +266,9 @@ impl Piece {
     }
 }
 
+/// Groundings that room is asked for at a time.
+const LOT: usize = 256;
+
 /// Facts of the first premise matched by one task.
 const PIECE: usize = 4096;
 
@@ -249,12 +280,13 @@ pub(crate) fn pieces<'g>(graph: &'g Graph, plan: &Plan) -> Vec<Option<&'g [Pair]
     }
 }
 
-/// Grounds one piece, in a fixed order. Stops early when the visitor says so.
+/// Grounds one piece, in a fixed order. Stops early when the visitor or the guide says so, and returns whether it did not.
 fn ground_piece(
     graph: &Graph,
     rule: &Rule,
     plan: &Plan,
     piece: Option<&[Pair]>,
+    guide: &mut impl Guide,
     visit: &mut impl FnMut(&[Triple], Triple) -> bool,
 ) -> bool {
     let mut bindings = plan.bindings();
@@ -270,8 +302,8 @@ fn ground_piece(
         visit(&premises, conclusion)
     };
     match piece {
-        Some(piece) => plan.run_piece(graph, piece, &mut bindings, &mut check),
-        None => plan.run(graph, &mut bindings, &mut check),
+        Some(piece) => plan.run_piece(graph, piece, &mut bindings, guide, &mut check),
+        None => plan.run(graph, &mut bindings, guide, &mut check),
     }
 }
 
@@ -287,17 +319,54 @@ pub(crate) fn look_alikes(rules: &[Rule]) -> Vec<bool> {
     rules.iter().map(|rule| seen[&key(rule)] > 1).collect()
 }
 
-/// All valid groundings of `rules`, in the order of the rules.
+/// All valid groundings of `rules`, in the order of the rules, however many there are: for rules that are known to have few. Others
+/// are grounded by [`ground_within`].
 pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
+    ground_within(graph, rules, GroundLimit::NONE, &Watch::default()).expect("nothing limits or stops it")
+}
+
+/// All valid groundings of `rules`, in the order of the rules, if they are no more than the limit allows.
+///
+/// # Errors
+/// [`RuleError::TooManyGroundings`] names the first rule that goes beyond the limit, before memory is used for what cannot fit;
+/// [`RuleError::Stopped`] when the watch says so.
+pub fn ground_within(
+    graph: &Graph,
+    rules: &[Rule],
+    limit: GroundLimit,
+    watch: &Watch<'_>,
+) -> Result<Groundings, RuleError> {
     let plans: Vec<Result<Plan, NotGrounded>> = rules.iter().map(|rule| prepare(graph, rule)).collect();
+    for (index, plan) in plans.iter().enumerate() {
+        if let Ok(plan) = plan {
+            limit.require(graph, (index, &rules[index]), plan, watch)?;
+        }
+    }
     let tasks: Vec<(usize, &Plan, Option<&[Pair]>)> = plans
         .iter()
         .enumerate()
         .filter_map(|(rule, plan)| plan.as_ref().ok().map(|plan| (rule, plan)))
         .flat_map(|(rule, plan)| pieces(graph, plan).into_iter().map(move |piece| (rule, plan, piece)))
         .collect();
-    let found: Vec<Piece> =
-        tasks.par_iter().map(|&(rule, plan, piece)| Piece::of(graph, &rules[rule], plan, piece)).collect();
+    let room = Room::new(limit);
+    let found: Vec<Option<Piece>> = tasks
+        .par_iter()
+        .map(|&(rule, plan, piece)| match room.is_full() {
+            true => None,
+            false => Piece::of(graph, &rules[rule], plan, piece, (&room, watch)),
+        })
+        .collect();
+    let total: usize = found.iter().flatten().map(|piece| piece.conclusions.len()).sum();
+    if total as u64 > limit.groundings || found.iter().any(Option::is_none) {
+        watch.go_on()?;
+        // Several rules fill the room together; the one with most groundings so far is the one to look at.
+        let mut given = vec![0; rules.len()];
+        for (task, piece) in tasks.iter().zip(&found) {
+            given[task.0] += piece.as_ref().map_or(0, |piece| piece.conclusions.len());
+        }
+        let rule = (0..rules.len()).max_by_key(|&rule| (given[rule], std::cmp::Reverse(rule))).unwrap_or(0);
+        return Err(RuleError::TooManyGroundings { rule, limit: room.limit() });
+    }
 
     let look_alike = look_alikes(rules);
     let mut seen: FxHashSet<(Box<[Triple]>, Triple)> = FxHashSet::default();
@@ -306,9 +375,10 @@ pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
     if rules.iter().any(|rule| !rule.negated.is_empty()) {
         all.negated_offsets.push(0);
     }
-    let mut found = tasks.iter().zip(found).peekable();
+    let mut found = tasks.iter().zip(found.into_iter().flatten()).peekable();
     for (rule, plan) in plans.iter().enumerate() {
         while let Some((_, piece)) = found.next_if(|(task, _)| task.0 == rule) {
+            watch.go_on()?;
             for (grounded, triples) in piece.groundings(rule, &rules[rule]) {
                 if look_alike[rule] && !seen.insert((triples.into(), grounded.conclusion)) {
                     all.repeated += 1;
@@ -323,8 +393,11 @@ pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
         }
     }
     all.index();
-    all
+    Ok(all)
 }
+
+/// Groundings of one conclusion that are looked at while some of them are sought: a long rule may have billions, of which none counts.
+const LOOKED_AT: u64 = 10_000_000;
 
 /// The groundings of one rule that conclude one given triple, observed or not: what an explanation shows. Each holds the
 /// premises in the rule's order, then the negated ones.
@@ -365,12 +438,15 @@ pub fn ground_conclusion_where(
     for (variable, value) in values {
         bindings[variable.index()] = value;
     }
-    plan.run(graph, &mut bindings, &mut |bindings| {
+    let mut guide = NotBarren::default();
+    let met = guide.met.clone();
+    plan.run(graph, &mut bindings, &mut guide, &mut |bindings| {
+        met.set(met.get() + 1);
         let triples: Vec<Triple> = rule.premise.iter().chain(&rule.negated).map(|&atom| bind(atom, bindings)).collect();
         if counts(&triples) {
             found.push(triples);
         }
-        found.len() < limit
+        found.len() < limit && (met.get() < LOOKED_AT || limit == usize::MAX)
     });
     found
 }

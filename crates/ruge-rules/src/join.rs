@@ -3,11 +3,17 @@
 //! A [`Plan`] fixes the order of atoms once per rule: always the atom with most terms known, and among those the
 //! relation with fewest facts. Each step is then a scan, a walk to neighbours or a membership test. Variables may take
 //! equal values (homomorphism semantics), as in AMIE and in the grounder of the paper.
+//!
+//! The ways to match a long premise may be more than anybody can visit: each atom multiplies them. But what follows a step depends
+//! only on the variables that later steps or the conclusion name. Whoever does not ask for all ways, but for what is concluded or
+//! how many ways there are, remembers these states and enters each once ([`Once`], [`NotBarren`], [`Plan::number`]).
 
 use ruge_kg::{EntityId, Graph, Label, Pair, RelationId, Triple};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::atom::{Atom, Term, Variable};
 use crate::rule::Rule;
+use crate::watch::Pulse;
 
 /// The values of a rule's variables; unbound ones hold [`UNBOUND`].
 pub(crate) type Bindings = Vec<EntityId>;
@@ -15,11 +21,16 @@ pub(crate) type Bindings = Vec<EntityId>;
 /// No value yet.
 pub(crate) const UNBOUND: EntityId = EntityId(u32::MAX);
 
+/// Most atoms of a premise that can be matched: each is a level of recursion.
+pub(crate) const MOST_ATOMS: usize = 200;
+
 /// In which order, and how, the atoms of a premise are matched.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     steps: Vec<Step>,
     variables: usize,
+    /// Per step, what follows depends on.
+    live: Vec<Option<Live>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +48,7 @@ enum Step {
 impl Plan {
     /// Orders the premise of `rule`, given which variables are bound from the start. Negated atoms are tested as soon as
     /// their variables are bound. `None` if a relation of the premise is unknown to the graph, or if nothing binds a
-    /// variable of a negated atom: such a premise never holds.
+    /// variable of a negated atom: such a premise never holds. Neither does one of more than [`MOST_ATOMS`] atoms, for us.
     pub(crate) fn new(graph: &Graph, rule: &Rule, bound: &[Variable]) -> Option<Self> {
         let variables = rule.variable_count();
         let mut known = vec![false; variables];
@@ -54,7 +65,9 @@ impl Plan {
             absent.is_empty()
         };
         let mut complete = test_absent(&known, &mut steps);
-        if left.iter().any(|atom| atom.relation.index() >= graph.relation_count()) {
+        if left.iter().any(|atom| atom.relation.index() >= graph.relation_count())
+            || left.len() + rule.negated.len() > MOST_ATOMS
+        {
             return None;
         }
         while !left.is_empty() {
@@ -85,7 +98,8 @@ impl Plan {
             steps.push(step);
             complete = test_absent(&known, &mut steps);
         }
-        complete.then_some(Self { steps, variables })
+        let live = Live::of(&steps, rule, bound);
+        complete.then_some(Self { steps, variables, live })
     }
 
     /// Number of variables to bind.
@@ -106,14 +120,16 @@ impl Plan {
         }
     }
 
-    /// Visits every completion of `bindings`; stops when the visitor returns false. Returns whether it ran to the end.
+    /// Visits every completion of `bindings`; stops when the visitor returns false or the guide says so. Returns whether it ran to the
+    /// end.
     pub(crate) fn run(
         &self,
         graph: &Graph,
         bindings: &mut Bindings,
+        guide: &mut impl Guide,
         visit: &mut impl FnMut(&Bindings) -> bool,
     ) -> bool {
-        self.extend(graph, 0, bindings, visit)
+        self.extend(graph, 0, bindings, guide, visit)
     }
 
     /// The same, with the first scan confined to `piece`.
@@ -122,26 +138,52 @@ impl Plan {
         graph: &Graph,
         piece: &[Pair],
         bindings: &mut Bindings,
+        guide: &mut impl Guide,
         visit: &mut impl FnMut(&Bindings) -> bool,
     ) -> bool {
         match self.steps.first() {
-            Some(&Step::Scan { subject, object, .. }) => self.scan(graph, 0, piece, subject, object, bindings, visit),
-            _ => self.extend(graph, 0, bindings, visit),
+            Some(&Step::Scan { subject, object, .. }) => {
+                scan(piece, subject, object, bindings, &mut |bindings| self.extend(graph, 1, bindings, guide, visit))
+            }
+            _ => self.extend(graph, 0, bindings, guide, visit),
         }
     }
 
-    fn extend(
+    fn extend<G: Guide, V: FnMut(&Bindings) -> bool>(
         &self,
         graph: &Graph,
         at: usize,
         bindings: &mut Bindings,
-        visit: &mut impl FnMut(&Bindings) -> bool,
+        guide: &mut G,
+        visit: &mut V,
     ) -> bool {
-        let Some(&step) = self.steps.get(at) else { return visit(bindings) };
-        match step {
-            Step::Scan { relation, subject, object } => {
-                self.scan(graph, at, graph.facts(relation), subject, object, bindings, visit)
-            }
+        if at == self.steps.len() {
+            return visit(bindings);
+        }
+        let state = self.live[at].map(|live| (at, live.values(bindings)));
+        match guide.enter(state) {
+            Turn::On => {}
+            Turn::Back => return true,
+            Turn::Stop => return false,
+        }
+        let ran = self.each(graph, at, bindings, &mut |bindings| self.extend(graph, at + 1, bindings, guide, visit));
+        if ran {
+            guide.leave(state);
+        }
+        ran
+    }
+
+    /// Every way to match one step, one after the other, until told to stop.
+    #[inline]
+    fn each(
+        &self,
+        graph: &Graph,
+        at: usize,
+        bindings: &mut Bindings,
+        go_on: &mut impl FnMut(&mut Bindings) -> bool,
+    ) -> bool {
+        match self.steps[at] {
+            Step::Scan { relation, subject, object } => scan(graph.facts(relation), subject, object, bindings, go_on),
             Step::Walk { from, label, to } => {
                 let from = value(from, bindings);
                 if from.index() >= graph.entity_count() {
@@ -149,51 +191,249 @@ impl Plan {
                 }
                 for &next in graph.neighbours(from, label) {
                     bindings[to.index()] = next;
-                    if !self.extend(graph, at + 1, bindings, visit) {
+                    if !go_on(bindings) {
                         return false;
                     }
                 }
                 true
             }
-            Step::Check(atom) => {
-                if holds(graph, bind(atom, bindings)) {
-                    self.extend(graph, at + 1, bindings, visit)
-                } else {
-                    true
-                }
-            }
-            Step::Absent(atom) => {
-                if holds(graph, bind(atom, bindings)) {
-                    true
-                } else {
-                    self.extend(graph, at + 1, bindings, visit)
-                }
-            }
+            Step::Check(atom) => !holds(graph, bind(atom, bindings)) || go_on(bindings),
+            Step::Absent(atom) => holds(graph, bind(atom, bindings)) || go_on(bindings),
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn scan(
+    /// Whether there is something to be gained by asking for the [`number`](Self::number) before completions are made: a long premise
+    /// may have more of them than can ever be visited.
+    pub(crate) fn is_long(&self) -> bool {
+        self.live.iter().any(Option::is_some)
+    }
+
+    /// How many completions there are for which `counts` is true, without making them where parts of the premise do not depend on
+    /// each other; at most `limit` + 1, and nothing if the pulse stops. `counts` may look at variables of the conclusion only.
+    pub(crate) fn number(
         &self,
         graph: &Graph,
-        at: usize,
-        facts: &[Pair],
-        subject: Variable,
-        object: Variable,
+        limit: u64,
+        pulse: &mut Pulse<'_>,
+        counts: &impl Fn(&Bindings) -> bool,
+    ) -> Option<u64> {
+        let mut known: Vec<FxHashMap<u64, u64>> = vec![FxHashMap::default(); self.steps.len()];
+        self.number_from(graph, (0, limit), &mut self.bindings(), pulse, &mut known, counts)
+    }
+
+    fn number_from(
+        &self,
+        graph: &Graph,
+        (at, limit): (usize, u64),
         bindings: &mut Bindings,
-        visit: &mut impl FnMut(&Bindings) -> bool,
-    ) -> bool {
-        for pair in facts {
-            if subject == object && pair.key != pair.other {
-                continue;
+        pulse: &mut Pulse<'_>,
+        known: &mut Vec<FxHashMap<u64, u64>>,
+        counts: &impl Fn(&Bindings) -> bool,
+    ) -> Option<u64> {
+        if at == self.steps.len() {
+            return Some(u64::from(counts(bindings)));
+        }
+        if !pulse.beats(8) {
+            return None;
+        }
+        let state = self.live[at].map(|live| live.values(bindings));
+        if let Some(&number) = state.and_then(|state| known[at].get(&state)) {
+            return Some(number);
+        }
+        let mut sum = 0u64;
+        let mut stopped = false;
+        self.each(graph, at, bindings, &mut |bindings| {
+            match self.number_from(graph, (at + 1, limit), bindings, pulse, known, counts) {
+                Some(number) => sum = sum.saturating_add(number),
+                None => stopped = true,
             }
-            bindings[subject.index()] = pair.key;
-            bindings[object.index()] = pair.other;
-            if !self.extend(graph, at + 1, bindings, visit) {
-                return false;
+            !stopped && sum <= limit
+        });
+        if stopped {
+            return None;
+        }
+        if let Some(state) = state.filter(|_| known[at].len() < REMEMBERED) {
+            known[at].insert(state, sum.min(limit.saturating_add(1)));
+        }
+        Some(sum.min(limit.saturating_add(1)))
+    }
+}
+
+fn scan(
+    facts: &[Pair],
+    subject: Variable,
+    object: Variable,
+    bindings: &mut Bindings,
+    go_on: &mut impl FnMut(&mut Bindings) -> bool,
+) -> bool {
+    for pair in facts {
+        if subject == object && pair.key != pair.other {
+            continue;
+        }
+        bindings[subject.index()] = pair.key;
+        bindings[object.index()] = pair.other;
+        if !go_on(bindings) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Atoms from which on a premise is long enough that remembering where one has been may pay.
+const LONG: usize = 4;
+
+/// States remembered per step; more are forgotten, which costs time and changes nothing.
+const REMEMBERED: usize = 1 << 20;
+
+/// The variables that what follows a step depends on, where these are fewer than all that steps have bound: what follows is the same
+/// however the others were bound.
+#[derive(Clone, Copy, Debug)]
+struct Live([Option<Variable>; 2]);
+
+impl Live {
+    fn values(self, bindings: &Bindings) -> u64 {
+        let value = |variable: Option<Variable>| variable.map_or(0, |variable| u64::from(bindings[variable.index()].0));
+        value(self.0[0]) << 32 | value(self.0[1])
+    }
+
+    /// For each step, given the variables that were bound from the start.
+    fn of(steps: &[Step], rule: &Rule, bound: &[Variable]) -> Vec<Option<Live>> {
+        let mut live = vec![None; steps.len()];
+        if steps.len() < LONG {
+            return live;
+        }
+        // What the conclusion depends on is asked of every completion.
+        let mut needed: Vec<Variable> = rule.conclusion.variables().collect();
+        for (at, step) in steps.iter().enumerate().rev() {
+            needed.extend(step.variables());
+            let mut made: Vec<Variable> = steps[..at].iter().flat_map(Step::variables).collect();
+            made.retain(|variable| !bound.contains(variable));
+            made.sort_unstable();
+            made.dedup();
+            let kept: Vec<Variable> = made.iter().copied().filter(|variable| needed.contains(variable)).collect();
+            if kept.len() < made.len() && kept.len() <= 2 {
+                live[at] = Some(Live([kept.first().copied(), kept.get(1).copied()]));
             }
         }
-        true
+        live
+    }
+}
+
+impl Step {
+    fn variables(&self) -> Vec<Variable> {
+        match self {
+            Step::Scan { subject, object, .. } => vec![*subject, *object],
+            Step::Walk { from, to, .. } => from.variable().into_iter().chain([*to]).collect(),
+            Step::Check(atom) | Step::Absent(atom) => atom.variables().collect(),
+        }
+    }
+}
+
+/// A step, and what what follows it depends on.
+type State = Option<(usize, u64)>;
+
+/// What to do at a step.
+pub(crate) enum Turn {
+    /// Match it.
+    On,
+    /// Leave out what follows.
+    Back,
+    /// Leave out everything.
+    Stop,
+}
+
+/// Where a search need not go, and when it ends.
+pub(crate) trait Guide {
+    /// Before a step.
+    fn enter(&mut self, state: State) -> Turn;
+    /// After a step whose every way was tried.
+    fn leave(&mut self, _state: State) {}
+}
+
+/// Goes everywhere until told to stop.
+impl Guide for Pulse<'_> {
+    #[inline]
+    fn enter(&mut self, _state: State) -> Turn {
+        if self.beats(8) { Turn::On } else { Turn::Stop }
+    }
+}
+
+/// States that need not be entered again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    steps: Vec<FxHashSet<u64>>,
+    any: bool,
+}
+
+impl Seen {
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.any) {
+            self.steps.iter_mut().for_each(FxHashSet::clear);
+        }
+    }
+
+    /// Whether the state is new.
+    fn insert(&mut self, (at, values): (usize, u64)) -> bool {
+        if self.steps.len() <= at {
+            self.steps.resize_with(at + 1, FxHashSet::default);
+        }
+        self.any = true;
+        if self.steps[at].len() >= REMEMBERED {
+            return !self.steps[at].contains(&values);
+        }
+        self.steps[at].insert(values)
+    }
+}
+
+/// Enters each state once: enough where only the values of the conclusion's variables count, and not the ways to them.
+pub(crate) struct Once<'a, 'w> {
+    /// Where it has been.
+    pub(crate) seen: &'a mut Seen,
+    /// When it stops, if ever.
+    pub(crate) pulse: Option<&'a mut Pulse<'w>>,
+}
+
+impl Guide for Once<'_, '_> {
+    #[inline]
+    fn enter(&mut self, state: State) -> Turn {
+        if let Some(pulse) = &mut self.pulse
+            && !pulse.beats(8)
+        {
+            return Turn::Stop;
+        }
+        match state {
+            Some(state) if !self.seen.insert(state) => Turn::Back,
+            _ => Turn::On,
+        }
+    }
+}
+
+/// Enters no state again that led nowhere; every completion is visited.
+#[derive(Default)]
+pub(crate) struct NotBarren {
+    barren: Seen,
+    /// Completions met so far, told by whoever visits them, at the time each step was entered.
+    entered: Vec<u64>,
+    pub(crate) met: std::rc::Rc<std::cell::Cell<u64>>,
+}
+
+impl Guide for NotBarren {
+    fn enter(&mut self, state: State) -> Turn {
+        let known = |(at, values): (usize, u64)| self.barren.steps.get(at).is_some_and(|set| set.contains(&values));
+        if state.is_some_and(known) {
+            return Turn::Back;
+        }
+        self.entered.push(self.met.get());
+        Turn::On
+    }
+
+    fn leave(&mut self, state: State) {
+        if self.entered.pop() == Some(self.met.get())
+            && let Some(state) = state
+        {
+            self.barren.insert(state);
+        }
     }
 }
 

@@ -16,14 +16,16 @@ pub mod measure;
 pub mod mine;
 pub mod rule;
 pub mod verify;
+mod watch;
 pub mod words;
 
 pub use atom::{Atom, Term, Variable};
 pub use error::RuleError;
-pub use ground::{Groundings, ground};
+pub use ground::{GroundLimit, Groundings, ground, ground_within};
 pub use io::{
     RuleFile, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Take, parse_rules, read_rules, write_rules,
 };
 pub use measure::{Counts, Side};
-pub use mine::{MineConfig, Mined, MinedRule, Watch, mine};
+pub use mine::{MineConfig, Mined, MinedRule, mine};
 pub use rule::{Confidence, Rule, Shape, SoftRule};
+pub use watch::Watch;

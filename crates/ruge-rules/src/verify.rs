@@ -4,15 +4,18 @@
 //! whole file agrees on one of them, that is what the file holds; the ranges and shapes then tell which filters made it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use ruge_kg::Graph;
 use serde::Serialize;
 
 use crate::count::Counter;
+use crate::error::RuleError;
 use crate::io::{RuleFile, RuleFormat, RuleRecord};
 use crate::measure::{Counts, Side};
 use crate::rule::Shape;
+use crate::watch::Watch;
 
 /// A number that some tool calls confidence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -166,17 +169,27 @@ fn tolerance(format: RuleFormat) -> f64 {
 
 /// Counts every rule of the file in `graph`, which must be the training graph the file was mined from.
 pub fn verify(graph: &Graph, file: &RuleFile) -> Verification {
+    verify_watched(graph, file, &Watch::default()).expect("nobody stops it")
+}
+
+/// The same under a watch, which is told of rules that are done; [`RuleError::Stopped`] when told to stop.
+pub fn verify_watched(graph: &Graph, file: &RuleFile, watch: &Watch<'_>) -> Result<Verification, RuleError> {
     let tolerance = tolerance(file.format);
+    let done = AtomicU64::new(0);
     let count = |(index, record): (usize, &RuleRecord), counter: &mut Counter| {
-        let counts = counter.count(graph, &record.rule);
-        compare(index, record, counts, tolerance)
+        let counts = counter.count_watched(graph, &record.rule, watch)?;
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(progress) = watch.progress {
+            progress(done, file.rules.len() as u64);
+        }
+        Ok(compare(index, record, counts, tolerance))
     };
     let rules: Vec<Verified> = file
         .rules
         .par_iter()
         .enumerate()
         .map_init(|| Counter::new(graph.entity_count()), |counter, item| count(item, counter))
-        .collect();
+        .collect::<Result<_, RuleError>>()?;
     let mut equal = BTreeMap::new();
     for kind in rules.iter().flat_map(|rule| &rule.equals) {
         *equal.entry(*kind).or_default() += 1;
@@ -198,7 +211,7 @@ pub fn verify(graph: &Graph, file: &RuleFile) -> Verification {
         .iter()
         .filter_map(|(name, number)| Range::over(counted().map(number)).map(|range| (*name, range)))
         .collect();
-    Verification { rules, shapes, equal, ranges }
+    Ok(Verification { rules, shapes, equal, ranges })
 }
 
 fn compare(index: usize, record: &RuleRecord, counts: Option<Counts>, tolerance: f64) -> Verified {

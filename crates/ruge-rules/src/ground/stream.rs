@@ -13,8 +13,10 @@ use ruge_kg::random::{Stream, draw};
 use ruge_kg::{Graph, Triple};
 use rustc_hash::FxHashSet;
 
-use super::{Grounded, NotGrounded, Piece, look_alikes, pieces, prepare};
+use super::{GroundLimit, Grounded, NotGrounded, Piece, Room, ground_piece, look_alikes, pieces, prepare};
+use crate::error::RuleError;
 use crate::rule::Rule;
+use crate::watch::{Pulse, Watch};
 
 /// What streaming counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,6 +41,21 @@ pub type Visit<'a> = dyn FnMut(Grounded<'_>) -> io::Result<()> + 'a;
 /// Pieces grounded at a time; a batch is the unit that must fit in memory beside the budget.
 const BATCH: usize = 64;
 
+/// Least bytes that a batch may take; one that takes more is grounded one by one.
+const LEAST_ROOM: u64 = 256_000_000;
+
+/// What bounds a stream.
+pub struct Streaming<'a> {
+    /// Bytes kept for counting distinct conclusions; beyond it sorted runs go to a temporary file.
+    pub memory: usize,
+    /// Where that file is.
+    pub folder: &'a Path,
+    /// Most groundings of all rules together.
+    pub most: u64,
+    /// Stops it, and is told (groundings so far, 0) now and then.
+    pub watch: &'a Watch<'a>,
+}
+
 /// Grounds `rules`, handing every valid grounding to `visit` in the same order as [`ground`](super::ground).
 ///
 /// `memory` bounds the bytes kept for counting distinct conclusions; beyond it sorted runs go to a temporary file in
@@ -51,41 +68,131 @@ pub fn stream(
     held_out: &[&[Triple]],
     visit: &mut Visit<'_>,
 ) -> io::Result<StreamReport> {
+    let watch = Watch::default();
+    let streaming = Streaming { memory, folder, most: u64::MAX, watch: &watch };
+    stream_within(graph, rules, &streaming, held_out, visit).map_err(|error| match error {
+        RuleError::Grounding(error) => error,
+        other => io::Error::other(other),
+    })
+}
+
+/// The same within bounds.
+///
+/// # Errors
+/// [`RuleError::TooManyGroundings`] names the first rule that goes beyond the limit, before anything of it is handed on if its premise
+/// is long; [`RuleError::Stopped`] when the watch says so; [`RuleError::Grounding`] if `visit` or the temporary file fails.
+pub fn stream_within(
+    graph: &Graph,
+    rules: &[Rule],
+    streaming: &Streaming<'_>,
+    held_out: &[&[Triple]],
+    visit: &mut Visit<'_>,
+) -> Result<StreamReport, RuleError> {
+    let &Streaming { memory, folder, most, watch } = streaming;
     let look_alike = look_alikes(rules);
-    let mut report = StreamReport { overlaps: vec![0; held_out.len()], ..StreamReport::default() };
-    let mut seen: FxHashSet<u128> = FxHashSet::default();
-    let mut distinct = Distinct::new(memory, folder);
+    let mut taker = Taker {
+        report: StreamReport { overlaps: vec![0; held_out.len()], ..StreamReport::default() },
+        seen: FxHashSet::default(),
+        distinct: Distinct::new(memory, folder),
+        streaming,
+        visit,
+    };
+    let limit = GroundLimit { groundings: most, bytes: u64::MAX };
     for (index, rule) in rules.iter().enumerate() {
         let plan = match prepare(graph, rule) {
             Ok(plan) => plan,
             Err(reason) => {
-                report.not_grounded.push((index, reason));
+                taker.report.not_grounded.push((index, reason));
                 continue;
             }
         };
+        limit.require(graph, (index, rule), &plan, watch)?;
+        let mut one_by_one = false;
         for batch in pieces(graph, &plan).chunks(BATCH) {
-            let found: Vec<Piece> = batch.par_iter().map(|&piece| Piece::of(graph, rule, &plan, piece)).collect();
-            for piece in found {
-                for (grounded, triples) in piece.groundings(index, rule) {
-                    if look_alike[index] && !seen.insert(digest(triples, grounded.conclusion)) {
-                        report.repeated += 1;
-                        continue;
+            if !one_by_one {
+                let room = Room::new(GroundLimit::of_bytes(LEAST_ROOM.max(memory as u64)));
+                let found: Option<Vec<Piece>> =
+                    batch.par_iter().map(|&piece| Piece::of(graph, rule, &plan, piece, (&room, watch))).collect();
+                if let Some(found) = found {
+                    for piece in found {
+                        for (grounded, triples) in piece.groundings(index, rule) {
+                            taker.take(grounded, triples, look_alike[index])?;
+                        }
                     }
-                    report.groundings += 1;
-                    distinct.push(grounded.conclusion)?;
-                    visit(grounded)?;
+                    continue;
                 }
+                watch.go_on()?;
+                one_by_one = true;
+            }
+            for &piece in batch {
+                let mut pulse = Pulse::new(watch);
+                let mut taken = Ok(());
+                ground_piece(graph, rule, &plan, piece, &mut pulse, &mut |triples, conclusion| {
+                    let (premises, negated) = triples.split_at(rule.premise.len());
+                    let grounded = Grounded { rule: index, premises, negated, conclusion };
+                    taken = taker.take(grounded, triples, look_alike[index]);
+                    taken.is_ok()
+                });
+                taken?;
+                pulse.finish()?;
             }
         }
     }
-    report.spilled = distinct.runs.len();
-    let known: Vec<FxHashSet<Triple>> = held_out.iter().map(|list| list.iter().copied().collect()).collect();
-    report.unlabeled = distinct.for_each(&mut |triple| {
-        for (overlap, known) in report.overlaps.iter_mut().zip(&known) {
-            *overlap += u64::from(known.contains(&triple));
+    taker.finish(held_out)
+}
+
+/// Takes groundings one by one and hands them on.
+struct Taker<'s, 'v, 'w> {
+    report: StreamReport,
+    /// Digests of groundings that another rule may repeat.
+    seen: FxHashSet<u128>,
+    distinct: Distinct<'s>,
+    streaming: &'s Streaming<'s>,
+    visit: &'v mut Visit<'w>,
+}
+
+impl Taker<'_, '_, '_> {
+    fn take(&mut self, grounded: Grounded<'_>, triples: &[Triple], look_alike: bool) -> Result<(), RuleError> {
+        let Streaming { most, watch, .. } = *self.streaming;
+        let too_many = RuleError::TooManyGroundings { rule: grounded.rule, limit: self.report.groundings };
+        if look_alike {
+            if self.seen.try_reserve(1).is_err() {
+                return Err(too_many);
+            }
+            if !self.seen.insert(digest(triples, grounded.conclusion)) {
+                self.report.repeated += 1;
+                return Ok(());
+            }
         }
-    })?;
-    Ok(report)
+        if self.report.groundings >= most {
+            return Err(too_many);
+        }
+        self.report.groundings += 1;
+        if self.report.groundings % (1 << 14) == 0 {
+            watch.go_on()?;
+            if let Some(progress) = watch.progress {
+                progress(self.report.groundings, 0);
+            }
+        }
+        self.distinct.push(grounded.conclusion).map_err(RuleError::Grounding)?;
+        (self.visit)(grounded).map_err(RuleError::Grounding)
+    }
+
+    fn finish(self, held_out: &[&[Triple]]) -> Result<StreamReport, RuleError> {
+        let Self { mut report, distinct, streaming, .. } = self;
+        report.spilled = distinct.runs.len();
+        let known: Vec<FxHashSet<Triple>> = held_out.iter().map(|list| list.iter().copied().collect()).collect();
+        let mut pulse = Pulse::new(streaming.watch);
+        let unlabeled = distinct.for_each(&mut |triple| {
+            for (overlap, known) in report.overlaps.iter_mut().zip(&known) {
+                *overlap += u64::from(known.contains(&triple));
+            }
+            pulse.beats(32)
+        });
+        report.unlabeled = unlabeled.map_err(RuleError::Grounding)?;
+        pulse.finish()?;
+        Ok(report)
+    }
 }
 
 /// 128 bits of a strong mix: for a billion groundings the chance of a false repetition is below 10⁻²⁰.
@@ -150,8 +257,8 @@ impl<'a> Distinct<'a> {
         Ok(())
     }
 
-    /// Visits every distinct triple once; returns their number.
-    fn for_each(mut self, visit: &mut dyn FnMut(Triple)) -> io::Result<u64> {
+    /// Visits every distinct triple once, until told to stop; returns their number.
+    fn for_each(mut self, visit: &mut dyn FnMut(Triple) -> bool) -> io::Result<u64> {
         self.shrink();
         let mut readers = Vec::new();
         if let Some(file) = &self.file {
@@ -171,7 +278,9 @@ impl<'a> Distinct<'a> {
                 }
             }
             count += 1;
-            visit(next);
+            if !visit(next) {
+                return Ok(count);
+            }
         }
     }
 }

@@ -46,6 +46,13 @@ pub struct Long {
     pub min_confidence: f64,
 }
 
+/// Memory for candidates and rules unless said otherwise: 8 GB.
+const MEMORY: u64 = 8_000_000_000;
+
+/// Sizes beyond which neighbouring numbers of 64 bits cannot be told apart as floats. No body is as large: pairs of so many
+/// entities would not fit into any memory.
+const ENDLESS: f64 = (1u64 << 52) as f64;
+
 /// Thresholds and options. The default is AMIE's, with the paper's confidence.
 #[derive(Clone, Debug)]
 pub struct MineConfig {
@@ -79,6 +86,8 @@ pub struct MineConfig {
     pub long: Option<Long>,
     /// Also paths of four and five atoms.
     pub walks: Option<Walks>,
+    /// Most memory for candidates and rules, in bytes; a search that needs more is stopped.
+    pub memory: u64,
 }
 
 impl Default for MineConfig {
@@ -99,6 +108,7 @@ impl Default for MineConfig {
             min_constant_support: 5,
             long: None,
             walks: None,
+            memory: MEMORY,
         }
     }
 }
@@ -209,6 +219,9 @@ impl MineConfig {
         if self.min_pca <= 0.0 {
             return u64::MAX;
         }
+        if support as f64 / self.min_pca >= ENDLESS {
+            return u64::MAX;
+        }
         let passes = |body: u64| support as f64 / body as f64 >= self.min_pca;
         let mut body = (support as f64 / self.min_pca) as u64;
         // The division may be off by one in either direction.
@@ -233,6 +246,16 @@ mod tests {
             let body = config.largest_body(support);
             assert!(support as f64 / body as f64 >= 0.8 && (support as f64 / (body + 1) as f64) < 0.8, "{support}");
         }
+    }
+
+    #[test]
+    fn tiny_thresholds_let_every_body_pass() {
+        for min_pca in [1e-13, 1e-17, 1e-300, f64::MIN_POSITIVE, 0.0] {
+            let config = MineConfig { min_pca, ..MineConfig::default() };
+            assert_eq!(config.largest_body(1000), u64::MAX, "{min_pca}");
+        }
+        let config = MineConfig { min_pca: 1e-12, ..MineConfig::default() };
+        assert_eq!(config.largest_body(1000), 1_000_000_000_000_000);
     }
 
     #[test]

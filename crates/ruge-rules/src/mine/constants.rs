@@ -9,8 +9,10 @@ use std::sync::Mutex;
 use ruge_kg::{EntityId, Graph, Label};
 use rustc_hash::FxHashMap;
 
+use super::bound::RULE_BYTES;
 use super::{Body, Head};
 use crate::measure::{Counts, Side};
+use crate::watch::{Fuel, Pulse, Watch};
 
 /// What the search over entities needs to know of the graph, built once.
 pub(crate) struct LinkRuns {
@@ -30,7 +32,9 @@ struct Votes {
 }
 
 impl LinkRuns {
-    pub(crate) fn new(graph: &Graph) -> Self {
+    /// Numbers all runs; `None` when told to stop.
+    pub(crate) fn new(graph: &Graph, watch: &Watch<'_>) -> Option<Self> {
+        let mut pulse = Pulse::new(watch);
         let adjacency = graph.adjacency();
         let runs = adjacency.run_count();
         let mut owner = vec![EntityId(0); runs];
@@ -40,7 +44,11 @@ impl LinkRuns {
             for run in adjacency.runs_of(entity) {
                 owner[run] = entity;
                 let label = adjacency.run_places(run).0.reversed();
-                for &member in adjacency.run_members(run) {
+                let members = adjacency.run_members(run);
+                if !pulse.beats(8 * members.len()) {
+                    return None;
+                }
+                for &member in members {
                     // Entities come in id order, and so do the ends of each of the member's runs.
                     if let Some(theirs) = adjacency.run_number(member, label) {
                         back[next[theirs]] = run as u32;
@@ -49,10 +57,11 @@ impl LinkRuns {
                 }
             }
         }
-        Self { back, owner, free: Mutex::new(Vec::new()) }
+        Some(Self { back, owner, free: Mutex::new(Vec::new()) })
     }
 
-    fn with<T>(&self, graph: &Graph, work: impl FnOnce(&mut Votes) -> T) -> T {
+    /// Lends counters. Work that was stopped leaves them as they are, so they are not lent again.
+    fn with<T>(&self, graph: &Graph, work: impl FnOnce(&mut Votes) -> Option<T>) -> Option<T> {
         let taken = self.free.lock().expect("no holder of this lock panics").pop();
         let runs = self.owner.len();
         let mut votes = taken.unwrap_or_else(|| Votes {
@@ -60,9 +69,9 @@ impl LinkRuns {
             by_label: vec![0; 2 * graph.relation_count()],
             known: vec![0; runs],
         });
-        let result = work(&mut votes);
+        let result = work(&mut votes)?;
         self.free.lock().expect("no holder of this lock panics").push(votes);
-        result
+        Some(result)
     }
 }
 
@@ -79,17 +88,18 @@ pub(crate) fn mine(head: &Head<'_>, links: &LinkRuns) -> Option<Vec<(Body, Count
                 played: vec![false; head.graph.entity_count()],
                 known: Vec::new(),
                 label_known: FxHashMap::default(),
+                fuel: Fuel::default(),
             };
             for pair in head.graph.pairs(to) {
                 search.played[pair.key.index()] = true;
             }
             // Seen from c, the facts `to(·, c)` are one run.
             for facts in head.graph.pairs(to.reversed()).chunk_by(|a, b| a.key == b.key) {
-                if head.watch.stopped() {
-                    search.forget();
-                    return None;
+                let before = rules.len();
+                search.entity(facts[0].key, &mut rules)?;
+                if rules.len() > before {
+                    head.hold(rules.len() - before, RULE_BYTES)?;
                 }
-                search.entity(facts[0].key, &mut rules);
             }
             search.forget();
         }
@@ -110,25 +120,28 @@ struct Search<'a, 'g> {
     known: Vec<u32>,
     /// Sizes per label, where they do not depend on the entity in the head.
     label_known: FxHashMap<Label, (u64, u64)>,
+    fuel: Fuel,
 }
 
 impl Search<'_, '_> {
-    /// Rules that conclude `to(x, at)`.
-    fn entity(&mut self, at: EntityId, rules: &mut Vec<(Body, Counts)>) {
+    /// Rules that conclude `to(x, at)`; `None` when told to stop.
+    fn entity(&mut self, at: EntityId, rules: &mut Vec<(Body, Counts)>) -> Option<()> {
         let graph = self.head.graph;
         let config = self.head.config;
         let adjacency = graph.adjacency();
         let members = graph.neighbours(at, self.to.reversed());
+        self.head.spend(&mut self.fuel, members.len())?;
         let bindable = |x: &&EntityId| !(config.injective && **x == at);
         let size = members.iter().filter(bindable).count() as u64;
         let covered = (config.min_head_coverage * size as f64).ceil() as u64;
         let threshold = covered.max(config.min_constant_support).max(config.min_support).max(1);
         if size < threshold {
-            return;
+            return Some(());
         }
         let mut runs: Vec<usize> = Vec::new();
         let mut labels: Vec<Label> = Vec::new();
         for &x in members.iter().filter(bindable) {
+            self.head.spend(&mut self.fuel, 2 * graph.degree(x))?;
             for run in adjacency.runs_of(x) {
                 let (label, places) = adjacency.run_places(run);
                 let mut any = false;
@@ -159,7 +172,7 @@ impl Search<'_, '_> {
             // The head itself is no premise.
             if self.head.allows(label) && (label, of) != (self.to, at) {
                 let support = u64::from(self.votes.by_run[run]);
-                let (body, known) = self.run_sizes(run, of, at);
+                let (body, known) = self.run_sizes(run, of, at)?;
                 self.judge(
                     Body::Constant { to: self.to, at, label, of: Some(of) },
                     [support, body, known, size],
@@ -169,7 +182,7 @@ impl Search<'_, '_> {
         }
         for label in labels.into_iter().filter(|&label| self.head.allows(label)) {
             let support = u64::from(self.votes.by_label[label.index()]);
-            let (body, known) = self.label_sizes(label, at);
+            let (body, known) = self.label_sizes(label, at)?;
             self.judge(Body::Constant { to: self.to, at, label, of: None }, [support, body, known, size], rules);
         }
         for &x in members {
@@ -179,13 +192,15 @@ impl Search<'_, '_> {
                 self.links.back[places].iter().for_each(|&back| self.votes.by_run[back as usize] = 0);
             }
         }
+        Some(())
     }
 
     /// Members of the run of `of`, and those of them with some fact of the head.
-    fn run_sizes(&mut self, run: usize, of: EntityId, at: EntityId) -> (u64, u64) {
+    fn run_sizes(&mut self, run: usize, of: EntityId, at: EntityId) -> Option<(u64, u64)> {
         let members = self.head.graph.adjacency().run_members(run);
         if self.votes.known[run] == 0 {
             // The same for every entity in the head, so counted once.
+            self.head.spend(&mut self.fuel, members.len())?;
             let known = members.iter().filter(|x| self.played[x.index()]).count() as u32;
             self.votes.known[run] = known + 1;
             self.known.push(run as u32);
@@ -197,16 +212,17 @@ impl Search<'_, '_> {
                 known -= u64::from(self.played[x.index()]);
             }
         }
-        (body, known)
+        Some((body, known))
     }
 
     /// Entities with the label, and those of them with some fact of the head.
-    fn label_sizes(&mut self, label: Label, at: EntityId) -> (u64, u64) {
+    fn label_sizes(&mut self, label: Label, at: EntityId) -> Option<(u64, u64)> {
         let injective = self.head.config.injective;
         if let Some(&sizes) = self.label_known.get(&label) {
-            return sizes;
+            return Some(sizes);
         }
         let (mut body, mut known) = (0, 0);
+        self.head.spend(&mut self.fuel, self.head.graph.pairs(label).len())?;
         for group in self.head.graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
             let x = group[0].key;
             if injective && (x == at || group.iter().all(|pair| pair.other == x || pair.other == at)) {
@@ -218,7 +234,7 @@ impl Search<'_, '_> {
         if !injective {
             self.label_known.insert(label, (body, known));
         }
-        (body, known)
+        Some((body, known))
     }
 
     fn judge(&self, body: Body, [support, size, known, head]: [u64; 4], rules: &mut Vec<(Body, Counts)>) {

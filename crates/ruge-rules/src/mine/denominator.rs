@@ -54,29 +54,34 @@ pub(crate) fn groups<'g>(pairs: &'g [Pair], role: u8, scratch: &Scratch) -> Vec<
     pairs.chunk_by(|a, b| a.key == b.key).filter(|group| scratch.roles[group[0].key.index()] & role != 0).collect()
 }
 
-/// Sizes of one-atom bodies, exactly.
-pub(crate) fn one(head: &Head<'_>, label: Label, support: u64, scratch: &Scratch) -> Counts {
+/// Sizes of one-atom bodies, exactly; `None` when told to stop.
+pub(crate) fn one(head: &Head<'_>, label: Label, support: u64, scratch: &mut Scratch) -> Option<Counts> {
     let mut counts = empty(head, support);
-    for pair in head.graph.pairs(label) {
-        if head.config.injective && pair.key == pair.other {
-            continue;
+    for pairs in head.graph.pairs(label).chunks(1 << 12) {
+        head.spend(&mut scratch.fuel, pairs.len())?;
+        for pair in pairs {
+            if head.config.injective && pair.key == pair.other {
+                continue;
+            }
+            add(&mut counts, pair.key, pair.other, scratch);
         }
-        add(&mut counts, pair.key, pair.other, scratch);
     }
-    counts
+    Some(counts)
 }
 
-/// Sizes of a body of two labels over the same pair, exactly; `None` once its PCA body is larger than `limit`.
+/// Sizes of a body of two labels over the same pair, exactly; inner `None` once its PCA body is larger than `limit`, outer `None`
+/// when told to stop.
 pub(crate) fn same_pair(
     head: &Head<'_>,
     (a, b, support): (Label, Label, u64),
     limit: u64,
-    scratch: &Scratch,
-) -> Option<Counts> {
+    scratch: &mut Scratch,
+) -> Option<Option<Counts>> {
     let mut counts = empty(head, support);
     let (mut left, mut right) = (head.graph.pairs(a), head.graph.pairs(b));
     // Both lists are sorted by (x, y): leap over what the other lacks.
     while let (Some(first), Some(second)) = (left.first(), right.first()) {
+        head.spend(&mut scratch.fuel, 2)?;
         match first.cmp(second) {
             std::cmp::Ordering::Less => left = &left[leap(left, second)..],
             std::cmp::Ordering::Greater => right = &right[leap(right, first)..],
@@ -84,7 +89,7 @@ pub(crate) fn same_pair(
                 if !(head.config.injective && first.key == first.other) {
                     add(&mut counts, first.key, first.other, scratch);
                     if counts.pca_body() > limit {
-                        return None;
+                        return Some(None);
                     }
                 }
                 left = &left[1..];
@@ -92,7 +97,7 @@ pub(crate) fn same_pair(
             }
         }
     }
-    Some(counts)
+    Some(Some(counts))
 }
 
 /// How many pairs at the front are smaller than `target`; doubling steps, then a binary search.
@@ -156,11 +161,12 @@ const WHOLE: u64 = 1 << 20;
 const IN_ORDER: usize = 16;
 
 impl<'g> Start<'g> {
-    /// Only values that the head has can count towards the PCA.
-    pub(crate) fn new(head: &Head<'g>, first: Label, scratch: &mut Scratch) -> Self {
+    /// Only values that the head has can count towards the PCA. `None` when told to stop.
+    pub(crate) fn new(head: &Head<'g>, first: Label, scratch: &mut Scratch) -> Option<Self> {
+        head.spend(&mut scratch.fuel, 4 * head.graph.pairs(first).len())?;
         let groups = Self::groups(head, first, scratch);
         let middles = if head.config.injective { Vec::new() } else { Self::middles(head.graph, &groups, scratch) };
-        Self { groups, middles }
+        Some(Self { groups, middles })
     }
 
     fn middles(graph: &Graph, groups: &[&[Pair]], scratch: &mut Scratch) -> Vec<Middle> {
@@ -215,32 +221,33 @@ impl<'g> Start<'g> {
         found
     }
 
-    /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head.
-    pub(crate) fn at_most(&self, head: &Head<'_>, second: Label, limit: u64, scratch: &mut Scratch) -> bool {
+    /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head; `None` when told to stop.
+    pub(crate) fn at_most(&self, head: &Head<'_>, second: Label, limit: u64, scratch: &mut Scratch) -> Option<bool> {
         let mut steps = Steps::new(head, second, scratch);
         if !self.middles.is_empty() {
             let limit_in_shares = limit.saturating_mul(WHOLE);
             let (mut least, mut most) = (0u64, 0u64);
             for middle in &self.middles {
+                head.spend(&mut scratch.fuel, 1)?;
                 let ends = steps.from(middle.z, scratch).len() as u64;
                 least = least.saturating_add(middle.shares.saturating_mul(ends));
                 most = most.saturating_add(u64::from(middle.values) * ends);
                 if least > limit_in_shares {
-                    return false;
+                    return Some(false);
                 }
             }
             if most <= limit {
-                return true;
+                return Some(true);
             }
         }
         let mut count = 0u64;
         for group in &self.groups {
-            count += ends(&mut steps, group, head.config.injective, scratch, &mut |_| ());
+            count += ends(head, &mut steps, group, scratch, &mut |_| ())?;
             if count > limit {
-                return false;
+                return Some(false);
             }
         }
-        true
+        Some(true)
     }
 }
 
@@ -287,22 +294,24 @@ impl<'g> Steps<'g> {
     }
 }
 
-/// Visits the distinct ends of one value's paths; returns how many there are.
+/// Visits the distinct ends of one value's paths; returns how many there are, `None` when told to stop.
 #[inline]
 fn ends(
+    head: &Head<'_>,
     steps: &mut Steps<'_>,
     group: &[Pair],
-    injective: bool,
     scratch: &mut Scratch,
     visit: &mut impl FnMut(EntityId),
-) -> u64 {
+) -> Option<u64> {
+    let injective = head.config.injective;
     let key = group[0].key;
     if let [only] = group
         && !injective
     {
         let ends = steps.from(only.other, scratch);
+        head.spend(&mut scratch.fuel, ends.len())?;
         ends.iter().for_each(|&end| visit(end));
-        return ends.len() as u64;
+        return Some(ends.len() as u64);
     }
     let stamp = scratch.next_stamp();
     let mut count = 0;
@@ -311,7 +320,9 @@ fn ends(
         if injective && z == key {
             continue;
         }
-        for &end in steps.from(z, scratch) {
+        let ends = steps.from(z, scratch);
+        head.spend(&mut scratch.fuel, ends.len())?;
+        for &end in ends {
             if injective && (end == key || end == z) {
                 continue;
             }
@@ -323,14 +334,20 @@ fn ends(
             }
         }
     }
-    count
+    Some(count)
 }
 
-/// Sizes of a path body, exactly, for both sides.
+/// Sizes of a path body, exactly, for both sides; `None` when told to stop.
 ///
 /// Where an inner entity leads is looked up once, and values with a single way out share its count, so a hub in the middle
 /// is looked at once and not once for each of its thousands of neighbours.
-pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, scratch: &mut Scratch) -> Counts {
+pub(crate) fn path(
+    head: &Head<'_>,
+    first: Label,
+    second: Label,
+    support: u64,
+    scratch: &mut Scratch,
+) -> Option<Counts> {
     let graph = head.graph;
     // Walk from the end whose values more often have a single way out.
     let from_y = forks(graph, second.reversed()) < forks(graph, first);
@@ -342,6 +359,7 @@ pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, s
     for group in graph.pairs(start).chunk_by(|a, b| a.key == b.key) {
         let (count, in_other) = match group {
             [only] if !injective => {
+                head.spend(&mut scratch.fuel, 1)?;
                 let inside = steps.playing(other_role, only.other, scratch);
                 (steps.from(only.other, scratch).len() as u64, u64::from(inside))
             }
@@ -349,9 +367,9 @@ pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, s
                 let roles = std::mem::take(&mut scratch.roles);
                 let mut inside = 0;
                 let mut look = |end: EntityId| inside += u64::from(roles[end.index()] & other_role != 0);
-                let count = ends(&mut steps, group, injective, scratch, &mut look);
+                let count = ends(head, &mut steps, group, scratch, &mut look);
                 scratch.roles = roles;
-                (count, inside)
+                (count?, inside)
             }
         };
         totals[0] += count;
@@ -362,7 +380,7 @@ pub(crate) fn path(head: &Head<'_>, first: Label, second: Label, support: u64, s
     }
     let [body, in_other, in_own] = totals;
     let (pca_subject, pca_object) = if from_y { (in_other, in_own) } else { (in_own, in_other) };
-    Counts { support, body, pca_subject, pca_object, head: head.size, side: head.side }
+    Some(Counts { support, body, pca_subject, pca_object, head: head.size, side: head.side })
 }
 
 /// How many facts of the label are not the only one of their key.

@@ -10,8 +10,10 @@ use ruge_kg::{EntityId, Graph, Label, Pair};
 
 use super::denominator::{self, forks, groups, roles};
 use super::support::{End, NONE, cut_by_key};
+use super::bound::RULE_BYTES;
 use super::{Body, Head, Pool, Scratch};
 use crate::measure::{Counts, Side};
+use crate::watch::Fuel;
 
 /// Finds all three-atom paths of `head` that pass; `None` when told to stop.
 pub(crate) fn mine(head: &Head<'_>, pool: &Pool) -> Option<Vec<(Body, Counts)>> {
@@ -23,6 +25,7 @@ pub(crate) fn mine(head: &Head<'_>, pool: &Pool) -> Option<Vec<(Body, Counts)>> 
     for part in found {
         rules.extend(part?);
     }
+    head.release(supported.len(), size_of::<Candidate>());
     Some(rules)
 }
 
@@ -48,15 +51,18 @@ struct Beginnings {
 }
 
 impl Beginnings {
+    /// Bytes of a cell: its count, the last turn that met it, and its number among prefixes.
+    const CELL: usize = 16;
+
     fn new(head: &Head<'_>, end: &End, label: Label) -> Option<Self> {
         let graph = head.graph;
         let second_labels = 2 * graph.relation_count();
-        let mut counts = vec![0u64; end.labels.len() * second_labels];
+        let cells = end.labels.len().saturating_mul(second_labels);
+        head.hold(cells, Self::CELL)?;
+        let mut counts = vec![0u64; cells];
         let mut last = vec![NONE; counts.len()];
+        let mut fuel = Fuel::default();
         for (turn, group) in graph.pairs(label).chunk_by(|a, b| a.key == b.key).enumerate() {
-            if turn % 64 == 0 && head.watch.stopped() {
-                return None;
-            }
             let key = group[0].key;
             let weight = group.iter().filter(|pair| !(head.config.injective && pair.other == key)).count() as u64;
             for (first, middles) in graph.adjacency().runs(key) {
@@ -65,6 +71,7 @@ impl Beginnings {
                     continue;
                 }
                 for &middle in middles {
+                    head.spend(&mut fuel, graph.adjacency().labels(middle).len())?;
                     for second in graph.adjacency().labels(middle) {
                         let cell = place as usize * second_labels + second.index();
                         if last[cell] != turn as u32 {
@@ -95,14 +102,19 @@ fn count(head: &Head<'_>, pool: &Pool) -> Option<Vec<Candidate>> {
     let graph = head.graph;
     let forward = Label::forward(head.relation);
     // Two steps are walked from one end and one from the other: take two from where they are fewer.
-    let two_steps = |label: Label| -> u64 {
-        let around =
-            |entity: EntityId| graph.links(entity).iter().map(|e| graph.degree(e.neighbour) as u64).sum::<u64>();
-        graph.pairs(label).chunk_by(|a, b| a.key == b.key).map(|group| around(group[0].key)).sum()
+    let mut fuel = Fuel::default();
+    let mut two_steps = |label: Label| -> Option<u64> {
+        let mut sum = 0;
+        for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
+            let edges = graph.links(group[0].key);
+            head.spend(&mut fuel, edges.len())?;
+            sum += edges.iter().map(|edge| graph.degree(edge.neighbour) as u64).sum::<u64>();
+        }
+        Some(sum)
     };
-    let near = if two_steps(forward) <= two_steps(forward.reversed()) { forward } else { forward.reversed() };
-    let near_end = End::new(head, near);
-    let far_end = End::new(head, near.reversed());
+    let near = if two_steps(forward)? <= two_steps(forward.reversed())? { forward } else { forward.reversed() };
+    let near_end = End::new(head, near)?;
+    let far_end = End::new(head, near.reversed())?;
     if near_end.labels.is_empty() || far_end.labels.is_empty() {
         return Some(Vec::new());
     }
@@ -114,28 +126,40 @@ fn count(head: &Head<'_>, pool: &Pool) -> Option<Vec<Candidate>> {
         labels: Vec::new(),
     };
     for (place, &first) in near_end.labels.iter().enumerate() {
+        head.spend(&mut fuel, beginnings.second_labels)?;
         for second in (0..beginnings.second_labels as u32).map(Label).filter(|&label| head.allows(label)) {
             let ends = |far: usize| endings.count(far, second.reversed()) >= head.threshold;
-            if beginnings.count(place, second) >= head.threshold && (0..far_end.labels.len()).any(ends) {
+            if beginnings.count(place, second) < head.threshold {
+                continue;
+            }
+            head.spend(&mut fuel, far_end.labels.len())?;
+            if (0..far_end.labels.len()).any(ends) {
                 prefixes.number[place * beginnings.second_labels + second.index()] = prefixes.labels.len() as u32;
                 prefixes.labels.push((first, second));
             }
         }
     }
-    drop(beginnings);
+    let cells = (near_end.labels.len() + far_end.labels.len()) * beginnings.second_labels;
+    drop((beginnings, endings));
+    head.release(cells, Beginnings::CELL);
     let columns = far_end.labels.len();
+    let cells = prefixes.labels.len().saturating_mul(columns);
+    head.hold(cells, SUM_CELL)?;
     let parts = cut_by_key(graph.pairs(near), 4 * rayon::current_num_threads());
     let tables: Vec<Option<Vec<u32>>> = parts
         .into_par_iter()
         .map(|part| pool.with(|scratch| walk(head, &near_end, &far_end, &prefixes, part, scratch)))
         .collect();
-    let mut sum = vec![0u64; prefixes.labels.len() * columns];
+    let mut sum = vec![0u64; cells];
     for table in tables {
+        head.spend(&mut fuel, cells)?;
         for (total, count) in sum.iter_mut().zip(table?) {
             *total += u64::from(count);
         }
     }
     let mut candidates = Vec::new();
+    let reached = sum.iter().filter(|&&support| support >= head.threshold).count();
+    head.hold(reached, size_of::<Candidate>())?;
     for (cell, &support) in sum.iter().enumerate().filter(|&(_, &support)| support >= head.threshold) {
         let (first, second) = prefixes.labels[cell / columns];
         let walked = [first, second, far_end.labels[cell % columns].reversed()];
@@ -143,9 +167,15 @@ fn count(head: &Head<'_>, pool: &Pool) -> Option<Vec<Candidate>> {
         let walk = if head.side == Side::Subject { labels } else { turned(labels) };
         candidates.push(Candidate { walk, labels, support });
     }
-    candidates.sort_unstable();
+    drop(sum);
+    head.release(cells, SUM_CELL);
+    candidates.par_sort_unstable();
     Some(candidates)
 }
+
+/// Bytes of a cell of supports: in the sum, and in the tables of some parts. A table has many parts, but most of their pages are
+/// never touched.
+const SUM_CELL: usize = 16;
 
 /// Supports over one piece of the head's facts.
 fn walk(
@@ -172,9 +202,6 @@ fn walk(
     let mut combo_of = vec![(NONE, 0u32); columns];
     let mut runs: Vec<(u32, EntityId, &[EntityId])> = Vec::new();
     for group in pairs.chunk_by(|a, b| a.key == b.key) {
-        if head.watch.stopped() {
-            return None;
-        }
         let key = group[0].key;
         touched.clear();
         lists.clear();
@@ -184,6 +211,7 @@ fn walk(
             if injective && y == key {
                 continue;
             }
+            head.spend(&mut scratch.fuel, graph.degree(y))?;
             for edge in graph.links(y) {
                 let place = far.place[edge.label.index()];
                 if place == NONE || (injective && (edge.neighbour == key || edge.neighbour == y)) {
@@ -214,6 +242,7 @@ fn walk(
                 continue;
             }
             let row = place as usize * prefixes.second_labels;
+            head.spend(&mut scratch.fuel, graph.adjacency().labels(edge.neighbour).len())?;
             for (second, ends) in graph.adjacency().runs(edge.neighbour) {
                 let number = prefixes.number[row + second.index()];
                 if number != NONE {
@@ -226,6 +255,7 @@ fn walk(
             let stamp = scratch.next_stamp();
             let row = &mut table[same[0].0 as usize * columns..][..columns];
             for &(_, middle, ends) in same {
+                let mut work = 0;
                 let mut reach = |end: EntityId| {
                     // Without injectivity an entity reached twice adds nothing the second time.
                     if !injective && std::mem::replace(&mut scratch.stamps2[end.index()], stamp) == stamp {
@@ -233,6 +263,7 @@ fn walk(
                     }
                     let mut at = first_of[end.index()];
                     while at != NONE {
+                        work += 1;
                         let (combo, next) = lists[at as usize];
                         let (place, y) = combos[combo as usize];
                         let distinct = !injective || (middle != y && end != middle && end != key);
@@ -248,6 +279,7 @@ fn walk(
                 } else {
                     ends.iter().filter(|end| first_of[end.index()] != NONE).for_each(|&end| reach(end));
                 }
+                head.spend(&mut scratch.fuel, work + ends.len().min(16 * touched.len()))?;
             }
         }
         for entity in &touched {
@@ -259,16 +291,27 @@ fn walk(
 
 /// Judges candidates that share their first two steps from the functional variable.
 fn select(head: &Head<'_>, group: &[Candidate], scratch: &mut Scratch) -> Option<Vec<(Body, Counts)>> {
-    if head.watch.stopped() {
+    if head.stopped() {
         return None;
     }
     let graph = head.graph;
-    let mut rules = Vec::new();
     if scratch.stamps2.is_empty() {
         scratch.stamps2 = vec![0; graph.entity_count()];
     }
     denominator::mark(head, scratch);
+    let rules = select_marked(head, group, scratch);
+    denominator::unmark(head, scratch);
+    let rules = rules?;
+    head.hold(rules.len(), RULE_BYTES)?;
+    Some(rules)
+}
+
+fn select_marked(head: &Head<'_>, group: &[Candidate], scratch: &mut Scratch) -> Option<Vec<(Body, Counts)>> {
+    let graph = head.graph;
+    let mut rules = Vec::new();
+    let mut held = 0;
     let [first, second, _] = group[0].walk;
+    head.spend(&mut scratch.fuel, graph.pairs(first).len())?;
     let starts = groups(graph.pairs(first), roles(head.side).0, scratch);
     // Where two steps lead, per start; found when first asked for and shared by all third steps.
     let mut middles: Vec<Option<Vec<(EntityId, EntityId)>>> = vec![None; starts.len()];
@@ -276,28 +319,38 @@ fn select(head: &Head<'_>, group: &[Candidate], scratch: &mut Scratch) -> Option
         let limit = head.config.largest_body(candidate.support);
         let mut count = 0u64;
         for (start, middle) in starts.iter().zip(&mut middles) {
-            let reached = middle.get_or_insert_with(|| two_steps(head, start, second, scratch));
-            count += third_step(head, start[0].key, reached, candidate.walk[2], scratch, &mut |_| ());
+            let reached = match middle {
+                Some(reached) => reached,
+                None => {
+                    let reached = two_steps(head, start, second, scratch)?;
+                    head.hold(reached.len(), size_of::<(EntityId, EntityId)>())?;
+                    held += reached.len();
+                    middle.insert(reached)
+                }
+            };
+            count += third_step(head, start[0].key, reached, candidate.walk[2], scratch, &mut |_| ())?;
             if count > limit {
                 continue 'candidates;
             }
         }
-        if head.watch.stopped() {
-            denominator::unmark(head, scratch);
-            return None;
-        }
-        let counts = exact(head, candidate, scratch);
+        let counts = exact(head, candidate, scratch)?;
         if counts.pca() >= head.config.min_pca && counts.standard() >= head.config.min_std {
             let [a, b, c] = candidate.labels;
             rules.push((Body::Long(a, b, c), counts));
         }
     }
-    denominator::unmark(head, scratch);
+    head.release(held, size_of::<(EntityId, EntityId)>());
     Some(rules)
 }
 
-/// The (last, middle) entities two steps from a start; one middle per last is enough unless variables must differ.
-fn two_steps(head: &Head<'_>, start: &[Pair], second: Label, scratch: &mut Scratch) -> Vec<(EntityId, EntityId)> {
+/// The (last, middle) entities two steps from a start; one middle per last is enough unless variables must differ. `None` when told
+/// to stop.
+fn two_steps(
+    head: &Head<'_>,
+    start: &[Pair],
+    second: Label,
+    scratch: &mut Scratch,
+) -> Option<Vec<(EntityId, EntityId)>> {
     let stamp = scratch.next_stamp();
     let mut reached = Vec::new();
     let key = start[0].key;
@@ -306,7 +359,9 @@ fn two_steps(head: &Head<'_>, start: &[Pair], second: Label, scratch: &mut Scrat
         if head.config.injective && middle == key {
             continue;
         }
-        for &last in head.graph.neighbours(middle, second) {
+        let lasts = head.graph.neighbours(middle, second);
+        head.spend(&mut scratch.fuel, 4 + lasts.len())?;
+        for &last in lasts {
             if head.config.injective {
                 if last != key && last != middle {
                     reached.push((last, middle));
@@ -316,10 +371,10 @@ fn two_steps(head: &Head<'_>, start: &[Pair], second: Label, scratch: &mut Scrat
             }
         }
     }
-    reached
+    Some(reached)
 }
 
-/// Visits the distinct ends of the third step; returns their number.
+/// Visits the distinct ends of the third step; returns their number, `None` when told to stop.
 fn third_step(
     head: &Head<'_>,
     key: EntityId,
@@ -327,11 +382,13 @@ fn third_step(
     third: Label,
     scratch: &mut Scratch,
     visit: &mut impl FnMut(EntityId),
-) -> u64 {
+) -> Option<u64> {
     let stamp = scratch.next_stamp();
     let mut count = 0;
     for &(last, middle) in reached {
-        for &end in head.graph.neighbours(last, third) {
+        let ends = head.graph.neighbours(last, third);
+        head.spend(&mut scratch.fuel, 4 + ends.len())?;
+        for &end in ends {
             if head.config.injective && (end == key || end == last || end == middle) {
                 continue;
             }
@@ -341,11 +398,11 @@ fn third_step(
             }
         }
     }
-    count
+    Some(count)
 }
 
-/// All sizes of one path, over all pairs.
-fn exact(head: &Head<'_>, candidate: &Candidate, scratch: &mut Scratch) -> Counts {
+/// All sizes of one path, over all pairs; `None` when told to stop.
+fn exact(head: &Head<'_>, candidate: &Candidate, scratch: &mut Scratch) -> Option<Counts> {
     let graph: &Graph = head.graph;
     let labels = candidate.labels;
     let from_y = forks(graph, labels[2].reversed()) < forks(graph, labels[0]);
@@ -360,12 +417,13 @@ fn exact(head: &Head<'_>, candidate: &Candidate, scratch: &mut Scratch) -> Count
         let (count, inside) = if single && scratch.memo[middle].0 == memo_stamp {
             (u64::from(scratch.memo[middle].1), u64::from(scratch.memo[middle].2))
         } else {
-            let reached = two_steps(head, group, second, scratch);
+            let reached = two_steps(head, group, second, scratch)?;
             let played = std::mem::take(&mut scratch.roles);
             let mut inside = 0u64;
             let mut look = |end: EntityId| inside += u64::from(played[end.index()] & other_role != 0);
             let count = third_step(head, group[0].key, &reached, third, scratch, &mut look);
             scratch.roles = played;
+            let count = count?;
             if single {
                 scratch.memo[middle] = (memo_stamp, count as u32, inside as u32);
             }
@@ -378,5 +436,5 @@ fn exact(head: &Head<'_>, candidate: &Candidate, scratch: &mut Scratch) -> Count
         }
     }
     let (pca_subject, pca_object) = if from_y { (in_other, in_own) } else { (in_own, in_other) };
-    Counts { support: candidate.support, body, pca_subject, pca_object, head: head.size, side: head.side }
+    Some(Counts { support: candidate.support, body, pca_subject, pca_object, head: head.size, side: head.side })
 }

@@ -12,16 +12,19 @@
 //! [`long`] adds paths of three atoms, [`walks`] some of four and five, [`constants`] rules that name an entity. Heads are independent, so they run in
 //! parallel, largest first, and the result is sorted by a total order: the same bytes on any number of threads.
 
+mod bound;
 mod config;
 mod constants;
 mod denominator;
 mod long;
 mod prune;
+#[cfg(test)]
+mod stops;
 mod support;
 pub(crate) mod walks;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label, RelationId};
@@ -29,6 +32,8 @@ use ruge_kg::{EntityId, Graph, Label, RelationId};
 use crate::atom::{Atom, Term, Variable};
 use crate::measure::{Counts, Side};
 use crate::rule::{Confidence, Rule, SoftRule};
+use crate::watch::{Fuel, Watch};
+use bound::Memory;
 
 pub use config::{ConfigError, Long, MineConfig, RelationFilter, Shapes};
 pub use walks::Walks;
@@ -129,29 +134,12 @@ pub struct Mined {
     pub finished: Vec<RelationId>,
     /// Heads that were not, because the search was stopped.
     pub unfinished: Vec<RelationId>,
+    /// The limit of memory in bytes, if the search was stopped because candidates and rules outgrew it.
+    pub over_memory: Option<u64>,
     /// Common-neighbour probes made.
     pub probes: u64,
     /// What an ideal search would probe: over the facts of all heads, the smaller of the two degrees.
     pub ideal_probes: u64,
-}
-
-/// How the caller follows and stops a search.
-#[derive(Default)]
-pub struct Watch<'a> {
-    /// Set to true from outside to stop after the rules found so far.
-    pub stop: Option<&'a AtomicBool>,
-    /// Told (work done, work in all) whenever a head is finished; work is counted in facts of heads.
-    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Stop by oneself when this moment has passed.
-    pub deadline: Option<std::time::Instant>,
-}
-
-impl Watch<'_> {
-    /// Whether to stop now.
-    pub fn stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-            || self.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline)
-    }
 }
 
 /// One head relation under search, with what all its bodies share.
@@ -167,6 +155,7 @@ pub(crate) struct Head<'g> {
     /// Labels of every entity, roughly; see [`denominator::hints`].
     pub(crate) hints: &'g [u64],
     pub(crate) watch: &'g Watch<'g>,
+    pub(crate) memory: &'g Memory,
 }
 
 impl<'g> Head<'g> {
@@ -175,7 +164,7 @@ impl<'g> Head<'g> {
         config: &'g MineConfig,
         relation: RelationId,
         hints: &'g [u64],
-        watch: &'g Watch<'g>,
+        (watch, memory): (&'g Watch<'g>, &'g Memory),
     ) -> Self {
         let facts = graph.facts(relation);
         let size = if config.injective {
@@ -185,7 +174,7 @@ impl<'g> Head<'g> {
         };
         let functional = graph.distinct_heads(relation) >= graph.distinct_tails(relation);
         let side = if functional { Side::Subject } else { Side::Object };
-        Self { graph, config, relation, size, threshold: config.threshold(size), side, hints, watch }
+        Self { graph, config, relation, size, threshold: config.threshold(size), side, hints, watch, memory }
     }
 
     /// Whether a body may use the label.
@@ -213,6 +202,8 @@ pub(crate) struct Scratch {
     /// Per entity a count and a sum, all 0 between uses, and the entities where they are not.
     pub(crate) shares: Vec<(u32, u64)>,
     pub(crate) touched: Vec<EntityId>,
+    /// Work until the next look at the watch.
+    pub(crate) fuel: Fuel,
 }
 
 impl Scratch {
@@ -227,6 +218,7 @@ impl Scratch {
             memo: vec![(0, 0, 0); entities],
             shares: vec![(0, 0); entities],
             touched: Vec::new(),
+            fuel: Fuel::default(),
         }
     }
 
@@ -267,10 +259,11 @@ impl Pool {
 /// Mines the graph. Only what the graph holds is looked at: give it the training graph.
 pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
     let hints = denominator::hints(graph);
+    let memory = Memory::new(config.memory);
     let mut heads: Vec<Head<'_>> = graph
         .relations()
         .filter(|&relation| config.heads.allows(relation))
-        .map(|relation| Head::new(graph, config, relation, &hints, watch))
+        .map(|relation| Head::new(graph, config, relation, &hints, (watch, &memory)))
         .filter(|head| head.size >= config.min_head_size.max(1))
         .collect();
     // Largest first, so that the last thread is not left alone with the largest head.
@@ -280,34 +273,44 @@ pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
     let done = AtomicU64::new(0);
     let probes = AtomicU64::new(0);
     let pool = Pool::new(graph.entity_count());
-    let links = config.constants.then(|| constants::LinkRuns::new(graph));
+    // Outer: whether they are wanted; inner: nothing if the search was stopped meanwhile.
+    let links = config.constants.then(|| constants::LinkRuns::new(graph, watch));
     let for_long = config.for_long();
-    let search = |head: &Head<'_>| -> Option<Vec<(Body, Counts)>> {
-        if watch.stopped() {
+    let search = |head: &Head<'_>| -> Option<Vec<MinedRule>> {
+        if head.stopped() {
             return None;
         }
-        let found = mine_head(head, &for_long, &pool, links.as_ref(), &probes)?;
+        let links = match &links {
+            Some(links) => Some(links.as_ref()?),
+            None => None,
+        };
+        let mut found = mine_head(head, &for_long, &pool, links, &probes)?;
+        // Heads are kept apart by the order of all rules, so each sorts its own.
+        found.sort_unstable_by(order);
+        let found = found.into_iter().map(|(body, counts)| MinedRule { rule: body.rule(head.relation), counts });
+        let found = found.collect();
         let now = done.fetch_add(head.size, Ordering::Relaxed) + head.size;
         if let Some(progress) = watch.progress {
             progress(now, total);
         }
         Some(found)
     };
-    let found: Vec<Option<Vec<(Body, Counts)>>> = heads.par_iter().with_max_len(1).map(search).collect();
+    let found: Vec<Option<Vec<MinedRule>>> = heads.par_iter().with_max_len(1).map(search).collect();
 
     let mut mined = Mined { probes: probes.into_inner(), ..Mined::default() };
-    let mut rules: Vec<(RelationId, Body, Counts)> = Vec::new();
-    for (head, found) in heads.iter().zip(found) {
+    let mut found: Vec<(RelationId, Option<Vec<MinedRule>>)> =
+        heads.iter().map(|head| head.relation).zip(found).collect();
+    found.sort_by_key(|(relation, _)| *relation);
+    for (relation, found) in found {
         match found {
             Some(found) => {
-                mined.finished.push(head.relation);
-                rules.extend(found.into_iter().map(|(body, counts)| (head.relation, body, counts)));
+                mined.finished.push(relation);
+                mined.rules.extend(found);
             }
-            None => mined.unfinished.push(head.relation),
+            None => mined.unfinished.push(relation),
         }
     }
-    mined.finished.sort();
-    mined.unfinished.sort();
+    mined.over_memory = memory.is_over().then_some(config.memory);
     mined.ideal_probes = heads
         .par_iter()
         .map(|head| {
@@ -315,13 +318,12 @@ pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
             graph.facts(head.relation).iter().map(smaller).sum::<u64>()
         })
         .sum();
-    rules.par_sort_unstable_by(|a, b| order(a).cmp(&order(b)).then_with(|| descending(&a.2, &b.2)).then(a.1.cmp(&b.1)));
-    mined.rules = rules.into_iter().map(|(head, body, counts)| MinedRule { rule: body.rule(head), counts }).collect();
     mined
 }
 
-fn order((head, body, _): &(RelationId, Body, Counts)) -> (RelationId, usize) {
-    (*head, body.atoms())
+/// The order of a head's rules: by length, PCA confidence, support and body.
+fn order(a: &(Body, Counts), b: &(Body, Counts)) -> std::cmp::Ordering {
+    a.0.atoms().cmp(&b.0.atoms()).then_with(|| descending(&a.1, &b.1)).then(a.0.cmp(&b.0))
 }
 
 /// Higher PCA first (compared as exact fractions), then higher support.
@@ -341,8 +343,9 @@ fn mine_head(
 ) -> Option<Vec<(Body, Counts)>> {
     let supported = support::count(head, pool, probes)?;
     let mut rules = prune::select(head, &supported, pool)?;
+    supported.release(head);
     if head.config.max_body >= 3 {
-        let head = Head::new(head.graph, for_long, head.relation, head.hints, head.watch);
+        let head = Head::new(head.graph, for_long, head.relation, head.hints, (head.watch, head.memory));
         rules.extend(long::mine(&head, pool)?);
     }
     if let Some(walks) = head.config.walks.filter(|_| head.config.max_body >= 3) {

@@ -3,11 +3,9 @@
 use ruge_kg::Label;
 
 use super::support::Supported;
+use super::bound::RULE_BYTES;
 use super::{Body, Head, Pool, Scratch, Shapes, denominator};
 use crate::measure::Counts;
-
-/// Candidates after which to ask whether to stop.
-const CHECK_EVERY: usize = 256;
 
 /// Applies confidences, perfect rules, skyline and shapes; `None` when told to stop.
 pub(crate) fn select(head: &Head<'_>, supported: &Supported, pool: &Pool) -> Option<Vec<(Body, Counts)>> {
@@ -15,7 +13,9 @@ pub(crate) fn select(head: &Head<'_>, supported: &Supported, pool: &Pool) -> Opt
         denominator::mark(head, scratch);
         let rules = select_marked(head, supported, scratch);
         denominator::unmark(head, scratch);
-        rules
+        let rules = rules?;
+        head.hold(rules.len(), RULE_BYTES)?;
+        Some(rules)
     })
 }
 
@@ -27,8 +27,8 @@ fn select_marked(head: &Head<'_>, supported: &Supported, scratch: &mut Scratch) 
     let parents: Vec<(Label, Counts)> = supported
         .one
         .iter()
-        .map(|&(label, support)| (label, denominator::one(head, label, support, scratch)))
-        .collect();
+        .map(|&(label, support)| Some((label, denominator::one(head, label, support, scratch)?)))
+        .collect::<Option<_>>()?;
     rules
         .extend(parents.iter().filter(|(_, counts)| passes(counts)).map(|&(label, counts)| (Body::One(label), counts)));
 
@@ -39,16 +39,14 @@ fn select_marked(head: &Head<'_>, supported: &Supported, scratch: &mut Scratch) 
                 .expect("a part has at least the support of the whole");
             &parents[at].1
         };
-        for (index, &(a, b, support)) in supported.same_pair.iter().enumerate() {
-            if index % CHECK_EVERY == 0 && head.watch.stopped() {
-                return None;
-            }
+        for &(a, b, support) in &supported.same_pair {
+            head.spend(&mut scratch.fuel, 8)?;
             let (left, right) = (parent(a), parent(b));
             if is_perfect(left) && is_perfect(right) {
                 continue;
             }
             let limit = head.config.largest_body(support);
-            let Some(counts) = denominator::same_pair(head, (a, b, support), limit, scratch) else { continue };
+            let Some(counts) = denominator::same_pair(head, (a, b, support), limit, scratch)? else { continue };
             if passes(&counts) && (!head.config.skyline || (beats(&counts, left) && beats(&counts, right))) {
                 rules.push((Body::SamePair(a, b), counts));
             }
@@ -66,17 +64,14 @@ fn select_marked(head: &Head<'_>, supported: &Supported, scratch: &mut Scratch) 
         .collect();
     // Bodies that leave the functional variable by the same label share their starting points.
     paths.sort_unstable();
-    for (index, group) in paths.chunk_by(|a, b| a.0 == b.0).enumerate() {
-        if index % 8 == 0 && head.watch.stopped() {
-            return None;
-        }
-        let start = denominator::Start::new(head, group[0].0, scratch);
+    for group in paths.chunk_by(|a, b| a.0 == b.0) {
+        let start = denominator::Start::new(head, group[0].0, scratch)?;
         for &(_, onward, (first, second, support)) in group {
             let limit = head.config.largest_body(support);
-            if !start.at_most(head, onward, limit, scratch) {
+            if !start.at_most(head, onward, limit, scratch)? {
                 continue;
             }
-            let counts = denominator::path(head, first, second, support, scratch);
+            let counts = denominator::path(head, first, second, support, scratch)?;
             if passes(&counts) {
                 rules.push((Body::Path(first, second), counts));
             }

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use ruge_kg::{Edge, EntityId, Graph, Label, Pair};
+use ruge_kg::{Edge, EntityId, Label, Pair};
 
 use super::{Head, Pool, Scratch};
+use crate::watch::Fuel;
 
 /// Bodies that reach the threshold, with their supports.
 #[derive(Default)]
@@ -17,6 +18,16 @@ pub(crate) struct Supported {
     /// x –first→ z –second→ y.
     pub(crate) paths: Vec<(Label, Label, u64)>,
 }
+
+impl Supported {
+    /// Gives back the memory that candidates were counted for.
+    pub(crate) fn release(self, head: &Head<'_>) {
+        head.release(self.same_pair.len() + self.paths.len(), CANDIDATE);
+    }
+}
+
+/// Bytes of a candidate: as listed here, and as sorted for its confidence.
+const CANDIDATE: usize = 64;
 
 /// No place in a renumbering.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -30,27 +41,26 @@ const SPLIT_WORK: u64 = 4_000_000;
 /// Counts every supported body of `head`; `None` when told to stop.
 pub(crate) fn count(head: &Head<'_>, pool: &Pool, probes: &AtomicU64) -> Option<Supported> {
     let mut supported = Supported::default();
-    count_pairs(head, &mut supported);
-    if head.config.max_body >= 2 && !count_paths(head, pool, probes, &mut supported) {
-        return None;
+    count_pairs(head, &mut supported)?;
+    if head.config.max_body >= 2 {
+        count_paths(head, pool, probes, &mut supported)?;
     }
     Some(supported)
 }
 
 /// One-atom and same-pair bodies: the labels that link x and y beside the head itself.
-fn count_pairs(head: &Head<'_>, supported: &mut Supported) {
+fn count_pairs(head: &Head<'_>, supported: &mut Supported) -> Option<()> {
     let graph = head.graph;
     let own = Label::forward(head.relation);
     let counted = |pair: &&Pair| !(head.config.injective && pair.key == pair.other);
     let mut counts = vec![0u64; 2 * graph.relation_count()];
-    let links: Vec<&[Edge]> = graph
-        .facts(head.relation)
-        .iter()
-        .filter(counted)
-        .map(|pair| graph.links_between(pair.key, pair.other))
-        .collect();
-    for edge in links.iter().copied().flatten() {
-        counts[edge.label.index()] += 1;
+    let mut fuel = Fuel::default();
+    let mut links: Vec<&[Edge]> = Vec::new();
+    for pair in graph.facts(head.relation).iter().filter(counted) {
+        let edges = graph.links_between(pair.key, pair.other);
+        head.spend(&mut fuel, 16 + edges.len())?;
+        edges.iter().for_each(|edge| counts[edge.label.index()] += 1);
+        links.push(edges);
     }
     counts[own.index()] = 0;
     let labels: Vec<Label> = (0..counts.len() as u32)
@@ -59,31 +69,39 @@ fn count_pairs(head: &Head<'_>, supported: &mut Supported) {
         .collect();
     supported.one = labels.iter().map(|&label| (label, counts[label.index()])).collect();
     if head.config.max_body < 2 || labels.len() < 2 {
-        return;
+        return Some(());
     }
     let mut place = vec![NONE; counts.len()];
     for (index, label) in labels.iter().enumerate() {
         place[label.index()] = index as u32;
     }
-    let mut table = vec![0u64; labels.len() * labels.len()];
+    let cells = labels.len().saturating_mul(labels.len());
+    head.hold(cells, size_of::<u64>())?;
+    let mut table = vec![0u64; cells];
     let mut here: Vec<u32> = Vec::new();
     for edges in links {
         here.clear();
         here.extend(edges.iter().map(|edge| place[edge.label.index()]).filter(|&p| p != NONE));
         for (i, &a) in here.iter().enumerate() {
+            head.spend(&mut fuel, here.len() - i)?;
             for &b in &here[i + 1..] {
                 table[a as usize * labels.len() + b as usize] += 1;
             }
         }
     }
     for (a, &first) in labels.iter().enumerate() {
+        head.spend(&mut fuel, labels.len())?;
+        let before = supported.same_pair.len();
         for (b, &second) in labels.iter().enumerate().skip(a + 1) {
             let support = table[a * labels.len() + b];
             if support >= head.threshold {
                 supported.same_pair.push((first, second, support));
             }
         }
+        head.hold(supported.same_pair.len() - before, CANDIDATE)?;
     }
+    head.release(cells, size_of::<u64>());
+    Some(())
 }
 
 /// One end of the head with the labels that could still matter there.
@@ -94,14 +112,17 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Labels at the key side of `pairs` that as many head facts as the threshold have.
-    pub(crate) fn new(head: &Head<'_>, label: Label) -> Self {
+    /// Labels at the key side of `pairs` that as many head facts as the threshold have; `None` when told to stop.
+    pub(crate) fn new(head: &Head<'_>, label: Label) -> Option<Self> {
         let graph = head.graph;
         let mut counts = vec![0u64; 2 * graph.relation_count()];
+        let mut fuel = Fuel::default();
         for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
             let key = group[0].key;
             let weight = group.iter().filter(|pair| !(head.config.injective && pair.other == key)).count() as u64;
-            for label in graph.adjacency().labels(key) {
+            let labels = graph.adjacency().labels(key);
+            head.spend(&mut fuel, group.len() + labels.len())?;
+            for label in labels {
                 counts[label.index()] += weight;
             }
         }
@@ -113,33 +134,40 @@ impl End {
         for (index, label) in labels.iter().enumerate() {
             place[label.index()] = index as u32;
         }
-        Self { place, labels }
+        Some(Self { place, labels })
     }
 }
 
-/// Path bodies. Returns false when stopped.
-fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut Supported) -> bool {
+/// Path bodies; `None` when told to stop.
+fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut Supported) -> Option<()> {
     let graph = head.graph;
     let forward = Label::forward(head.relation);
     // One end is marked, the other walked; walk the one where degrees are smaller.
     let walk_cost = |label: Label| graph.pairs(label).iter().map(|pair| graph.degree(pair.other) as u64).sum::<u64>();
     let (cost_tail, cost_head) = (walk_cost(forward), walk_cost(forward.reversed()));
     let near = if cost_tail <= cost_head { forward } else { forward.reversed() };
-    let near_end = End::new(head, near);
-    let far_end = End::new(head, near.reversed());
+    let near_end = End::new(head, near)?;
+    let far_end = End::new(head, near.reversed())?;
     if near_end.labels.is_empty() || far_end.labels.is_empty() {
-        return true;
+        return Some(());
     }
     let pairs = graph.pairs(near);
-    let far_edges = FarEdges::new(graph, &far_end, near.reversed());
+    let far_edges = FarEdges::new(head, &far_end, near.reversed())?;
     let work = cost_tail.min(cost_head);
     let parts = if work > SPLIT_WORK { (2 * rayon::current_num_threads()).max(1) } else { 1 };
-    let size = near_end.labels.len() * far_end.labels.len();
+    let size = near_end.labels.len().saturating_mul(far_end.labels.len());
+    // Cells are numbered in 32 bits; a table of more would not fit where their numbers could be told apart.
+    if size > u32::MAX as usize {
+        head.memory.exceed();
+        return None;
+    }
+    let held = AtomicU64::new(0);
     let search = |part: &[Pair]| {
         pool.with(|scratch| {
             let mut table = Table::new(size);
             let made = walk(head, &near_end, &far_edges, far_end.labels.len(), part, scratch, &mut table);
             probes.fetch_add(made?, Ordering::Relaxed);
+            held.fetch_add(table.held() as u64, Ordering::Relaxed);
             Some(table)
         })
     };
@@ -148,7 +176,7 @@ fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut
     } else {
         cut_by_key(pairs, parts).into_par_iter().map(search).reduce(|| Some(Table::new(0)), |a, b| Some(a?.add(b?)))
     };
-    let Some(table) = table else { return false };
+    let table = table?;
     let columns = far_end.labels.len();
     table.for_each(&mut |index, support| {
         if support >= head.threshold {
@@ -159,8 +187,10 @@ fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut
             supported.paths.push((first, second, support));
         }
     });
+    head.hold(supported.paths.len(), CANDIDATE)?;
+    head.release(held.into_inner() as usize, CELL);
     supported.paths.sort_unstable();
-    true
+    Some(())
 }
 
 /// Cuts pairs into about `parts` pieces without splitting a key.
@@ -192,13 +222,16 @@ struct FarEdges {
 }
 
 impl FarEdges {
-    fn new(graph: &Graph, end: &End, label: Label) -> Self {
+    fn new(head: &Head<'_>, end: &End, label: Label) -> Option<Self> {
+        let graph = head.graph;
+        let mut fuel = Fuel::default();
         let mut entities = Vec::with_capacity(graph.distinct_heads(label.relation()));
         let mut offsets = vec![0u32];
         let mut edges = Vec::new();
         for group in graph.pairs(label).chunk_by(|a, b| a.key == b.key) {
             let entity = group[0].key;
             entities.push(entity);
+            head.spend(&mut fuel, graph.degree(entity))?;
             edges.extend(graph.links(entity).iter().filter_map(|edge| {
                 let place = end.place[edge.label.index()];
                 (place != NONE).then_some((edge.neighbour, place))
@@ -209,7 +242,7 @@ impl FarEdges {
         for (index, entity) in entities.iter().enumerate() {
             dense[entity.index()] = index as u32;
         }
-        Self { entities, offsets, edges, dense }
+        Some(Self { entities, offsets, edges, dense })
     }
 
     #[inline]
@@ -236,16 +269,10 @@ fn walk(
     let mut places: Vec<u32> = Vec::new();
     let mut marked: Vec<EntityId> = Vec::new();
     let mut met: Vec<(EntityId, u32)> = Vec::new();
-    let mut since_check = 0usize;
+    let mut held = table.held();
     for group in pairs.chunk_by(|a, b| a.key == b.key) {
-        since_check += group.len();
-        if since_check > 4096 {
-            since_check = 0;
-            if head.watch.stopped() {
-                return None;
-            }
-        }
         let key = group[0].key;
+        head.spend(&mut scratch.fuel, graph.degree(key))?;
         places.clear();
         marked.clear();
         for edge in graph.links(key) {
@@ -268,12 +295,14 @@ fn walk(
             }
             table.next_pair();
             let far = far_edges.of(other);
+            head.spend(&mut scratch.fuel, far.len().min(LOOK_UP * marked.len()))?;
             if far.len() > LOOK_UP * marked.len() {
                 probes += marked.len() as u64;
                 for &z in marked.iter().filter(|&&z| !(injective && z == other)) {
                     let start = far.partition_point(|&(neighbour, _)| neighbour < z);
                     let (from, to) = scratch.ranges[z.index()];
                     for &(_, column) in far[start..].iter().take_while(|&&(neighbour, _)| neighbour == z) {
+                        head.spend(&mut scratch.fuel, (to - from) as usize)?;
                         table.hit_all(&places[from as usize..to as usize], column);
                     }
                 }
@@ -288,12 +317,17 @@ fn walk(
                 }
                 for &(z, column) in met[..count].iter().filter(|&&(z, _)| !(injective && z == other)) {
                     let (from, to) = scratch.ranges[z.index()];
+                    head.spend(&mut scratch.fuel, (to - from) as usize)?;
                     table.hit_all(&places[from as usize..to as usize], column);
                 }
             }
         }
         for z in &marked {
             scratch.marks[z.index() / 64] = 0;
+        }
+        if table.held() > held {
+            head.hold(table.held() - held, CELL)?;
+            held = table.held();
         }
     }
     Some(probes)
@@ -311,12 +345,23 @@ enum Table {
 /// Cells beyond which a dense table would cost more than hashing: 8 MB.
 const MAX_DENSE: usize = 1 << 20;
 
+/// Bytes of a cell that is hashed.
+const CELL: usize = 20;
+
 impl Table {
     fn new(size: usize) -> Self {
         if size <= MAX_DENSE {
             Table::Dense { cells: vec![0; size], pair: 0 }
         } else {
             Table::Sparse { cells: Default::default(), pair: 0 }
+        }
+    }
+
+    /// Cells whose memory is worth counting: those that are hashed.
+    fn held(&self) -> usize {
+        match self {
+            Table::Dense { .. } => 0,
+            Table::Sparse { cells, .. } => cells.capacity(),
         }
     }
 

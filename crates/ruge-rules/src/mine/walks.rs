@@ -12,8 +12,10 @@ use ruge_kg::{EntityId, Graph, Label};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
+use super::bound::RULE_BYTES;
 use super::{Body, Head, Pool, Scratch};
 use crate::measure::Counts;
+use crate::watch::Fuel;
 
 /// Most atoms of a path.
 pub const LONGEST: usize = 5;
@@ -56,6 +58,9 @@ impl Walk {
     }
 }
 
+/// Bytes of a path among those found, hashed.
+const WALK: usize = 36;
+
 /// Finds paths of four and more atoms that pass; `None` when told to stop.
 pub(crate) fn mine(head: &Head<'_>, walks: &Walks, pool: &Pool) -> Option<Vec<(Body, Counts)>> {
     let facts: Vec<(EntityId, EntityId)> =
@@ -66,35 +71,39 @@ pub(crate) fn mine(head: &Head<'_>, walks: &Walks, pool: &Pool) -> Option<Vec<(B
         .par_chunks(32)
         .map(|part| {
             let (mut found, mut own) = (FxHashMap::default(), FxHashSet::default());
+            let (mut fuel, mut held) = (Fuel::default(), 0);
             for &(x, y) in part {
-                if head.watch.stopped() {
-                    return None;
-                }
                 own.clear();
-                join(head, walks.longest, x, y, &mut own);
+                join(head, walks.longest, x, y, &mut own, &mut fuel)?;
                 for &walk in &own {
                     *found.entry(walk).or_insert(0u32) += 1;
+                }
+                if found.capacity() > held {
+                    head.hold(found.capacity() - held, WALK)?;
+                    held = found.capacity();
                 }
             }
             Some(found)
         })
         .collect();
     let mut all: FxHashMap<Walk, u32> = FxHashMap::default();
+    let (mut fuel, mut held) = (Fuel::default(), 0);
     for part in parts {
-        for (walk, count) in part? {
+        let part = part?;
+        held += part.capacity();
+        for (walk, count) in part {
+            head.spend(&mut fuel, 16)?;
             *all.entry(walk).or_insert(0) += count;
         }
     }
+    head.release(held, WALK);
     let least = (walks.min_support * wanted as u64).div_ceil(facts.len().max(1) as u64).max(2);
     let mut candidates: Vec<(Walk, u32)> = all.into_iter().filter(|(_, count)| u64::from(*count) >= least).collect();
     candidates.sort_unstable_by_key(|&(walk, count)| (std::cmp::Reverse(count), walk));
     candidates.truncate(walks.most);
     let judged: Vec<Option<Option<Counts>>> = candidates
         .par_iter()
-        .map(|(walk, _)| match head.watch.stopped() {
-            true => None,
-            false => Some(pool.with(|scratch| count(head, walks, walk.labels(), scratch))),
-        })
+        .map(|(walk, _)| pool.with(|scratch| count(head, walks, walk.labels(), scratch)))
         .collect();
     let mut rules = Vec::new();
     for ((walk, _), counts) in candidates.into_iter().zip(judged) {
@@ -102,14 +111,15 @@ pub(crate) fn mine(head: &Head<'_>, walks: &Walks, pool: &Pool) -> Option<Vec<(B
             rules.push((Body::Walk(walk), counts));
         }
     }
+    head.hold(rules.len(), RULE_BYTES)?;
     Some(rules)
 }
 
 /// Half a path: where it ends, its labels as walked, whom it passes.
 type Half = (EntityId, [Label; 3], [EntityId; 3]);
 
-/// All half paths of so many steps from one end that keep away from the other.
-fn halves(head: &Head<'_>, from: EntityId, other: EntityId, steps: usize) -> Vec<Half> {
+/// All half paths of so many steps from one end that keep away from the other; `None` when told to stop.
+fn halves(head: &Head<'_>, from: EntityId, other: EntityId, steps: usize, fuel: &mut Fuel) -> Option<Vec<Half>> {
     let graph = head.graph;
     let mut now: Vec<Half> = vec![(from, [Label(u32::MAX); 3], [from; 3])];
     for step in 0..steps {
@@ -118,6 +128,7 @@ fn halves(head: &Head<'_>, from: EntityId, other: EntityId, steps: usize) -> Vec
             if step > 0 && graph.degree(at) > HUB {
                 continue;
             }
+            head.spend(fuel, 4 * graph.degree(at))?;
             for edge in graph.links(at) {
                 let to = edge.neighbour;
                 if to == from || to == other || passed[..step].contains(&to) || !head.allows(edge.label) {
@@ -135,17 +146,25 @@ fn halves(head: &Head<'_>, from: EntityId, other: EntityId, steps: usize) -> Vec
         next.truncate(HALVES);
         now = next;
     }
-    now
+    Some(now)
 }
 
-/// The paths of four and more atoms between two entities.
-fn join(head: &Head<'_>, longest: usize, x: EntityId, y: EntityId, found: &mut FxHashSet<Walk>) {
-    let mut ends = halves(head, y, x, 2);
+/// The paths of four and more atoms between two entities; `None` when told to stop.
+fn join(
+    head: &Head<'_>,
+    longest: usize,
+    x: EntityId,
+    y: EntityId,
+    found: &mut FxHashSet<Walk>,
+    fuel: &mut Fuel,
+) -> Option<()> {
+    let mut ends = halves(head, y, x, 2, fuel)?;
     ends.sort_unstable();
     for steps in 2..longest.saturating_sub(1) {
-        for (middle, labels, passed) in halves(head, x, y, steps) {
+        for (middle, labels, passed) in halves(head, x, y, steps, fuel)? {
             let from = ends.partition_point(|end| end.0 < middle);
             for end in ends[from..].iter().take_while(|end| end.0 == middle) {
+                head.spend(fuel, 8)?;
                 // The middle is in both; beyond it nobody may be.
                 if passed[..steps].contains(&end.2[0]) {
                     continue;
@@ -158,6 +177,7 @@ fn join(head: &Head<'_>, longest: usize, x: EntityId, y: EntityId, found: &mut F
             }
         }
     }
+    Some(())
 }
 
 /// Visits the ends of all paths from `trail[0]` on which no entity comes twice, each perhaps many times; false once the steps are
@@ -192,9 +212,10 @@ pub(crate) fn follow(
     true
 }
 
-/// Counts a path from some of its starts; nothing if it fails.
-fn count(head: &Head<'_>, walks: &Walks, labels: &[Label], scratch: &mut Scratch) -> Option<Counts> {
+/// Counts a path from some of its starts; inner `None` if it fails, outer `None` when told to stop.
+fn count(head: &Head<'_>, walks: &Walks, labels: &[Label], scratch: &mut Scratch) -> Option<Option<Counts>> {
     let graph = head.graph;
+    head.spend(&mut scratch.fuel, graph.pairs(labels[0]).len())?;
     let forward = Label::forward(head.relation);
     let starts: Vec<EntityId> =
         graph.pairs(labels[0]).chunk_by(|a, b| a.key == b.key).map(|group| group[0].key).collect();
@@ -208,13 +229,15 @@ fn count(head: &Head<'_>, walks: &Walks, labels: &[Label], scratch: &mut Scratch
         ends.clear();
         trail.clear();
         trail.push(x);
-        let whole = follow(graph, labels, &mut trail, &mut { STEPS }, &mut |end| {
+        let mut steps = STEPS;
+        let whole = follow(graph, labels, &mut trail, &mut steps, &mut |end| {
             if std::mem::replace(&mut stamps[end.index()], stamp) != stamp {
                 ends.push(end);
             }
         });
+        head.spend(&mut scratch.fuel, 2 * (STEPS - steps))?;
         if !whole {
-            return None;
+            return Some(None);
         }
         let facts = graph.neighbours(x, forward);
         for end in &ends {
@@ -227,11 +250,11 @@ fn count(head: &Head<'_>, walks: &Walks, labels: &[Label], scratch: &mut Scratch
         let hopeless =
             10 * at > wanted && ((counts.support + 2) as f64) < 0.3 * walks.min_confidence * counts.body as f64;
         if hopeless {
-            return None;
+            return Some(None);
         }
     }
     let passes = counts.support >= walks.min_support && counts.standard() >= walks.min_confidence;
-    passes.then_some(counts)
+    Some(passes.then_some(counts))
 }
 
 #[cfg(test)]
@@ -241,7 +264,8 @@ mod tests {
     use super::*;
     use crate::index::{Asker, RuleIndex};
     use crate::measure::Side;
-    use crate::mine::{MineConfig, Watch};
+    use crate::Watch;
+    use crate::mine::MineConfig;
 
     const WALKS: Walks =
         Walks { longest: 5, facts: 1000, starts: 1000, most: 1000, min_support: 3, min_confidence: 0.5 };

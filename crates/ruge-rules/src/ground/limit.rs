@@ -1,0 +1,108 @@
+//! How many groundings there may be.
+//!
+//! Each atom of a premise multiplies the ways to match it: eleven atoms in a line of 23 bytes may have more groundings than there is
+//! memory anywhere. So long premises are counted before anything is made, and all others while it is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use ruge_kg::{Graph, Triple};
+
+use crate::error::RuleError;
+use crate::join::{Plan, bind, holds};
+use crate::rule::Rule;
+use crate::watch::{Pulse, Watch};
+
+/// What all groundings together may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroundLimit {
+    /// How many there may be.
+    pub groundings: u64,
+    /// Bytes they may take in memory.
+    pub bytes: u64,
+}
+
+impl GroundLimit {
+    /// No limit but that they are numbered in 32 bits.
+    pub const NONE: Self = Self { groundings: (u32::MAX - (1 << 20)) as u64, bytes: u64::MAX };
+
+    /// As many as fit into so many bytes.
+    pub fn of_bytes(bytes: u64) -> Self {
+        Self { bytes, ..Self::NONE }
+    }
+
+    /// How many groundings of so many premises are allowed.
+    fn most(self, width: usize) -> u64 {
+        self.groundings.min(self.bytes / bytes_of(width))
+    }
+
+    /// Refuses a rule with a long premise that alone goes beyond the limit. Short premises are not looked at: counting them costs as
+    /// much as grounding them.
+    pub(super) fn require(
+        self,
+        graph: &Graph,
+        (index, rule): (usize, &Rule),
+        plan: &Plan,
+        watch: &Watch<'_>,
+    ) -> Result<(), RuleError> {
+        let unlimited = self.groundings >= Self::NONE.groundings && self.bytes == u64::MAX;
+        if unlimited || !plan.is_long() {
+            return Ok(());
+        }
+        let most = self.most(rule.premise.len() + rule.negated.len());
+        let mut pulse = Pulse::new(watch);
+        let valid = |bindings: &Vec<_>| !holds(graph, bind(rule.conclusion, bindings));
+        match plan.number(graph, most, &mut pulse, &valid) {
+            None => Err(RuleError::Stopped),
+            Some(number) if number > most => Err(RuleError::TooManyGroundings { rule: index, limit: most }),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// Bytes of a grounding in memory: its triples in a piece and in the whole, which grows by doubling, its conclusion, and the indexes.
+fn bytes_of(width: usize) -> u64 {
+    (3 * width * size_of::<Triple>() + 112) as u64
+}
+
+/// What is left of a limit, shared by all threads.
+pub(crate) struct Room {
+    limit: GroundLimit,
+    groundings: AtomicU64,
+    bytes: AtomicU64,
+    full: AtomicBool,
+}
+
+impl Room {
+    pub(super) fn new(limit: GroundLimit) -> Self {
+        Self { limit, groundings: AtomicU64::new(0), bytes: AtomicU64::new(0), full: AtomicBool::new(false) }
+    }
+
+    /// Asks for room for groundings of so many premises.
+    pub(super) fn take(&self, groundings: u64, width: usize) -> bool {
+        let bytes = groundings * bytes_of(width);
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let count = self.groundings.fetch_add(groundings, Ordering::Relaxed).saturating_add(groundings);
+        // What was asked for in lots and never used is no reason to refuse.
+        let slack = groundings * rayon::current_num_threads() as u64;
+        if count > self.limit.groundings.saturating_add(slack) || bytes > self.limit.bytes {
+            self.full.store(true, Ordering::Relaxed);
+        }
+        !self.is_full()
+    }
+
+    /// Gives back what was not used.
+    pub(super) fn give_back(&self, groundings: u64, width: usize) {
+        self.bytes.fetch_sub(groundings * bytes_of(width), Ordering::Relaxed);
+        self.groundings.fetch_sub(groundings, Ordering::Relaxed);
+    }
+
+    /// Whether somebody was refused.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// How many groundings there are when it is full.
+    pub(super) fn limit(&self) -> u64 {
+        self.groundings.load(Ordering::Relaxed).min(self.limit.groundings)
+    }
+}
