@@ -12,11 +12,15 @@ use ruge_embed::softmax::static_labels;
 use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, Plan};
 use ruge_kg::Dataset;
 use ruge_rules::words::is_sayable;
-use ruge_rules::{Confidence, Groundings, RuleReadOptions, RuleRecord, Watch, ground, mine, read_rules};
+use ruge_rules::words::formula;
+use ruge_rules::{
+    Confidence, Groundings, Rule as HornRule, RuleError, RuleReadOptions, RuleRecord, Watch, ground_within, mine,
+    read_rules,
+};
 
 use crate::error::{Result, RugeError};
 use crate::guidance::ptranse::{PTransE, Paths};
-use crate::memory;
+use crate::memory::{self, Shape, Sizes};
 use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec, Weigh};
 use crate::validated;
 
@@ -32,7 +36,10 @@ pub fn device_words(device: DeviceName) -> Result<Option<String>> {
 /// training graph.
 pub fn model(spec: &Spec, data: &Dataset) -> Result<Box<dyn Model>> {
     let paths = match spec.ptranse()? {
-        Some(config) => Some(Paths::measure(data.shared_graph(), &config)?),
+        Some(config) => {
+            memory::ptranse(&config, &sizes(data)).require()?;
+            Some(Paths::measure(data.shared_graph(), &config)?)
+        }
         None => None,
     };
     model_with(spec, data, paths)
@@ -41,8 +48,22 @@ pub fn model(spec: &Spec, data: &Dataset) -> Result<Box<dyn Model>> {
 /// The relation paths a spec asks for, with what training needs of them; none for most.
 pub fn paths(spec: &Spec, data: &Dataset) -> Result<Option<Paths>> {
     match spec.ptranse()? {
-        Some(config) => Ok(Some(Paths::extract(data.shared_graph(), &config)?)),
+        Some(config) => {
+            memory::ptranse(&config, &sizes(data)).require()?;
+            Ok(Some(Paths::extract(data.shared_graph(), &config)?))
+        }
         None => Ok(None),
+    }
+}
+
+/// How much there is to train on, rules not counted.
+fn sizes(data: &Dataset) -> Sizes {
+    Sizes {
+        entities: data.entity_count() as u64,
+        relations: data.relation_count() as u64,
+        triples: data.train().len() as u64,
+        valid: data.valid().len() as u64,
+        ..Sizes::default()
     }
 }
 
@@ -80,6 +101,8 @@ fn begin(spec: &Spec, data: &Dataset, stored: Option<&Embeddings>) -> Result<Box
         seed: spec.seed,
         optimizer: Optimizer { rule, ..spec.optimizer },
         device: spec.device,
+        spec,
+        sizes: sizes(data),
     };
     match (name, norm) {
         (ModelName::ComplEx, _) if reciprocal => start.with(Reciprocal(ComplEx::new(dimension))),
@@ -104,6 +127,8 @@ struct Begin<'s> {
     seed: u64,
     optimizer: Optimizer,
     device: DeviceName,
+    spec: &'s Spec,
+    sizes: Sizes,
 }
 
 impl Begin<'_> {
@@ -117,9 +142,10 @@ impl Begin<'_> {
         if let Some(device) = &device {
             CudaModel::require(device, &scoring, self.entities, self.relations, self.optimizer)?;
         }
-        // Numbers that are here already go to a card as they are.
-        if self.stored.is_none() || device.is_none() {
-            memory::require_tables(&scoring, self.entities, self.relations, &self.optimizer)?;
+        // Numbers that are here already take their room already.
+        if self.stored.is_none() {
+            let training = memory::training(self.spec, &Shape::of(&scoring), &self.sizes)?;
+            if device.is_none() { training.require()? } else { training.only("parameters").require()? }
         }
         let embeddings = match self.stored {
             None => Cow::Owned(Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed)),
@@ -215,14 +241,40 @@ fn conjunction(premises: usize, negated: usize) -> Vec<Step> {
 
 /// The rules a spec leaves in, and their groundings in train. A rule that names relations or entities the data do not have
 /// concludes nothing and is left out.
-pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> (Vec<RuleRecord>, Groundings) {
+pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> Result<(Vec<RuleRecord>, Groundings)> {
+    grounded_watched(spec, data, rules, &Watch::default())
+}
+
+/// The same under a watch.
+pub fn grounded_watched(
+    spec: &Spec,
+    data: &Dataset,
+    rules: Vec<RuleRecord>,
+    watch: &Watch<'_>,
+) -> Result<(Vec<RuleRecord>, Groundings)> {
     let mut rules = left_in(spec, data, rules);
     let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
-    let groundings = ground(data.graph(), &horn);
+    let groundings = groundings(data, &horn, watch)?;
     if spec.rules.weigh == Weigh::Validated {
         validated::weigh(&mut rules, &groundings, data);
     }
-    (rules, groundings)
+    Ok((rules, groundings))
+}
+
+/// All groundings of rules in train, where they fit into memory; else an error that names the rule.
+pub fn groundings(data: &Dataset, rules: &[HornRule], watch: &Watch<'_>) -> Result<Groundings> {
+    ground_within(data.graph(), rules, memory::ground_limit(), watch).map_err(|error| match error {
+        RuleError::TooManyGroundings { rule, limit } => {
+            let rule = &rules[rule];
+            RugeError::Spec(format!(
+                "the rules have more than {limit} groundings, which do not fit into memory; most come from\n    {}\n  \
+                 remedy: leave out this rule or shorten its premise, or raise rules.min-confidence (--min-confidence)",
+                // A name that only a rule file knows has no text here.
+                if is_sayable(rule, data.names()) { formula(rule, data.names()) } else { format!("{rule:?}") }
+            ))
+        }
+        other => other.into(),
+    })
 }
 
 /// The rules a spec leaves in, with the confidence it says.
@@ -259,6 +311,7 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
     plan.evidence = evidence;
     (plan.softmax, plan.examples) = (spec.softmax, examples);
     plan.most_groundings = spec.rules.most_groundings.unwrap_or(usize::MAX);
+    require_memory(spec, data, evidence, examples)?;
     match spec.guidance {
         GuidanceSpec::None | GuidanceSpec::Examples { .. } | GuidanceSpec::PTransE { .. } => {}
         GuidanceSpec::Ruge { slackness, t_norm, dealing } => {
@@ -269,6 +322,38 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
         GuidanceSpec::Kale { weight, margin } => plan.guidance = Guidance::Injection { weight, margin },
     }
     Ok(plan)
+}
+
+/// Refuses training that would take more memory than there is, now that it is known what rules add. On a card it is the card that
+/// must have room for a batch.
+fn require_memory(spec: &Spec, data: &Dataset, evidence: &Evidence, examples: &[Example]) -> Result<()> {
+    if spec.device != DeviceName::Cpu || matches!(spec.guidance, GuidanceSpec::PTransE { .. }) {
+        return Ok(());
+    }
+    let sizes = Sizes {
+        groundings: evidence.len() as u64,
+        premises: evidence.all_premises().len() as u64,
+        examples: examples.len() as u64,
+        ..sizes(data)
+    };
+    // The groundings are in memory already, and so not in what is left.
+    shape(&spec.model).map_or(Ok(()), |shape| memory::training(spec, &shape, &sizes)?.without("groundings").require())
+}
+
+/// The widths of a model; none where there are no vectors.
+fn shape(model: &ModelSpec) -> Option<Shape> {
+    let ModelSpec { name, dimension, norm, reciprocal } = *model;
+    Some(match (name, norm) {
+        (ModelName::ComplEx, _) if reciprocal => Shape::of(&Reciprocal(ComplEx::new(dimension))),
+        (ModelName::DistMult, _) if reciprocal => Shape::of(&Reciprocal(DistMult::new(dimension))),
+        (ModelName::ComplEx, _) => Shape::of(&ComplEx::new(dimension)),
+        (ModelName::DistMult, _) => Shape::of(&DistMult::new(dimension)),
+        (ModelName::HolE, _) => Shape::of(&HolE::new(dimension)),
+        (ModelName::TransE, Norm::L1) => Shape::of(&TransEL1::new(dimension)),
+        (ModelName::TransE, Norm::L2) => Shape::of(&TransEL2::new(dimension)),
+        (ModelName::RotatE, _) => Shape::of(&RotatE::new(dimension)),
+        (ModelName::Rules, _) => return None,
+    })
 }
 
 /// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.
@@ -283,35 +368,47 @@ pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result
             let mut names = data.names().clone();
             Ok(read_rules(Path::new(file), &RuleReadOptions::default(), &mut names)?.rules)
         }
-        None => match mined(wanted, data, watch) {
+        None => match mined(wanted, data, watch)? {
             Some(rules) => Ok(rules),
-            None => Err(RugeError::Spec("mining was stopped before it was done".into())),
+            None => Err(RugeError::Rules(RuleError::Stopped)),
         },
     }
 }
 
 /// The rules that mining finds; nothing if it was stopped before it was done.
-pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Option<Vec<RuleRecord>> {
+pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result<Option<Vec<RuleRecord>>> {
     let graph = data.graph();
     let size = [data.train().len(), graph.entity_count(), graph.relation_count()];
-    let mined = mine(graph, &wanted.config_for(size), watch);
+    let mut config = wanted.config_for(size);
+    config.memory = memory::mining(config.memory);
+    let mined = mine(graph, &config, watch);
+    if let Some(limit) = mined.over_memory {
+        return Err(RugeError::Spec(format!(
+            "mining finds more candidates and rules than fit into {:.1} GB of memory\n  \
+             remedy: raise rules.min-support, rules.min-hc or rules.min-pca",
+            limit as f64 / 1e9
+        )));
+    }
     if !mined.unfinished.is_empty() {
-        return None;
+        return Ok(None);
     }
     let rules = mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect();
-    Some(match wanted.max_conclusions {
-        Some(share) => surest(rules, data, share),
-        None => rules,
-    })
+    match wanted.max_conclusions {
+        Some(share) => match surest(rules, data, share, watch) {
+            Err(error) if error.is_stopped() => Ok(None),
+            rules => rules.map(Some),
+        },
+        None => Ok(Some(rules)),
+    }
 }
 
 /// The surest rules whose conclusions, taken together, are at most `share` as many as the training triples.
 ///
 /// Surest by the lower bound of the standard confidence given its counts, which asks for evidence and does not believe
 /// that a relation is a function. Rules that conclude nothing new cost nothing and stay. The order is kept.
-fn surest(rules: Vec<RuleRecord>, data: &Dataset, share: f64) -> Vec<RuleRecord> {
+fn surest(rules: Vec<RuleRecord>, data: &Dataset, share: f64, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
     let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
-    let groundings = ground(data.graph(), &horn);
+    let groundings = groundings(data, &horn, watch)?;
     let most = (share * data.train().len() as f64) as usize;
     let sure = |rule: usize| rules[rule].counts.map_or(0.0, |counts| counts.wilson());
     let mut order: Vec<usize> = (0..rules.len()).collect();
@@ -334,24 +431,51 @@ fn surest(rules: Vec<RuleRecord>, data: &Dataset, share: f64) -> Vec<RuleRecord>
     }
     let quiet = |rule: usize| groundings.of_rule(rule).is_empty();
     let keeps: Vec<bool> = (0..rules.len()).map(|rule| kept[rule] || quiet(rule)).collect();
-    rules.into_iter().zip(keeps).filter_map(|(record, keep)| keep.then_some(record)).collect()
+    Ok(rules.into_iter().zip(keeps).filter_map(|(record, keep)| keep.then_some(record)).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use ruge_kg::ReadOptions;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_rule_with_more_groundings_than_memory_is_named() {
+        let (data, _) = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded");
+        let relation = data.graph().relations().max_by_key(|&r| data.graph().facts(r).len()).expect("there are some");
+        let variable = |at: u8| if at == 60 { ruge_rules::Variable::Y } else { ruge_rules::Variable(at + u8::from(at > 0)) };
+        // To and fro along one relation: the ways multiply with every atom.
+        let step = |at: u8| match at % 2 {
+            0 => ruge_rules::Atom::new(relation, variable(at), variable(at + 1)),
+            _ => ruge_rules::Atom::new(relation, variable(at + 1), variable(at)),
+        };
+        let rule = HornRule::new(
+            ruge_rules::Atom::new(relation, ruge_rules::Variable::X, ruge_rules::Variable::Y),
+            (0..60).map(step).collect(),
+        );
+        let error = groundings(&data, std::slice::from_ref(&rule), &Watch::default()).expect_err("too many").to_string();
+        assert!(error.contains("groundings") && error.contains("remedy") && error.contains("=>") | error.contains("<="), "{error}");
+        let stop = AtomicBool::new(true);
+        let watch = Watch { stop: Some(&stop), ..Watch::default() };
+        assert!(groundings(&data, &[rule], &watch).expect_err("stopped").is_stopped());
+        assert!(mined(&RulesSpec::default(), &data, &watch).expect("it fits").is_none());
+        assert!(rules_of(&RulesSpec::default(), &data, &watch).expect_err("stopped").is_stopped());
+    }
 
     #[test]
     fn the_surest_rules_stay() {
         let (data, _) = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded");
         let mut wanted = RulesSpec { min_pca: Some(0.3), ..RulesSpec::default() };
-        let all = mined(&wanted, &data, &Watch::default()).expect("not stopped");
+        let mined = |wanted: &RulesSpec| {
+            mined(wanted, &data, &Watch::default()).expect("it fits").expect("not stopped")
+        };
+        let all = mined(&wanted);
         wanted.max_conclusions = Some(0.1);
-        let some = mined(&wanted, &data, &Watch::default()).expect("not stopped");
+        let some = mined(&wanted);
         let conclusions = |rules: &[RuleRecord]| {
             let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
-            ground(data.graph(), &horn).unlabeled().len()
+            ruge_rules::ground(data.graph(), &horn).unlabeled().len()
         };
         assert!(conclusions(&all) > 952 && conclusions(&some) <= 952, "{} of {}", some.len(), all.len());
         assert!(some.len() > 5 && some.iter().all(|record| all.contains(record)));
@@ -359,6 +483,6 @@ mod tests {
         let left_out = all.iter().filter(|record| !some.contains(record)).filter_map(|record| record.counts);
         assert!(left_out.into_iter().all(|counts| counts.wilson() <= least), "a surer rule was left out");
         wanted.max_conclusions = Some(100.0);
-        assert_eq!(mined(&wanted, &data, &Watch::default()).expect("not stopped"), all);
+        assert_eq!(mined(&wanted), all);
     }
 }

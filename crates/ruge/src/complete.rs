@@ -15,7 +15,7 @@
 
 use rayon::prelude::*;
 use ruge_kg::{RelationId, Triple};
-use ruge_rules::words;
+use ruge_rules::{Watch, words};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
@@ -138,8 +138,19 @@ pub fn complete<'m>(
     options: &CompleteOptions,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Completion<'m>> {
+    let progress = |done: u64, all: u64| progress(done as usize, all as usize);
+    complete_watched(loaded, explainer, options, &Watch { progress: Some(&progress), ..Watch::default() })
+}
+
+/// The same under a watch, which hears of queries.
+pub fn complete_watched<'m>(
+    loaded: &'m Loaded,
+    explainer: &'m Explainer<'m>,
+    options: &CompleteOptions,
+    watch: &Watch<'_>,
+) -> Result<Completion<'m>> {
     let data = &loaded.file.data;
-    let Collected { wanted, fitted, queries, per_query } = collect(loaded, explainer, options, progress)?;
+    let Collected { wanted, fitted, queries, per_query } = collect(loaded, explainer, options, watch)?;
     let known = data.filter();
     let mut chosen = Vec::new();
     let (mut candidates, mut from_rules) = (0, 0);
@@ -166,8 +177,19 @@ pub fn measure(
     options: &CompleteOptions,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Measured> {
+    let progress = |done: u64, all: u64| progress(done as usize, all as usize);
+    measure_watched(loaded, explainer, options, &Watch { progress: Some(&progress), ..Watch::default() })
+}
+
+/// The same under a watch, which hears of queries.
+pub fn measure_watched(
+    loaded: &Loaded,
+    explainer: &Explainer<'_>,
+    options: &CompleteOptions,
+    watch: &Watch<'_>,
+) -> Result<Measured> {
     let data = &loaded.file.data;
-    let Collected { wanted, fitted, .. } = collect(loaded, explainer, options, progress)?;
+    let Collected { wanted, fitted, .. } = collect(loaded, explainer, options, watch)?;
     let valid: FxHashSet<Triple> = data.valid().iter().copied().collect();
     let asked = |triple: &&Triple| options.relation.is_none_or(|relation| relation == triple.relation);
     let test: FxHashSet<Triple> = data.test().iter().filter(asked).copied().collect();
@@ -209,7 +231,7 @@ fn collect(
     loaded: &Loaded,
     explainer: &Explainer<'_>,
     options: &CompleteOptions,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    watch: &Watch<'_>,
 ) -> Result<Collected> {
     let data = &loaded.file.data;
     let generator = Generator::new(loaded, explainer, options.per_query);
@@ -217,7 +239,8 @@ fn collect(
         None => data.graph().relations().collect(),
         Some(relation) => generator.sample(relation, FIT_QUERIES),
     };
-    let (all, queries) = generator.generate(&relations, progress)?;
+    let (all, queries) = generator.generate(&relations, watch)?;
+    watch.go_on()?;
     let fitted = CandidateTruth::fit(loaded, &all);
     let wanted = match options.relation {
         None => all,

@@ -10,9 +10,10 @@
 
 use ruge_embed::TNorm;
 use ruge_kg::Triple;
-use ruge_rules::{Groundings, Rule, ground, words};
+use ruge_rules::{Groundings, Rule, Watch, words};
 use serde::{Deserialize, Serialize};
 
+use crate::assemble;
 use crate::error::{Result, RugeError};
 use crate::explain::Explainer;
 use crate::loaded::Loaded;
@@ -20,7 +21,7 @@ use crate::spec::GuidanceSpec;
 
 pub mod doubt;
 
-pub use doubt::{CRITERION, Doubtful, doubtful};
+pub use doubt::{CRITERION, Doubtful, doubtful, doubtful_watched};
 
 /// The definition, for people.
 pub const DEFINITION: &str = "A rule of confidence λ is met where the model holds the conclusion of a grounding at least λ \
@@ -73,6 +74,16 @@ pub struct RuleConsistency {
 
 /// Compares the model, and its twin without rules, with the explainer's rules.
 pub fn consistency(loaded: &Loaded, explainer: &Explainer<'_>, unguided: Option<&Loaded>) -> Result<Consistency> {
+    consistency_watched(loaded, explainer, unguided, &Watch::default())
+}
+
+/// The same under a watch.
+pub fn consistency_watched(
+    loaded: &Loaded,
+    explainer: &Explainer<'_>,
+    unguided: Option<&Loaded>,
+    watch: &Watch<'_>,
+) -> Result<Consistency> {
     let data = &loaded.file.data;
     if let Some(twin) = unguided
         && (twin.file.data.entity_count() != data.entity_count()
@@ -84,14 +95,14 @@ pub fn consistency(loaded: &Loaded, explainer: &Explainer<'_>, unguided: Option<
         ));
     }
     let rules: Vec<Rule> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
-    let groundings = ground(data.graph(), &rules);
+    let groundings = assemble::groundings(data, &rules, watch)?;
     let t_norm = match loaded.file.spec.guidance {
         GuidanceSpec::Ruge { t_norm, .. } => t_norm,
         _ => TNorm::Product,
     };
     let models = std::iter::once(loaded).chain(unguided);
     let views: Vec<Vec<Weighed>> =
-        models.map(|model| weigh(model, &groundings, explainer, t_norm)).collect::<Result<_>>()?;
+        models.map(|model| weigh(model, &groundings, explainer, t_norm, watch)).collect::<Result<_>>()?;
     let of = |view: &[Weighed], range: std::ops::Range<usize>| Agreement::of(&view[range]);
     let per_rule = |(index, rule): (usize, &Rule)| {
         let range = groundings.of_rule(index);
@@ -120,7 +131,13 @@ struct Weighed {
     demand: f32,
 }
 
-fn weigh(loaded: &Loaded, groundings: &Groundings, explainer: &Explainer<'_>, t_norm: TNorm) -> Result<Vec<Weighed>> {
+fn weigh(
+    loaded: &Loaded,
+    groundings: &Groundings,
+    explainer: &Explainer<'_>,
+    t_norm: TNorm,
+    watch: &Watch<'_>,
+) -> Result<Vec<Weighed>> {
     let truths = |triples: &[Triple]| -> Result<Vec<f32>> {
         let mut scores = vec![0.0; triples.len()];
         loaded.model.score(triples, &mut scores)?;
@@ -132,6 +149,7 @@ fn weigh(loaded: &Loaded, groundings: &Groundings, explainer: &Explainer<'_>, t_
     // In pieces: a premise list may be several times as long as the list of groundings.
     const PIECE: usize = 1 << 16;
     for from in (0..groundings.len()).step_by(PIECE) {
+        watch.go_on()?;
         let piece = from..groundings.len().min(from + PIECE);
         let all: Vec<Triple> =
             piece.clone().flat_map(|g| groundings.premises(g).iter().chain(groundings.negated(g)).copied()).collect();

@@ -73,6 +73,11 @@ pub enum RugeError {
 }
 
 impl RugeError {
+    /// Whether nothing went wrong but that the caller asked to stop.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, RugeError::Rules(ruge_rules::RuleError::Stopped))
+    }
+
     /// Wraps an I/O error with the path it concerns.
     pub(crate) fn io(path: &std::path::Path, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();

@@ -1,47 +1,78 @@
-//! Whether tables fit into the machine, asked before they are made: memory that turns out to be missing later takes the
+//! Whether work fits into the machine, asked before it starts: memory that turns out to be missing later takes the
 //! whole program down, with everything it had not written yet.
 
-use ruge_embed::scoring::{entity_parameters, relation_parameters};
-use ruge_embed::{Optimizer, ScoringFunction, Table};
+use ruge_rules::GroundLimit;
 
 use crate::error::{Result, RugeError};
 
-/// Refuses a model whose tables are larger than what this machine has left.
-pub(crate) fn require_tables(
-    scoring: &impl ScoringFunction,
-    entities: usize,
-    relations: usize,
-    optimizer: &Optimizer,
-) -> Result<()> {
-    let Some(available) = available() else { return Ok(()) };
-    let stride = |width| Table::zeros(0, width).stride() as u64;
-    let floats =
-        entities as u64 * stride(entity_parameters(scoring)) + relations as u64 * stride(relation_parameters(scoring));
-    let needed = Needed { parameters: 4 * floats, optimizer: 4 * floats * optimizer.state_tables() as u64 };
-    needed.within(available, scoring.dimension(), entities)
+mod training;
+
+pub(crate) use training::{Shape, Sizes, ptranse, training};
+
+/// What some work takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Need {
+    /// The work, in words.
+    work: String,
+    parts: Vec<Part>,
 }
 
-struct Needed {
-    parameters: u64,
-    optimizer: u64,
+/// A part of it.
+#[derive(Clone, Debug)]
+struct Part {
+    what: String,
+    bytes: u64,
+    /// How it gets smaller.
+    remedy: &'static str,
 }
 
-impl Needed {
-    fn within(&self, available: u64, dimension: usize, entities: usize) -> Result<()> {
-        let all = self.parameters + self.optimizer;
-        if all <= available {
+/// What stays free for everything that is not counted: a twentieth, within these bounds.
+const RESERVE: [u64; 2] = [64_000_000, 1_000_000_000];
+
+/// What can be used of what is available.
+fn usable(available: u64) -> u64 {
+    available.saturating_sub((available / 20).clamp(RESERVE[0], RESERVE[1]))
+}
+
+impl Need {
+    fn new(work: String) -> Self {
+        Self { work, parts: Vec::new() }
+    }
+
+    /// Refuses work that takes more than this machine has left.
+    pub(crate) fn require(&self) -> Result<()> {
+        available().map_or(Ok(()), |available| self.within(available))
+    }
+
+    fn within(&self, available: u64) -> Result<()> {
+        let all = self.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+        let Some(largest) = self.parts.iter().max_by_key(|part| part.bytes).filter(|_| all > usable(available)) else {
             return Ok(());
-        }
-        let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+        };
         Err(RugeError::Spec(format!(
-            "a model of dimension {dimension} for {entities} entities needs {} of memory: {} for its parameters, {} for the \
-             optimiser; this machine has {} left, with what it can swap; train it with a lower --dim, or free some",
+            "{} needs {} of memory, and this machine has {} left, swap included\n  the largest part is {} for {}\n  remedy: {}",
+            self.work,
             gigabytes(all),
-            gigabytes(self.parameters),
-            gigabytes(self.optimizer),
-            gigabytes(available),
+            gigabytes(usable(available)),
+            gigabytes(largest.bytes),
+            largest.what,
+            largest.remedy,
         )))
     }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+/// How many groundings may be held: three quarters of the memory that is left, since guidance takes the rest.
+pub(crate) fn ground_limit() -> GroundLimit {
+    GroundLimit::of_bytes(available().map_or(u64::MAX, |available| usable(available) / 4 * 3))
+}
+
+/// Bytes that mining may take: no more than its own limit, and than the machine has.
+pub(crate) fn mining(limit: u64) -> u64 {
+    available().map_or(limit, |available| usable(available).min(limit))
 }
 
 /// Bytes that can still be had, where the system says so: at most, since only what cannot work is to be refused.
@@ -93,12 +124,23 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_the_arithmetic() {
-        let needed = Needed { parameters: 3_000_000_000, optimizer: 3_000_000_000 };
-        assert!(needed.within(6_000_000_000, 1000, 750).is_ok());
-        let words = needed.within(5_999_999_999, 1000, 750).unwrap_err().to_string();
-        for part in ["dimension 1000", "750 entities", "needs 6.0 GB", "3.0 GB for its parameters", "--dim"] {
+        let mut need = Need::new("training".into());
+        need.add("parameters", 3_000_000_000, "lower the dimension");
+        need.add("the optimiser", 2_700_000_000, "use another");
+        assert!(need.within(6_000_000_000).is_ok());
+        let words = need.within(5_999_999_900).unwrap_err().to_string();
+        for part in ["training needs 5.7 GB", "5.7 GB left", "3.0 GB for parameters", "remedy: lower the dimension"] {
             assert!(words.contains(part), "{words}");
         }
+        need.add("everything", u64::MAX, "ask for less");
+        assert!(need.within(u64::MAX).unwrap_err().to_string().contains("ask for less"));
+    }
+
+    #[test]
+    fn something_is_kept_free() {
+        assert_eq!(usable(10_000_000_000), 9_500_000_000);
+        assert_eq!(usable(100_000_000_000), 99_000_000_000);
+        assert_eq!((usable(100_000_000), usable(1)), (36_000_000, 0));
     }
 
     #[test]

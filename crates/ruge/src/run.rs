@@ -252,7 +252,7 @@ impl<'r> Run<'r> {
             return self.fit_rules(rules, listener.stop);
         }
         let started = Instant::now();
-        let (rules, groundings) = assemble::grounded(self.spec, self.data, rules);
+        let (rules, groundings) = assemble::grounded(self.spec, self.data, rules)?;
         let seconds = started.elapsed().as_secs_f64();
         self.train_grounded(&Grounded { rules, groundings, seconds }, listener)
     }

@@ -345,6 +345,7 @@ impl Spec {
     /// Refuses what cannot run.
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(RugeError::Spec(message));
+        self.check_storable()?;
         if !(1..=20_000).contains(&self.model.dimension) {
             return refuse(format!("model.dimension is {}; use 1 to 20,000", self.model.dimension));
         }

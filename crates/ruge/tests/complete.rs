@@ -22,7 +22,7 @@ fn train(data: Dataset, guided: bool) -> Loaded {
     let mut spec = Spec::paper(ModelName::ComplEx, if guided { "ruge" } else { "none" }).expect("a spec");
     spec.model.dimension = 24;
     let rules = assemble::rules(&spec, &data, &Watch::default()).expect("rules");
-    let (rules, groundings) = assemble::grounded(&spec, &data, rules);
+    let (rules, groundings) = assemble::grounded(&spec, &data, rules).expect("they fit");
     let evidence = assemble::evidence(&rules, &groundings);
     let mut model = assemble::model(&spec, &data).expect("a model");
     {

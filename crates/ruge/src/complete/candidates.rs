@@ -4,15 +4,19 @@ use ruge_embed::top::Hide;
 use ruge_embed::{RankQuery, Side, TopOptions};
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Filter, RelationId, Triple};
-use ruge_rules::{Rule, ground};
+use ruge_rules::{Rule, Watch};
 
 use super::MOST_CANDIDATES;
+use crate::assemble;
 use crate::error::Result;
 use crate::explain::Explainer;
 use crate::loaded::Loaded;
 
 /// Queries asked in one call: the model packs its entities once for each.
 const BATCH: usize = 16_384;
+
+/// Queries asked between two looks at the watch.
+const LOOK: usize = 2_048;
 
 /// Least confidence of rules whose conclusions are candidates where the model ranks by rules already.
 const LEAST_BESIDE_RANKING: f64 = 0.5;
@@ -87,8 +91,13 @@ impl<'m> Generator<'m> {
     pub(super) fn generate(
         &self,
         relations: &[RelationId],
-        progress: &(dyn Fn(usize, usize) + Sync),
+        watch: &Watch<'_>,
     ) -> Result<(Vec<Candidate>, usize)> {
+        let progress = |done: usize, all: usize| {
+            if let Some(progress) = watch.progress {
+                progress(done as u64, all as u64);
+            }
+        };
         let all_queries: usize = relations.iter().map(|&relation| pairs(self.loaded, relation)).sum();
         let mut found = Vec::new();
         let mut done = 0;
@@ -98,7 +107,7 @@ impl<'m> Generator<'m> {
             self.ask(relation, &mut queries);
             batch.push(relation);
             if queries.len() >= BATCH || index + 1 == relations.len() {
-                self.answer(&batch, &queries, &mut found, &|now| progress(done + now, all_queries))?;
+                self.answer(&batch, &queries, &mut found, watch, &|now| progress(done + now, all_queries))?;
                 done += queries.len();
                 queries.clear();
                 batch.clear();
@@ -125,6 +134,7 @@ impl<'m> Generator<'m> {
         batch: &[RelationId],
         queries: &[RankQuery],
         found: &mut Vec<Candidate>,
+        watch: &Watch<'_>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<()> {
         let model = &*self.loaded.model;
@@ -138,7 +148,12 @@ impl<'m> Generator<'m> {
             rules: 0,
         };
         let options = TopOptions { hide: Hide::Known(&self.train), ..TopOptions::new(self.per_query) };
-        let lists = model.top(queries, &options, &|now, _| progress(now))?;
+        let mut lists = Vec::with_capacity(queries.len());
+        for some in queries.chunks(LOOK) {
+            watch.go_on()?;
+            let before = lists.len();
+            lists.extend(model.top(some, &options, &|now, _| progress(before + now))?);
+        }
         let mut met: Vec<Candidate> = Vec::new();
         for (query, list) in queries.iter().zip(&lists) {
             for (place, answer) in list.iter().enumerate() {
@@ -151,7 +166,7 @@ impl<'m> Generator<'m> {
             }
         }
         for &relation in batch {
-            self.conclude(relation, &mut met, new);
+            self.conclude(relation, &mut met, new, watch)?;
         }
         let key = |candidate: &Candidate| {
             let Triple { head, relation, tail } = candidate.triple;
@@ -183,7 +198,13 @@ impl<'m> Generator<'m> {
     }
 
     /// What the rules of a relation conclude.
-    fn conclude(&self, relation: RelationId, met: &mut Vec<Candidate>, new: impl Fn(Triple) -> Candidate) {
+    fn conclude(
+        &self,
+        relation: RelationId,
+        met: &mut Vec<Candidate>,
+        new: impl Fn(Triple) -> Candidate,
+        watch: &Watch<'_>,
+    ) -> Result<()> {
         let rule = |index: usize| &self.explainer.rules()[index];
         let mut rules = self.explainer.concluding(relation).to_vec();
         if self.loaded.file.ranking.is_some() {
@@ -191,10 +212,10 @@ impl<'m> Generator<'m> {
             rules.retain(|&index| rule(index).confidence.get() >= LEAST_BESIDE_RANKING);
         }
         if rules.is_empty() {
-            return;
+            return Ok(());
         }
         let horn: Vec<Rule> = rules.iter().map(|&index| rule(index).rule.clone()).collect();
-        let groundings = ground(self.loaded.file.data.graph(), &horn);
+        let groundings = assemble::groundings(&self.loaded.file.data, &horn, watch)?;
         let apart: Vec<bool> = rules.iter().map(|&index| self.explainer.tells_apart(index)).collect();
         let mut speaking: Vec<usize> = Vec::new();
         for (unlabeled, &triple) in groundings.unlabeled().iter().enumerate() {
@@ -216,6 +237,7 @@ impl<'m> Generator<'m> {
                 speaking.iter().map(|&at| rule(rules[at]).confidence.get() as f32).fold(0.0, f32::max);
             met.push(candidate);
         }
+        Ok(())
     }
 }
 

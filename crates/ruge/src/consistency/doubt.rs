@@ -13,6 +13,7 @@
 use rayon::prelude::*;
 use ruge_embed::{RankOptions, RankQuery, Side, Ties};
 use ruge_kg::{EntityId, Graph, Pair, RelationId, Triple};
+use ruge_rules::Watch;
 use ruge_rules::apply::{Application, Walker};
 use serde::{Deserialize, Serialize};
 
@@ -69,13 +70,24 @@ struct Found {
 
 /// The most doubtful training triples first; how many there are, and at most `most` of them.
 pub fn doubtful(loaded: &Loaded, explainer: &Explainer<'_>, most: usize) -> Result<(usize, Vec<Doubtful>)> {
+    doubtful_watched(loaded, explainer, most, &Watch::default())
+}
+
+/// The same under a watch.
+pub fn doubtful_watched(
+    loaded: &Loaded,
+    explainer: &Explainer<'_>,
+    most: usize,
+    watch: &Watch<'_>,
+) -> Result<(usize, Vec<Doubtful>)> {
     let data = &loaded.file.data;
     let rows = Rows::new(loaded)?;
     let relations: Vec<RelationId> = data.graph().relations().collect();
     let ruled: Vec<RelationId> =
         relations.into_iter().filter(|&relation| !explainer.concluding(relation).is_empty()).collect();
     let found: Vec<Vec<Found>> =
-        ruled.par_iter().map(|&relation| of_relation(data.graph(), explainer, &rows, relation)).collect();
+        ruled.par_iter().map(|&relation| of_relation(data.graph(), explainer, &rows, relation, watch)).collect();
+    watch.go_on()?;
     let mut found: Vec<Found> = found.into_iter().flatten().collect();
     found.sort_by(|a, b| b.doubt.total_cmp(&a.doubt).then(a.triple.cmp(&b.triple)));
     let count = found.len();
@@ -100,7 +112,14 @@ pub fn doubtful(loaded: &Loaded, explainer: &Explainer<'_>, most: usize) -> Resu
     Ok((count, told.collect()))
 }
 
-fn of_relation(graph: &Graph, explainer: &Explainer<'_>, rows: &Rows, relation: RelationId) -> Vec<Found> {
+/// Those of one relation; too few of them once the watch says stop.
+fn of_relation(
+    graph: &Graph,
+    explainer: &Explainer<'_>,
+    rows: &Rows,
+    relation: RelationId,
+    watch: &Watch<'_>,
+) -> Vec<Found> {
     let facts = graph.facts(relation).len().max(1) as f64;
     let functionality = [graph.distinct_heads(relation) as f64 / facts, graph.distinct_tails(relation) as f64 / facts];
     // The doubted end, and the facts keyed by the other one.
@@ -119,6 +138,9 @@ fn of_relation(graph: &Graph, explainer: &Explainer<'_>, rows: &Rows, relation: 
         rules.into_iter().filter_map(|index| Application::new(graph, &explainer.rules()[index].rule).ok()).collect();
     let groups: Vec<&[Pair]> = facts.chunk_by(|a, b| a.key == b.key).collect();
     let doubts = |own: &&[Pair]| -> Vec<Found> {
+        if watch.stopped() {
+            return Vec::new();
+        }
         let key = own[0].key;
         let mut walker = Walker::default();
         let mut concluded: Vec<EntityId> = Vec::new();

@@ -115,14 +115,14 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
         None => {
             let progress = |done: u64, total: u64| watcher.progress(Stage::Mine, done, total, "");
             let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
-            match assemble::mined(&job.spec.rules, job.data, &watch) {
+            match assemble::mined(&job.spec.rules, job.data, &watch)? {
                 Some(rules) => rules,
                 None => return Ok(None),
             }
         }
     };
     // As training takes them, which leaves the same file.
-    let (kept, _) = assemble::grounded(&job.spec, job.data, records);
+    let (kept, _) = assemble::grounded(&job.spec, job.data, records)?;
     let mut text = Vec::new();
     write_rules(&mut text, RuleFormat::Native, &kept, job.data.names(), &RuleWriteOptions::default())?;
     write_file(&job.out.join("rules.tsv"), &text)?;
@@ -141,7 +141,7 @@ fn no_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> String {
     }
     let all = RulesSpec { max_conclusions: None, ..spec.clone() };
     let watch = Watch { stop: Some(watcher.stop), ..Watch::default() };
-    match (spec.max_conclusions, assemble::mined(&all, job.data, &watch)) {
+    match (spec.max_conclusions, assemble::mined(&all, job.data, &watch).ok().flatten()) {
         (Some(share), Some(rules)) if !rules.is_empty() => format!(
             "{} rules pass the thresholds, but the surest concludes more than {share} times as many triples as train has \
              (raise --max-conclusions to have it)",
@@ -286,7 +286,7 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "mining");
     let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
     let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-    let Some(rules) = assemble::mined(&wanted, job.data, &watch) else { return Ok(None) };
+    let Some(rules) = assemble::mined(&wanted, job.data, &watch)? else { return Ok(None) };
     let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "learning weights");
     let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
     watcher.progress(Stage::WithRules, 0, 0, "weighing rules");

@@ -71,7 +71,7 @@ impl Place<'_> {
         }
         let watch = Watch { stop: Some(self.stop), ..Watch::default() };
         let mining = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-        let Some(rules) = assemble::mined(&mining, data, &watch) else { return Ok(None) };
+        let Some(rules) = assemble::mined(&mining, data, &watch)? else { return Ok(None) };
         let Some(prepared) = Prepared::beside(rules, data, effort, &watch)?.map(Arc::new) else { return Ok(None) };
         *self.ranking_rules.borrow_mut() = Some((hash, Arc::clone(&prepared)));
         Ok(Some(prepared))
@@ -303,7 +303,7 @@ fn statistics(
     let rules = rules?;
     record.seconds.mining = spec.rules.file.is_none().then(|| started.elapsed().as_secs_f64());
     let started = Instant::now();
-    let (rules, groundings) = assemble::grounded(spec, data, rules);
+    let (rules, groundings) = assemble::grounded(spec, data, rules)?;
     record.seconds.grounding = Some(started.elapsed().as_secs_f64());
     let counts = counts(spec, rules.len(), &groundings, data);
     hear(News::Grounded(counts));

@@ -349,7 +349,7 @@ impl Guides {
                 return Ok(None);
             }
             let started = Instant::now();
-            let (rules, groundings) = assemble::grounded(spec, data, rules?);
+            let (rules, groundings) = assemble::grounded(spec, data, rules?)?;
             let seconds = started.elapsed().as_secs_f64();
             self.grounded = Some((takes, wanted, Grounded { rules, groundings, seconds }));
         }

@@ -118,21 +118,26 @@ impl PTransE {
         super::rank::rank(&self.paths, &self.state.embeddings, &self.config, queries, known, self.isa, progress)
     }
 
+    /// Batches of an epoch: as many as the settings say, but no more than there are triples in the doubled list.
+    pub fn batches(&self) -> usize {
+        self.config.batches.clamp(1, self.paths.doubled().link_count().max(1))
+    }
+
     /// Positions of a batch.
     pub fn batch_size(&self) -> usize {
-        (self.paths.doubled().link_count() / self.config.batches).max(1)
+        (self.paths.doubled().link_count() / self.batches()).max(1)
     }
 
     /// Runs the epoch with the given number, counted from 1; returns the mean loss of a sample.
     pub fn epoch(&mut self, number: u64) -> Result<f64, EmbedError> {
         self.paths.list_features();
-        let size = self.batch_size();
+        let (size, batches) = (self.batch_size(), self.batches());
         let mut loss = 0.0;
         if self.paths.doubled().link_count() > 0 {
-            for batch in 0..self.config.batches {
+            for batch in 0..batches {
                 loss += self.batch(number, batch * size, size);
             }
-            loss /= (size * self.config.batches) as f64;
+            loss /= (size * batches) as f64;
         }
         if !loss.is_finite() || !self.state.embeddings.is_finite() {
             let rate = self.config.rate;
