@@ -7,9 +7,12 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::calibrate::Reliability;
-use ruge::complete::{CompleteOptions, Completion, Measured, Proposal, ProposalRule, complete, measure};
+use ruge::complete::{
+    CompleteOptions, Completion, Measured, Proposal, ProposalRule, complete_watched, measure_watched,
+};
 use ruge::{Loaded, ModelFile};
 use ruge_kg::Format;
+use ruge_rules::Watch;
 use serde_json::{Value, json};
 
 use crate::console::{self, Console};
@@ -18,7 +21,7 @@ use crate::explain::explainer;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
 use crate::usage::UsageError;
-use crate::{memory, output, progress};
+use crate::{interrupt, memory, output, progress};
 
 /// Proposes new facts, each with its truth and its rules
 ///
@@ -116,20 +119,20 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         top,
     };
     let bar = progress::work(console, "asking the model", 1);
-    let follow = |done: usize, all: usize| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    };
+    let follow = |done: u64, all: u64| progress::follow(&bar, done, all);
+    let watch = Watch { stop: Some(interrupt::flag()), progress: Some(&follow), deadline: None };
+    let stopped = "stopped before all candidates were found; nothing was written";
     let started = Instant::now();
     if args.measure {
         if loaded.file.data.test().is_empty() {
             bail!("the model has no test triples to measure on");
         }
-        let measured = measure(&loaded, &explainer, &options, &follow)?;
+        let measured =
+            measure_watched(&loaded, &explainer, &options, &watch).map_err(interrupt::instead_of(stopped))?;
         bar.finish_and_clear();
         return tell_measured(&measured, started.elapsed().as_secs_f64(), console);
     }
-    let completion = complete(&loaded, &explainer, &options, &follow)?;
+    let completion = complete_watched(&loaded, &explainer, &options, &watch).map_err(interrupt::instead_of(stopped))?;
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
     if completion.per_query < options.per_query {
@@ -210,6 +213,9 @@ fn write(
         writeln!(out, "head\trelation\ttail\ttruth\trules").with_context(failed)?;
     }
     for from in (0..completion.len()).step_by(PIECE) {
+        if interrupt::came() {
+            bail!(interrupt::error(format!("{}: stopped while writing", path.display())));
+        }
         for proposal in completion.proposals(from..completion.len().min(from + PIECE)) {
             let line = match format {
                 FormatArg::Jsonl => console::json(&serde_json::to_string(&proposal).context("cannot write JSON")?),

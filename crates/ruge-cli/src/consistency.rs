@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use ruge::consistency::{Agreement, CRITERION, Consistency, Doubtful, consistency, doubtful};
+use ruge::consistency::{Agreement, CRITERION, Consistency, Doubtful, consistency_watched, doubtful_watched};
 use ruge_embed::Side;
+use ruge_rules::Watch;
 use serde_json::json;
 
 use crate::console::Console;
 use crate::explain::explainer;
-use crate::progress;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, percent, wrapped};
+use crate::{interrupt, progress};
 
 /// Compares a model with its rules, and lists training triples that neither believes
 ///
@@ -51,8 +52,12 @@ pub fn run(args: &ConsistencyArgs, console: Console) -> Result<()> {
         bail!("{}: the model has no rules to compare with; give some with --rules FILE", args.model.display());
     }
     let spinner = progress::spinner(console, "comparing");
-    let found = consistency(&loaded, &explainer, unguided.as_ref())?;
-    let (count, list) = doubtful(&loaded, &explainer, args.top)?;
+    let watch = Watch { stop: Some(interrupt::flag()), ..Watch::default() };
+    let stopped = "stopped before the comparison was done";
+    let found =
+        consistency_watched(&loaded, &explainer, unguided.as_ref(), &watch).map_err(interrupt::instead_of(stopped))?;
+    let (count, list) =
+        doubtful_watched(&loaded, &explainer, args.top, &watch).map_err(interrupt::instead_of(stopped))?;
     spinner.finish_and_clear();
     if console.json {
         let mut object = serde_json::to_value(&found).context("cannot write JSON")?;

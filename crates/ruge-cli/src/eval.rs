@@ -1,6 +1,7 @@
 //! `ruge eval`: how good a model is, by exact filtered ranking.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
@@ -22,7 +23,7 @@ use crate::device::DeviceArgs;
 use crate::path_words::path_words;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
-use crate::{memory, progress};
+use crate::{interrupt, memory, progress};
 
 /// Ranks the true answer of every held-out triple among all entities
 ///
@@ -79,6 +80,9 @@ enum TiesArg {
     Pessimistic,
 }
 
+/// Queries ranked between two looks at whether to stop.
+const LOOK: usize = 4_096;
+
 /// Runs `ruge eval MODEL`.
 pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     if args.hits.contains(&0) {
@@ -110,13 +114,24 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     let queries = RankQuery::both_sides(triples);
     let bar = progress::work(console, "ranking", queries.len() as u64);
     let started = Instant::now();
-    let options = RankOptions { memory: args.memory << 20, ..RankOptions::default() };
-    let follow = |done: usize, _: usize| bar.set_position(done as u64);
-    let ranks = model.rank(&queries, Some(data.filter()), &options, &follow)?;
+    let options = RankOptions { memory: args.memory.saturating_mul(1 << 20), ..RankOptions::default() };
+    let stop = interrupt::flag();
+    let mut ranks = Vec::with_capacity(queries.len());
+    for some in queries.chunks(LOOK) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(interrupt::error(format!("stopped after {} of {} queries", ranks.len(), queries.len())));
+        }
+        let before = ranks.len();
+        let follow = |done: usize, _: usize| bar.set_position((before + done) as u64);
+        ranks.extend(model.rank(some, Some(data.filter()), &options, &follow)?);
+    }
     let seconds = started.elapsed().as_secs_f64();
     bar.finish_and_clear();
     let evaluation = Evaluation::new(&queries, &ranks, file.data.graph(), ties, &args.hits);
     let rules_only = rules_only(&file, data, &queries, ties, &args.hits);
+    if stop.load(Ordering::Relaxed) {
+        return Err(interrupt::error("stopped while ranking by the rules alone"));
+    }
     let digest = ruge::reproduce::record::ranks_sha256(&ranks);
     if console.json {
         let mut object = object(args, &file, &evaluation, seconds, name, &digest);
@@ -195,8 +210,11 @@ fn other_data(path: &Path, asked: &[SplitArg], own: &Dataset, console: Console) 
 /// What the rules of a guided model reach without it: the highest confidence decides, ties count as for the model.
 fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Ties, hits: &[u32]) -> Option<Metrics> {
     if let Some(alone) = file.rules_alone() {
-        let ranks = alone.rank(queries, Some(data.filter()), &RankOptions::default(), &|_, _| ());
-        return Some(Metrics::of(ranks.ok()?.iter().map(|rank| rank.filtered), ties, hits));
+        let mut ranks = Vec::with_capacity(queries.len());
+        for some in queries.chunks(LOOK).take_while(|_| !interrupt::came()) {
+            ranks.extend(alone.rank(some, Some(data.filter()), &RankOptions::default(), &|_, _| ()).ok()?);
+        }
+        return Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits));
     }
     // Where rules alone are the model, the row is its own.
     if file.rules.is_empty() || file.ranking.is_some() {
@@ -205,7 +223,10 @@ fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Tie
     let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
     // They conclude from what the model was trained on.
     let alone = RulesOnly::new(file.data.graph(), &rules);
-    let ranks = alone.rank(queries, Some(data.filter()), Aggregation::Max, &|_, _| ());
+    let mut ranks = Vec::with_capacity(queries.len());
+    for some in queries.chunks(LOOK).take_while(|_| !interrupt::came()) {
+        ranks.extend(alone.rank(some, Some(data.filter()), Aggregation::Max, &|_, _| ()));
+    }
     Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits))
 }
 

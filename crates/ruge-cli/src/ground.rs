@@ -4,19 +4,19 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use clap::Args;
 use ruge_kg::{Names, Triple};
-use ruge_rules::ground::{Grounded, StreamReport, Visit, stream};
+use ruge_rules::ground::{Grounded, StreamReport, Streaming, Visit, stream_within};
 use ruge_rules::io::decimal;
-use ruge_rules::{Rule, words};
+use ruge_rules::{Rule, RuleError, Watch, words};
 use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::rule_args::RuleArgs;
 use crate::text::{grouped, percent};
-use crate::{memory, output, progress};
+use crate::{interrupt, memory, output, progress};
 
 /// Finds every valid grounding of a rule file, and the unlabeled triples it concludes
 ///
@@ -45,6 +45,9 @@ pub struct GroundArgs {
     /// Memory for counting distinct conclusions (512MB, 4GB); beyond it a temporary file is used
     #[arg(long, value_name = "SIZE", default_value = "2GB", value_parser = size)]
     memory: usize,
+    /// Most groundings of all rules together; more are an error
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
+    max_groundings: u64,
     #[command(flatten)]
     reading: RuleArgs,
 }
@@ -85,9 +88,24 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
     let folder = args.out.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
     let held_out = [data.valid(), data.test()];
+    let follow = |done: u64, _: u64| spinner.set_message(format!("grounding: {} so far", grouped(done)));
+    let watch = Watch { stop: Some(interrupt::flag()), progress: Some(&follow), deadline: None };
+    let bounds = Streaming { memory: args.memory, folder: &folder, most: args.max_groundings, watch: &watch };
     let ground = |visit: &mut Visit<'_>| {
-        stream(data.graph(), &rules, args.memory, &folder, &held_out, visit)
-            .with_context(|| format!("grounding stopped while writing (temporary files are in {})", folder.display()))
+        stream_within(data.graph(), &rules, &bounds, &held_out, visit).map_err(|error| match error {
+            RuleError::Stopped => interrupt::error("stopped; no file was written"),
+            RuleError::TooManyGroundings { rule, .. } => anyhow!(
+                "{}:{}: the rules have more than {} groundings; this one goes beyond it:\n    {}\n  remedy: remove the rule or \
+                 shorten its premise, or allow more with --max-groundings",
+                args.rules.display(),
+                chosen[rule].line,
+                grouped(args.max_groundings),
+                words::formula(&chosen[rule].rule, &names)
+            ),
+            RuleError::Grounding(error) => anyhow!(error)
+                .context(format!("grounding stopped while writing (temporary files are in {})", folder.display())),
+            other => other.into(),
+        })
     };
     let report = match &args.out {
         None => ground(&mut |_| Ok(()))?,

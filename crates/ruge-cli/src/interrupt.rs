@@ -20,10 +20,14 @@ pub fn flag() -> &'static AtomicBool {
     &signals().stop
 }
 
+/// Whether a signal came.
+pub fn came() -> bool {
+    SIGNALS.get().is_some_and(|signals| signals.stop.load(Ordering::Relaxed))
+}
+
 /// An error as the user should hear it: after a signal, whatever gave up because of it counts as interrupted.
 pub fn told(error: anyhow::Error) -> anyhow::Error {
-    let came = SIGNALS.get().is_some_and(|signals| signals.stop.load(Ordering::Relaxed));
-    if came && !error.chain().any(|cause| cause.is::<Interrupted>()) {
+    if came() && !error.chain().any(|cause| cause.is::<Interrupted>()) {
         return self::error(format!("interrupted: {error:#}"));
     }
     error
@@ -32,6 +36,11 @@ pub fn told(error: anyhow::Error) -> anyhow::Error {
 /// The error of a command that a signal stopped; `message` says what was saved and how to go on.
 pub fn error(message: impl fmt::Display) -> anyhow::Error {
     Interrupted { signal: signals().number.load(Ordering::Relaxed), message: message.to_string() }.into()
+}
+
+/// For `map_err`: the error of work that a signal stopped, or else the error that the work itself had.
+pub fn instead_of<E: Into<anyhow::Error>>(message: &str) -> impl FnOnce(E) -> anyhow::Error {
+    move |error_of_work| if came() { error(message) } else { error_of_work.into() }
 }
 
 fn signals() -> &'static Signals {

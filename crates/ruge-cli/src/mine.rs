@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::nearest::suggestion;
 use ruge_kg::{Dataset, RelationId};
@@ -129,6 +129,7 @@ impl MineArgs {
         config.heads = filter(data, &self.heads, &self.exclude_heads)?;
         config.bodies = filter(data, &self.bodies, &self.exclude_bodies)?;
         config.check().map_err(|error| UsageError(error.to_string()))?;
+        config.memory = ruge::memory::mining(config.memory);
         Ok(config)
     }
 }
@@ -184,7 +185,8 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     let stop = interrupt::flag();
     let bar = progress::work(console, "mining", 1);
     let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
-    let deadline = args.time_limit.map(|limit| started + limit);
+    // A limit beyond the end of time is none.
+    let deadline = args.time_limit.and_then(|limit| started.checked_add(limit));
     let watch = Watch { stop: Some(stop), progress: Some(&follow), deadline };
     let mining = Instant::now();
     let mined = mine(loaded.data.graph(), &config, &watch);
@@ -195,6 +197,16 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
         grouped(mined.probes),
         grouped(mined.ideal_probes)
     );
+    if let Some(limit) = mined.over_memory {
+        bail!(
+            "{}: these thresholds give more candidates and rules than fit into {:.1} GB of memory; {} of {} heads were searched\n  \
+             remedy: raise --min-support, --min-hc or --min-pca, or mine fewer relations at a time with --heads",
+            args.data.data.display(),
+            limit as f64 / 1e9,
+            mined.finished.len(),
+            mined.finished.len() + mined.unfinished.len(),
+        );
+    }
     write(args, &config, &loaded, &mined, console)?;
     let seconds = started.elapsed().as_secs_f64();
     report(args, &config, &loaded, &mined, seconds, console)?;

@@ -7,15 +7,15 @@ use clap::{Args, Subcommand};
 use ruge_kg::Names;
 use ruge_rules::count::Counter;
 use ruge_rules::io::{RuleFormat, read_relation_dictionary};
-use ruge_rules::verify::{Kind, Verification, verify};
-use ruge_rules::{RuleFile, RuleRecord, RuleWriteOptions, words, write_rules};
+use ruge_rules::verify::{Kind, Verification, verify_watched};
+use ruge_rules::{RuleFile, RuleRecord, RuleWriteOptions, Watch, words, write_rules};
 use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
-use crate::output;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
+use crate::{interrupt, output, progress};
 
 /// What can be done with a rule file.
 #[derive(Debug, Subcommand)]
@@ -84,7 +84,12 @@ fn run_verify(args: &VerifyArgs, console: Console) -> Result<()> {
     loaded.announce(console);
     let mut names = loaded.data.names().clone();
     let file = args.reading.read(&args.rules, &mut names, loaded.data.relation_count(), console)?;
-    let verification = verify(loaded.data.graph(), &file);
+    let bar = progress::work(console, "counting", file.rules.len() as u64);
+    let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
+    let watch = Watch { stop: Some(interrupt::flag()), progress: Some(&follow), deadline: None };
+    let verification = verify_watched(loaded.data.graph(), &file, &watch)
+        .map_err(interrupt::instead_of("stopped before all rules were counted"))?;
+    bar.finish_and_clear();
     if console.json {
         console.json_result(&verify_json(&file, &verification, &names))
     } else {
@@ -204,8 +209,11 @@ fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
     let mut rules: Vec<RuleRecord> = file.rules;
     if let Some(loaded) = &loaded {
         let mut counter = Counter::new(loaded.data.entity_count());
+        let watch = Watch { stop: Some(interrupt::flag()), ..Watch::default() };
         for record in &mut rules {
-            record.counts = counter.count(loaded.data.graph(), &record.rule);
+            record.counts = counter
+                .count_watched(loaded.data.graph(), &record.rule, &watch)
+                .map_err(interrupt::instead_of("stopped before all rules were counted; nothing was written"))?;
         }
     }
     let relations = match &args.reading.relation_ids {

@@ -47,7 +47,9 @@ impl Counter {
         let counts = match (rule.conclusion.subject, rule.conclusion.object) {
             (Term::Variable(x), Term::Variable(y)) if x != y => Some(self.count_pairs(graph, rule, &mut pulse)),
             (Term::Variable(x), object) => Some(self.count_values(graph, rule, (x, object, Side::Subject), &mut pulse)),
-            (subject, Term::Variable(y)) => Some(self.count_values(graph, rule, (y, subject, Side::Object), &mut pulse)),
+            (subject, Term::Variable(y)) => {
+                Some(self.count_values(graph, rule, (y, subject, Side::Object), &mut pulse))
+            }
             _ => None,
         };
         pulse.finish()?;

@@ -86,7 +86,8 @@ fn more_groundings_than_fit_are_refused_by_name() {
     assert_eq!(refused(GroundLimit { groundings: 1_000_000, bytes: u64::MAX }), 1);
     // Short premises are counted while they are grounded. One of the 1000 ways to match this one concludes a fact.
     let short = [chain(2)];
-    let within = |groundings| ground_within(&graph, &short, GroundLimit { groundings, bytes: u64::MAX }, &Watch::default());
+    let within =
+        |groundings| ground_within(&graph, &short, GroundLimit { groundings, bytes: u64::MAX }, &Watch::default());
     assert_eq!(within(990).expect("they fit").len(), 990);
     assert!(matches!(within(989), Err(RuleError::TooManyGroundings { rule: 0, limit: 989 })));
     assert!(matches!(
@@ -156,9 +157,8 @@ fn a_premise_of_thousands_of_atoms_is_not_matched() {
 
 fn rule() -> impl Strategy<Value = Rule> {
     let atom = || (0u32..3, 0u8..6, 0u8..6).prop_map(|(r, a, b)| Atom::new(RelationId(r), Variable(a), Variable(b)));
-    (atom(), proptest::collection::vec(atom(), 4..7), proptest::collection::vec(atom(), 0..2)).prop_map(
-        |(conclusion, premise, negated)| Rule { conclusion, premise, negated },
-    )
+    (atom(), proptest::collection::vec(atom(), 4..7), proptest::collection::vec(atom(), 0..2))
+        .prop_map(|(conclusion, premise, negated)| Rule { conclusion, premise, negated })
 }
 
 proptest! {

@@ -11,8 +11,8 @@ use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1,
 use ruge_embed::softmax::static_labels;
 use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, Plan};
 use ruge_kg::Dataset;
-use ruge_rules::words::is_sayable;
 use ruge_rules::words::formula;
+use ruge_rules::words::is_sayable;
 use ruge_rules::{
     Confidence, Groundings, Rule as HornRule, RuleError, RuleReadOptions, RuleRecord, Watch, ground_within, mine,
     read_rules,
@@ -444,7 +444,8 @@ mod tests {
     fn a_rule_with_more_groundings_than_memory_is_named() {
         let (data, _) = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded");
         let relation = data.graph().relations().max_by_key(|&r| data.graph().facts(r).len()).expect("there are some");
-        let variable = |at: u8| if at == 60 { ruge_rules::Variable::Y } else { ruge_rules::Variable(at + u8::from(at > 0)) };
+        let variable =
+            |at: u8| if at == 60 { ruge_rules::Variable::Y } else { ruge_rules::Variable(at + u8::from(at > 0)) };
         // To and fro along one relation: the ways multiply with every atom.
         let step = |at: u8| match at % 2 {
             0 => ruge_rules::Atom::new(relation, variable(at), variable(at + 1)),
@@ -454,8 +455,12 @@ mod tests {
             ruge_rules::Atom::new(relation, ruge_rules::Variable::X, ruge_rules::Variable::Y),
             (0..60).map(step).collect(),
         );
-        let error = groundings(&data, std::slice::from_ref(&rule), &Watch::default()).expect_err("too many").to_string();
-        assert!(error.contains("groundings") && error.contains("remedy") && error.contains("=>") | error.contains("<="), "{error}");
+        let error =
+            groundings(&data, std::slice::from_ref(&rule), &Watch::default()).expect_err("too many").to_string();
+        assert!(
+            error.contains("groundings") && error.contains("remedy") && error.contains("=>") | error.contains("<="),
+            "{error}"
+        );
         let stop = AtomicBool::new(true);
         let watch = Watch { stop: Some(&stop), ..Watch::default() };
         assert!(groundings(&data, &[rule], &watch).expect_err("stopped").is_stopped());
@@ -467,9 +472,8 @@ mod tests {
     fn the_surest_rules_stay() {
         let (data, _) = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded");
         let mut wanted = RulesSpec { min_pca: Some(0.3), ..RulesSpec::default() };
-        let mined = |wanted: &RulesSpec| {
-            mined(wanted, &data, &Watch::default()).expect("it fits").expect("not stopped")
-        };
+        let mined =
+            |wanted: &RulesSpec| mined(wanted, &data, &Watch::default()).expect("it fits").expect("not stopped");
         let all = mined(&wanted);
         wanted.max_conclusions = Some(0.1);
         let some = mined(&wanted);

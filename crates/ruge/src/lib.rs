@@ -21,7 +21,7 @@ pub mod identity;
 pub mod leaves;
 pub mod like;
 pub mod loaded;
-mod memory;
+pub mod memory;
 pub mod model_file;
 pub mod nearest;
 pub mod pipeline;

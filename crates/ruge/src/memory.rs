@@ -70,8 +70,8 @@ pub(crate) fn ground_limit() -> GroundLimit {
     GroundLimit::of_bytes(available().map_or(u64::MAX, |available| usable(available) / 4 * 3))
 }
 
-/// Bytes that mining may take: no more than its own limit, and than the machine has.
-pub(crate) fn mining(limit: u64) -> u64 {
+/// Bytes that mining may take: no more than its own limit, and no more than the machine has left.
+pub fn mining(limit: u64) -> u64 {
     available().map_or(limit, |available| usable(available).min(limit))
 }
 

@@ -8,9 +8,9 @@
 use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label, Pair};
 
+use super::bound::RULE_BYTES;
 use super::denominator::{self, forks, groups, roles};
 use super::support::{End, NONE, cut_by_key};
-use super::bound::RULE_BYTES;
 use super::{Body, Head, Pool, Scratch};
 use crate::measure::{Counts, Side};
 use crate::watch::Fuel;

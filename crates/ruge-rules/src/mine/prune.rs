@@ -2,8 +2,8 @@
 
 use ruge_kg::Label;
 
-use super::support::Supported;
 use super::bound::RULE_BYTES;
+use super::support::Supported;
 use super::{Body, Head, Pool, Scratch, Shapes, denominator};
 use crate::measure::Counts;
 

@@ -262,9 +262,9 @@ mod tests {
     use ruge_kg::{RelationId, Triple};
 
     use super::*;
+    use crate::Watch;
     use crate::index::{Asker, RuleIndex};
     use crate::measure::Side;
-    use crate::Watch;
     use crate::mine::MineConfig;
 
     const WALKS: Walks =

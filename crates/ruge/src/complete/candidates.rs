@@ -88,11 +88,7 @@ impl<'m> Generator<'m> {
     }
 
     /// All candidates of the relations, by relation, then by head and tail; and how many queries were asked.
-    pub(super) fn generate(
-        &self,
-        relations: &[RelationId],
-        watch: &Watch<'_>,
-    ) -> Result<(Vec<Candidate>, usize)> {
+    pub(super) fn generate(&self, relations: &[RelationId], watch: &Watch<'_>) -> Result<(Vec<Candidate>, usize)> {
         let progress = |done: usize, all: usize| {
             if let Some(progress) = watch.progress {
                 progress(done as u64, all as u64);

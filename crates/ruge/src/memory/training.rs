@@ -75,10 +75,8 @@ fn tables(sizes: &Sizes, [entity, relation]: [u64; 2]) -> u64 {
 pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need> {
     let dim = "lower model.dimension (--dim)";
     let parameters = tables(sizes, shape.rows);
-    let mut need = Need::new(format!(
-        "training a model of dimension {} for {} entities",
-        spec.model.dimension, sizes.entities
-    ));
+    let mut need =
+        Need::new(format!("training a model of dimension {} for {} entities", spec.model.dimension, sizes.entities));
     need.add("parameters", sum(&[parameters, tables(sizes, shape.images)]), dim);
     need.add("the optimiser", product(&[parameters, spec.optimizer.state_tables() as u64]), dim);
     if spec.schedule.validate_every > 0 && sizes.valid > 0 {
@@ -88,7 +86,11 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
     }
     if spec.takes_rules() {
         let evidence = sum(&[product(&[sizes.groundings, 4 * TRIPLE]), product(&[sizes.premises, TRIPLE])]);
-        need.add("groundings", evidence, "lower rules.max-conclusions, or raise rules.min-confidence (--min-confidence)");
+        need.add(
+            "groundings",
+            evidence,
+            "lower rules.max-conclusions, or raise rules.min-confidence (--min-confidence)",
+        );
     }
     match &spec.softmax {
         Some(softmax) => {
@@ -133,7 +135,11 @@ fn negatives(spec: &Spec, shape: &Shape, sizes: &Sizes, need: &mut Need) -> Resu
         )));
     }
     // Drawn twice, since the next batch is made meanwhile, each with its place in two lists; once the pull of each.
-    need.add(format!("the negatives of a batch ({positives} positives × {each})"), product(&[drawn, 2 * 16 + FLOAT]), smaller);
+    need.add(
+        format!("the negatives of a batch ({positives} positives × {each})"),
+        product(&[drawn, 2 * 16 + FLOAT]),
+        smaller,
+    );
     let guided = match spec.guidance {
         GuidanceSpec::Kale { .. } => sum(&[sizes.premises, 2 * sizes.groundings]),
         _ => sizes.groundings,
@@ -160,10 +166,8 @@ pub(crate) fn ptranse(config: &PTransEConfig, sizes: &Sizes) -> Need {
     const SUMS: u64 = 16;
     let row = stride(config.dimension);
     let labels = 2 * sizes.relations;
-    let mut need = Need::new(format!(
-        "training ptranse of dimension {} for {} entities",
-        config.dimension, sizes.entities
-    ));
+    let mut need =
+        Need::new(format!("training ptranse of dimension {} for {} entities", config.dimension, sizes.entities));
     let dim = "lower model.dimension (--dim)";
     need.add("parameters", product(&[2, FLOAT, sizes.entities + labels, row]), dim);
     need.add("the gradients of relations", product(&[SUMS, FLOAT, labels, row]), dim);
@@ -246,7 +250,10 @@ mod tests {
             (softmax(&|spec| spec.model.dimension = 1), Sizes { entities: 50_000_000, ..FB15K }, "--sample"),
             (softmax(&|spec| softmax_of(spec).sample = 30_000_000), Sizes { entities: 50_000_000, ..FB15K }, "--"),
             (
-                Spec { guidance: Spec::paper(ModelName::ComplEx, "ruge").expect("a system").guidance, ..Spec::default() },
+                Spec {
+                    guidance: Spec::paper(ModelName::ComplEx, "ruge").expect("a system").guidance,
+                    ..Spec::default()
+                },
                 Sizes { groundings: 400_000_000, premises: 800_000_000, ..grounded },
                 "--min-confidence",
             ),

@@ -13,7 +13,8 @@ impl Spec {
     /// Refuses numbers that cannot be stored, wherever they stand: a spec is kept as TOML, whose integers have 63 bits and a sign, and
     /// a number that is not finite means nothing anywhere.
     pub(super) fn check_storable(&self) -> Result<()> {
-        let failed = |error: &dyn std::fmt::Display| RugeError::Spec(format!("the spec cannot be written down: {error}"));
+        let failed =
+            |error: &dyn std::fmt::Display| RugeError::Spec(format!("the spec cannot be written down: {error}"));
         let json = serde_json::to_value(self).map_err(|error| failed(&error))?;
         integers("", &json)?;
         // JSON has no word for what is not finite; TOML has.
@@ -24,10 +25,7 @@ impl Spec {
     pub(super) fn check_numbers(&self) -> Result<()> {
         let refuse = |message: String| Err(RugeError::Spec(message));
         if self.batches.inner_steps > MOST_INNER_STEPS {
-            return refuse(format!(
-                "batches.inner-steps is {}; use 1 to {MOST_INNER_STEPS}",
-                self.batches.inner_steps
-            ));
+            return refuse(format!("batches.inner-steps is {}; use 1 to {MOST_INNER_STEPS}", self.batches.inner_steps));
         }
         let above = |x: f32| x.is_finite() && x > 0.0;
         match self.optimizer.rule {
@@ -111,7 +109,9 @@ mod tests {
     /// Every leaf of a JSON value by its path, to be changed.
     fn leaves(path: &str, value: &serde_json::Value, found: &mut Vec<(String, serde_json::Value)>) {
         match value {
-            serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| leaves(&below(path, key), value, found)),
+            serde_json::Value::Object(map) => {
+                map.iter().for_each(|(key, value)| leaves(&below(path, key), value, found))
+            }
             value => found.push((path.to_string(), value.clone())),
         }
     }
@@ -158,7 +158,8 @@ mod tests {
                 assert!(!leaf.is_null());
             }
         }
-        for leaf in ["seed", "schedule.patience", "schedule.epochs", "batches.size", "softmax.batch", "guidance.rerank"] {
+        for leaf in ["seed", "schedule.patience", "schedule.epochs", "batches.size", "softmax.batch", "guidance.rerank"]
+        {
             assert!(changed.contains(leaf), "{leaf} was not among {changed:?}");
         }
     }
@@ -167,7 +168,10 @@ mod tests {
     fn what_is_not_finite_is_told_by_its_place() {
         let mut spec = Spec::default();
         spec.rules.min_confidence = f64::NAN;
-        assert_eq!(spec.check_storable().unwrap_err().to_string(), "rules.min-confidence is NaN; it must be a finite number");
+        assert_eq!(
+            spec.check_storable().unwrap_err().to_string(),
+            "rules.min-confidence is NaN; it must be a finite number"
+        );
         let mut spec = Preset::ComplexN3.spec().expect("a preset");
         spec.softmax.as_mut().expect("the preset has one").l2 = f32::INFINITY;
         assert!(spec.check().unwrap_err().to_string().contains("softmax.l2 is inf"));
