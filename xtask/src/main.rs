@@ -7,6 +7,8 @@ mod directions;
 mod kernels;
 mod test;
 mod tidy;
+#[cfg(unix)]
+mod torture;
 mod world;
 
 use std::path::Path;
@@ -33,13 +35,15 @@ fn run(args: &[String]) -> Result<()> {
     match (chore, rest) {
         ("test", []) => test::run(),
         ("tidy", []) => tidy::run().and_then(|()| directions::run()),
+        #[cfg(unix)]
+        ("torture", rest) => torture::run(rest),
         ("world", rest) => world::run(rest),
         (other, _) => bail!("no chore is called `{other}`, or not with these arguments\n{USAGE}"),
     }
 }
 
 /// What is printed when no chore, or an unknown one, is named.
-const USAGE: &str = "usage: cargo xtask test | tidy | world [--verify | --against DIR]";
+const USAGE: &str = "usage: cargo xtask test | tidy | torture [--minutes N] [--only PART] | world [--verify | --against DIR]";
 
 /// The root of the repository.
 fn root() -> &'static Path {
