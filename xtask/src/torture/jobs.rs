@@ -1,6 +1,7 @@
 //! The commands that are attacked: what they start from, what is typed, and what a user types afterwards.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -24,7 +25,8 @@ pub struct Job {
     pub keeps: &'static [&'static str],
 }
 
-const PLAIN: Job = Job { name: "", before: &[], command: "", after: &[], edit: None, keeps: &[] };
+/// A job to be filled in.
+pub const PLAIN: Job = Job { name: "", before: &[], command: "", after: &[], edit: None, keeps: &[] };
 
 const TRAIN: &str = "train g --dim 4 --epochs 3 --validate-every 1 --checkpoint-every 0 --out run";
 const TRAIN_RULES: &str = "train g --preset complex-n3-rules --rules rules.tsv --dim 4 --epochs 3 --validate-every 0 --checkpoint-every 0 --out run";
@@ -139,6 +141,8 @@ pub struct Ready {
     pub leaves: Contents,
     /// The results that are right: those files that are the same every time. Two where something is edited.
     pub right: Vec<Contents>,
+    /// How long the command takes.
+    pub time: Duration,
 }
 
 impl Ready {
@@ -152,13 +156,14 @@ impl Ready {
                 _ => drop(yard.ruge.must(&typed(line), &start)?),
             }
         }
-        let result = |edited: bool| -> Result<Contents> {
+        let mut time = Duration::ZERO;
+        let mut result = |edited: bool| -> Result<Contents> {
             let folder = yard.ground.join(format!("undisturbed-{}", job.name));
             copy_folder(&start, &folder)?;
             if let Some((from, to)) = job.edit.filter(|_| edited) {
                 std::fs::copy(folder.join(from), folder.join(to))?;
             }
-            yard.ruge.must(&typed(job.command), &folder)?;
+            time = yard.ruge.must(&typed(job.command), &folder)?.time;
             let found = contents(&folder)?;
             std::fs::remove_dir_all(&folder)?;
             Ok(found)
@@ -169,7 +174,7 @@ impl Ready {
             right = vec![right.remove(0), steady(&result(true)?, &result(true)?)?];
         }
         let before = contents(&start)?;
-        Ok(Self { job, start, before, leaves, right })
+        Ok(Self { job, start, before, leaves, right, time })
     }
 
     /// Which files of the folder are not what any right result has there.

@@ -15,15 +15,15 @@ fn triples() -> Vec<[String; 3]> {
     };
     for person in 0..16_usize {
         let town = person % 5;
-        add(format!("person {person}"), "lives_in", format!("town {town}"));
-        add(format!("town {town}"), "lies_in", format!("land {}", town % 2));
+        add(format!("person-{person}"), "lives_in", format!("town-{town}"));
+        add(format!("town-{town}"), "lies_in", format!("land-{}", town % 2));
         if person % 8 != 7 {
-            add(format!("person {person}"), "citizen_of", format!("land {}", town % 2));
+            add(format!("person-{person}"), "citizen_of", format!("land-{}", town % 2));
         }
         let other = (person * 3 + 2) % 16;
-        add(format!("person {person}"), "parent_of", format!("person {other}"));
+        add(format!("person-{person}"), "parent_of", format!("person-{other}"));
         if person % 6 != 5 {
-            add(format!("person {other}"), "child_of", format!("person {person}"));
+            add(format!("person-{other}"), "child_of", format!("person-{person}"));
         }
     }
     triples
