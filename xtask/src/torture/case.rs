@@ -96,7 +96,8 @@ impl Table {
     pub fn json(&self, options: &Options) -> Value {
         let rows = self.0.lock().expect("no worker panics");
         let row = |(group, count): (&String, &Count)| {
-            let mut object = json!({"group": group, "attempts": count.attempts, "planned": count.planned, "skipped": count.skipped});
+            let mut object =
+                json!({"group": group, "attempts": count.attempts, "planned": count.planned, "skipped": count.skipped});
             for kind in Kind::ALL {
                 object[kind.name()] = json!(count.found.get(&kind).copied().unwrap_or(0));
             }
@@ -197,10 +198,16 @@ impl<'a> Yard<'a> {
 
     /// Tries cases on all cores until they or the time run out. A case is told by its name, `group/…`; `attempt` gets a
     /// folder of its own for each, empty.
-    pub fn try_all<T: Sync>(&self, cases: &[(String, T)], attempt: impl Fn(&str, &T, &Path) -> Result<Verdict> + Sync) -> Result<()> {
+    pub fn try_all<T: Sync>(
+        &self,
+        cases: &[(String, T)],
+        attempt: impl Fn(&str, &T, &Path) -> Result<Verdict> + Sync,
+    ) -> Result<()> {
         let wanted: Vec<&(String, T)> = cases
             .iter()
-            .filter(|(name, _)| self.only.as_ref().is_none_or(|only| name == only || name.starts_with(&format!("{only}/"))))
+            .filter(|(name, _)| {
+                self.only.as_ref().is_none_or(|only| name == only || name.starts_with(&format!("{only}/")))
+            })
             .collect();
         let group = |name: &str| format!("{} {}", self.part, name.split('/').next().unwrap_or(name));
         for (name, _) in &wanted {

@@ -51,7 +51,8 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
         // Half of the flips go to the header, if there is one: it is small, and says what the rest means. Elsewhere they go
         // to bytes that are not zero, and so are likely to mean something.
         let telling: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
-        let header = target.file.ends_with(".safetensors").then(|| header_length(&bytes)).flatten().unwrap_or(bytes.len());
+        let header =
+            target.file.ends_with(".safetensors").then(|| header_length(&bytes)).flatten().unwrap_or(bytes.len());
         for number in 0..FLIPS {
             let name = format!("{}/{number}", target.name);
             let mut random = yard.random(&name);
@@ -100,7 +101,8 @@ fn flip(yard: &Yard<'_>, target: &Target, byte: usize, bit: u8, folder: &Path) -
             let how = if other { "another answer".to_string() } else { format!("other files: {}", changed.join(", ")) };
             verdict.push((Kind::Wrong, format!("{what}: `ruge {line}` ends with exit code 0 and {how}")));
         }
-        let told = outcome.errors.contains("note") || outcome.errors.contains("warning") || outcome.errors.contains("damaged");
+        let told =
+            outcome.errors.contains("note") || outcome.errors.contains("warning") || outcome.errors.contains("damaged");
         let renewed = target.renewed && std::fs::read(&file).map_or(true, |now| now != bytes);
         if target.strict && number == 0 && !told && !renewed {
             verdict.push((Kind::Accepted, format!("{what}: `ruge {line}` took it without a word")));
@@ -203,7 +205,9 @@ fn ledgers(yard: &Yard<'_>) -> Result<Vec<Target>> {
     let run = start(yard, "run", &[RUN])?;
     let right = results(&contents(&run)?);
     let files = contents(&run)?;
-    for file in files.keys().filter(|name| name.starts_with("run/") && (name.ends_with(".json") || name.ends_with(".tsv") || name.ends_with(".toml"))) {
+    for file in files.keys().filter(|name| {
+        name.starts_with("run/") && (name.ends_with(".json") || name.ends_with(".tsv") || name.ends_with(".toml"))
+    }) {
         targets.push(Target {
             name: format!("ledger {}", file.trim_start_matches("run/").replace('/', "-")),
             start: run.clone(),
@@ -237,7 +241,8 @@ fn ledgers(yard: &Yard<'_>) -> Result<Vec<Target>> {
 /// What must come out the same: models, rules, the best settings.
 fn results(contents: &Contents) -> Contents {
     let judged = |name: &str| {
-        name.starts_with("run/") && ["model.safetensors", "rules.tsv", "best.toml"].iter().any(|ending| name.ends_with(ending))
+        name.starts_with("run/")
+            && ["model.safetensors", "rules.tsv", "best.toml"].iter().any(|ending| name.ends_with(ending))
     };
     contents.iter().filter(|(name, _)| judged(name)).map(|(name, hash)| (name.clone(), hash.clone())).collect()
 }
@@ -245,7 +250,11 @@ fn results(contents: &Contents) -> Contents {
 /// Checkpoints of runs that were killed half-way, and gone on from.
 fn checkpoints(yard: &Yard<'_>, shim: &Shim) -> Result<Vec<Target>> {
     let jobs = [
-        ("checkpoint paper", "train g --dim 4 --epochs 6 --validate-every 2 --checkpoint-every 0 --out run", "train g --out run --resume"),
+        (
+            "checkpoint paper",
+            "train g --dim 4 --epochs 6 --validate-every 2 --checkpoint-every 0 --out run",
+            "train g --out run --resume",
+        ),
         (
             "checkpoint softmax",
             "train g --preset complex-n3-rules --rules rules.tsv --dim 4 --epochs 6 --validate-every 2 --checkpoint-every 0 --out run",

@@ -64,7 +64,9 @@ pub const JOBS: &[Job] = &[
         name: "run-force",
         before: &[RUN_OTHER],
         command: "run g --rules rules.tsv --dim 4 --epochs 2 --validate-every 1 --checkpoint-every 0 --out run --force",
-        after: &["run g --rules rules.tsv --dim 4 --epochs 2 --validate-every 1 --checkpoint-every 0 --out run --force"],
+        after: &[
+            "run g --rules rules.tsv --dim 4 --epochs 2 --validate-every 1 --checkpoint-every 0 --out run --force",
+        ],
         keeps: &["run/model.safetensors"],
         ..PLAIN
     },

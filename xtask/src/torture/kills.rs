@@ -49,7 +49,9 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
         }
     }
     yard.random("order").shuffle(&mut cases);
-    yard.try_all(&cases, |_, (index, fault), folder| strike(yard, shim.as_ref(), &ready[*index], fault, &openings, folder))
+    yard.try_all(&cases, |_, (index, fault), folder| {
+        strike(yard, shim.as_ref(), &ready[*index], fault, &openings, folder)
+    })
 }
 
 /// How many calls an undisturbed run makes, and how long it takes.
@@ -67,7 +69,14 @@ fn undisturbed(yard: &Yard<'_>, shim: Option<&Shim>, ready: &Ready, folder: &Pat
     Ok((calls, outcome.time))
 }
 
-fn strike(yard: &Yard<'_>, shim: Option<&Shim>, ready: &Ready, fault: &Fault, openings: &Openings, folder: &Path) -> Result<Verdict> {
+fn strike(
+    yard: &Yard<'_>,
+    shim: Option<&Shim>,
+    ready: &Ready,
+    fault: &Fault,
+    openings: &Openings,
+    folder: &Path,
+) -> Result<Verdict> {
     let (room, beside) = (folder.join("room"), folder.join("beside"));
     copy_folder(&ready.start, &room)?;
     std::fs::create_dir_all(beside.join("shadow"))?;
@@ -101,7 +110,10 @@ pub fn judge(yard: &Yard<'_>, ready: &Ready, room: &Path, openings: &Openings, f
         let old_or_new = there.is_some()
             && (there == ready.before.get(kept) || ready.right.iter().any(|right| there == right.get(kept)));
         if !old_or_new {
-            verdict.push((Kind::Unusable, format!("{kept}, finished before, is {}", if there.is_some() { "damaged" } else { "gone" })));
+            verdict.push((
+                Kind::Unusable,
+                format!("{kept}, finished before, is {}", if there.is_some() { "damaged" } else { "gone" }),
+            ));
         }
     }
     if finished {
@@ -123,7 +135,10 @@ pub fn judge(yard: &Yard<'_>, ready: &Ready, room: &Path, openings: &Openings, f
         if outcome.success() {
             let differences = ready.differences(room)?;
             if !differences.is_empty() {
-                let what = format!("`ruge {line}` ends with exit code 0 and other than undisturbed: {}", differences.join(", "));
+                let what = format!(
+                    "`ruge {line}` ends with exit code 0 and other than undisturbed: {}",
+                    differences.join(", ")
+                );
                 verdict.push((Kind::Wrong, what));
             }
             refusals.clear();

@@ -122,7 +122,11 @@ pub fn attack(options: &Options) -> Result<()> {
         let yard = Yard::new(part.name, &program, options, Instant::now() + time, &table)?;
         (part.attack)(&yard).with_context(|| format!("the attack `{}` could not be carried out", part.name))?;
     }
-    if options.json { println!("{}", table.json(options)) } else { print!("{table}") }
+    if options.json {
+        println!("{}", table.json(options))
+    } else {
+        print!("{table}")
+    }
     let failures = table.failures();
     ensure!(failures == 0, "{failures} failures; the lines above repeat each, the folders are under target/torture");
     Ok(())

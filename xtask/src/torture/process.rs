@@ -71,7 +71,9 @@ impl Ruge {
             Some(memory) => {
                 let mut shell = Command::new("sh");
                 let kilobytes = memory * 1024;
-                shell.args(["-c", &format!("ulimit -c 0; ulimit -v {kilobytes}; exec \"$0\" \"$@\"")]).arg(&self.program);
+                shell
+                    .args(["-c", &format!("ulimit -c 0; ulimit -v {kilobytes}; exec \"$0\" \"$@\"")])
+                    .arg(&self.program);
                 shell
             }
             None => Command::new(&self.program),
@@ -80,6 +82,7 @@ impl Ruge {
             .args(call.arguments)
             .current_dir(call.folder)
             .envs(call.environment.iter().map(|(name, value)| (name, value)))
+            .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())
             .stdout(File::create(&output)?)
             .stderr(File::create(&errors)?);
@@ -154,10 +157,14 @@ impl Outcome {
         !self.hung && self.status.signal() == Some(9)
     }
 
-    /// The last lines it told, on one.
+    /// The last lines it told, on one; of a panic, where it was and what it said.
     pub fn last_words(&self) -> String {
-        let words: Vec<&str> = self.errors.lines().filter(|line| !line.trim().is_empty()).collect();
-        let words = words[words.len().saturating_sub(3)..].join(" | ");
+        let mut words: Vec<&str> = self.errors.lines().filter(|line| !line.trim().is_empty()).collect();
+        match words.iter().position(|line| line.contains("panicked at")) {
+            Some(at) => drop(words.drain(..at)),
+            None => drop(words.drain(..words.len().saturating_sub(3))),
+        }
+        let words = words[..words.len().min(3)].join(" | ");
         words.chars().filter(|c| !c.is_control()).take(300).collect()
     }
 
@@ -175,8 +182,8 @@ impl Outcome {
             (Some(1 | 2), _) if words.is_empty() => vec![(Kind::Panic, format!("{what}: failed without a message"))],
             (Some(1 | 2), _) => Vec::new(),
             (Some(code), _) => vec![(Kind::Panic, format!("{what}: exit code {code}: {words}"))],
-            (None, Some(6)) if words.contains("memory allocation") => {
-                vec![(Kind::Memory, format!("{what}: aborted: {words}"))]
+            (None, Some(6)) if self.errors.contains("memory allocation of") => {
+                vec![(Kind::Memory, format!("{what}: aborted, having no more memory"))]
             }
             (None, signal) => vec![(Kind::Panic, format!("{what}: died of signal {signal:?}: {words}"))],
         }

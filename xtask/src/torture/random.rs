@@ -6,9 +6,9 @@ pub struct Random(u64);
 impl Random {
     /// The stream of a case.
     pub fn of(seed: u64, case: &str) -> Self {
-        let hash = case.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = case
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self(hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 

@@ -30,7 +30,11 @@ fn gather(folder: &Path, before: &str, found: &mut Contents) -> Result<()> {
             gather(&entry.path(), &format!("{name}/"), found)?;
         } else {
             let bytes = std::fs::read(entry.path()).with_context(|| format!("cannot read {name}"))?;
-            let hash = if name.ends_with(".safetensors") { tensors(&bytes).unwrap_or_else(|_| hash(&bytes)) } else { hash(&bytes) };
+            let hash = if name.ends_with(".safetensors") {
+                tensors(&bytes).unwrap_or_else(|_| hash(&bytes))
+            } else {
+                hash(&bytes)
+            };
             found.insert(name, hash);
         }
     }
@@ -53,7 +57,8 @@ pub fn tensors(bytes: &[u8]) -> Result<String> {
             continue;
         }
         let places = tensor["data_offsets"].as_array().context("a tensor without a place")?;
-        let place = |index: usize| places.get(index).and_then(Value::as_u64).and_then(|place| usize::try_from(place).ok());
+        let place =
+            |index: usize| places.get(index).and_then(Value::as_u64).and_then(|place| usize::try_from(place).ok());
         let (Some(from), Some(to)) = (place(0), place(1)) else { anyhow::bail!("a tensor without a place") };
         let data = bytes.get(end..).and_then(|data| data.get(from..to)).context("a tensor is cut off")?;
         all.update(format!("{name} {} {} {}\n", tensor["dtype"], tensor["shape"], data.len()));
@@ -68,7 +73,12 @@ const UNSTEADY: &[&str] = &["checkpoint.safetensors", ".html", ".json", ".jsonl"
 /// Which files of a result must be the same every time: those that two undisturbed runs agree on, and every model.
 pub fn steady(one: &Contents, other: &Contents) -> Result<Contents> {
     let names = |contents: &Contents| contents.keys().cloned().collect::<Vec<_>>();
-    ensure!(names(one) == names(other), "two undisturbed runs leave different files: {:?}, {:?}", names(one), names(other));
+    ensure!(
+        names(one) == names(other),
+        "two undisturbed runs leave different files: {:?}, {:?}",
+        names(one),
+        names(other)
+    );
     for (name, hash) in one.iter().filter(|(name, _)| name.ends_with("model.safetensors")) {
         ensure!(other[name] == *hash, "two undisturbed runs give different tensors in {name}");
     }
@@ -103,7 +113,8 @@ impl Openings {
                 Some(trouble) => trouble,
                 None => {
                     let shown = name.trim_end_matches("model.safetensors").trim_end_matches('/');
-                    let arguments = ["eval", if shown.is_empty() { "." } else { shown }, "--json", "--threads", "1"].map(String::from);
+                    let arguments = ["eval", if shown.is_empty() { "." } else { shown }, "--json", "--threads", "1"]
+                        .map(String::from);
                     let outcome = ruge.call(&Call::new(&arguments, folder))?;
                     let readable = outcome.success() && serde_json::from_slice::<Value>(&outcome.output).is_ok();
                     let trouble = (!readable).then(|| outcome.last_words());
@@ -124,7 +135,9 @@ mod tests {
     use super::*;
 
     fn file(metadata: &str, values: [u8; 4]) -> Vec<u8> {
-        let header = format!(r#"{{"__metadata__":{{"a":"{metadata}"}},"x":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}}}"#);
+        let header = format!(
+            r#"{{"__metadata__":{{"a":"{metadata}"}},"x":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}}}"#
+        );
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &values].concat()
     }
 

@@ -34,7 +34,8 @@ const RULES: &str = "?a  lives_in  ?e  ?e  lies_in  ?b   => ?a  citizen_of  ?b\t
                      ?a  parent_of  ?b   => ?b  child_of  ?a\t0.8\n";
 
 /// Other rules, for runs whose rules are changed.
-const OTHER_RULES: &str = "?a  parent_of  ?b   => ?b  parent_of  ?a\t0.9\n?a  lives_in  ?b   => ?a  citizen_of  ?b\t0.9\n";
+const OTHER_RULES: &str =
+    "?a  parent_of  ?b   => ?b  parent_of  ?a\t0.9\n?a  lives_in  ?b   => ?a  citizen_of  ?b\t0.9\n";
 
 /// A search of two trials.
 const SPACE: &str = "[model]\nname = \"complex\"\ndimension = [2, 4]\n\n[optimizer]\nentity-rate = { low = 0.01, high = 1.0, scale = \"log\" }\n\n\
