@@ -33,6 +33,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tests", check: || run_cargo(&["test", "--workspace"], &[]), remedy: "cargo test --workspace" },
     Step {
+        name: "torture",
+        check: torture,
+        remedy: "repeat what failed by the lines it printed; `cargo xtask torture` does this alone, and longer",
+    },
+    Step {
         name: "CUDA kernels",
         check: kernels::run,
         remedy: "mend what NVRTC names; the kernels are in crates/ruge-cuda/kernels",
@@ -45,8 +50,13 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "licences, bans, sources",
-        check: deny,
+        check: || deny(&["licenses", "bans", "sources"]),
         remedy: "see deny.toml; target/tools/bin/cargo-deny check licenses bans sources",
+    },
+    Step {
+        name: "advisories",
+        check: advisories,
+        remedy: "see deny.toml; target/tools/bin/cargo-deny check advisories",
     },
 ];
 
@@ -108,22 +118,85 @@ fn run_cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Licences, banned crates and sources, by a cargo-deny of our own: nothing is installed outside `target`.
-fn deny() -> Result<()> {
-    let tools = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join("tools");
+/// Two minutes of the attack, always with the same seed, on the program the tests have built.
+fn torture() -> Result<()> {
+    #[cfg(unix)]
+    return crate::torture::attack(&crate::torture::Options {
+        minutes: 2.0,
+        seed: 20,
+        only: None,
+        case: None,
+        ruge: Some(target().join("debug").join("ruge")),
+        json: false,
+    });
+    #[cfg(not(unix))]
+    {
+        println!("SKIPPED: the attack needs a Unix");
+        Ok(())
+    }
+}
+
+/// The folder cargo builds into.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A cargo-deny of our own: nothing is installed outside `target`.
+fn deny_tool() -> Result<PathBuf> {
+    let tools = target().join("tools");
     let tool = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
     if !tool.is_file() {
         println!("   building cargo-deny, once");
         let folder = tools.to_string_lossy().into_owned();
         run_cargo(&["install", "--locked", "--debug", "--quiet", "cargo-deny", "--root", &folder], &[])?;
     }
-    // Advisories are left out: they need the network each time, and change while the code does not.
+    Ok(tool)
+}
+
+/// What deny.toml says of licences, banned crates and sources.
+fn deny(checks: &[&str]) -> Result<()> {
+    let tool = deny_tool()?;
     let status = Command::new(&tool)
-        .args(["--all-features", "--locked", "check", "licenses", "bans", "sources"])
+        .args(["--all-features", "--locked", "check"])
+        .args(checks)
         .current_dir(root())
         .stdin(Stdio::null())
         .status()
         .with_context(|| format!("cannot run {}", tool.display()))?;
     ensure!(status.success(), "cargo-deny ended with {status}");
     Ok(())
+}
+
+/// How long the database of advisories may take to come.
+const ADVISORIES: Duration = Duration::from_secs(40);
+
+/// Known faults of crates. The database changes while the code does not and needs the network: where it cannot be had,
+/// that is said, and nothing else fails.
+fn advisories() -> Result<()> {
+    let tool = deny_tool()?;
+    let mut fetch = Command::new(&tool)
+        .args(["--all-features", "--locked", "fetch", "db"])
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot run {}", tool.display()))?;
+    let began = Instant::now();
+    let fetched = loop {
+        match fetch.try_wait()? {
+            Some(status) => break status.success(),
+            None if began.elapsed() > ADVISORIES => {
+                fetch.kill()?;
+                fetch.wait()?;
+                break false;
+            }
+            None => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    if !fetched {
+        println!("SKIPPED: the database of advisories cannot be had here; run target/tools/bin/cargo-deny check advisories where it can");
+        return Ok(());
+    }
+    deny(&["--disable-fetch", "advisories"])
 }

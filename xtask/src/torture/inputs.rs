@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::case::{Verdict, Yard, copy_folder};
 use super::mutate::mutate;
-use super::process::Call;
+use super::process::{Call, Outcome};
 use super::seeds::{self, Seed};
 use super::world::words;
 
@@ -33,6 +33,11 @@ enum Case<'a> {
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let made = yard.ground.join("made");
     let seeds = seeds::all(&yard.ruge, &made)?;
+    for (index, seed) in seeds.iter().enumerate() {
+        // A seed that is refused as it is would try nothing but the first check of its reader.
+        let outcome = read(yard, &made, seed, None, seed.lines[0], &yard.ground.join(format!("seed-{index}")))?;
+        ensure!(outcome.success(), "seed {index} of {} is refused: {}", seed.group, outcome.last_words());
+    }
     let mut cases: Vec<(String, Case<'_>)> = Vec::new();
     for (index, seed) in seeds.iter().enumerate() {
         for number in 0..MUTATIONS {
@@ -55,39 +60,57 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
 }
 
 fn attempt(yard: &Yard<'_>, made: &Path, name: &str, case: &Case<'_>, folder: &Path) -> Result<Verdict> {
-    let (file, line, limit) = match case {
+    let (outcome, line) = match case {
         Case::Mutation(seed) => {
             let mut random = yard.random(name);
-            for (name, bytes) in &seed.files {
-                put(made, folder, name, bytes)?;
-            }
             let (file, bytes) = random.pick(&seed.files);
             let other = &random.pick(&seed.files).1;
             let mutated = mutate(bytes, other, &mut random);
-            let mutated = seed.wrap.map_or(mutated.clone(), |wrap| wrap(&mutated));
-            put(made, folder, file, &mutated)?;
-            (file.as_str(), *random.pick(&seed.lines), LIMIT)
+            let line = *random.pick(&seed.lines);
+            (read(yard, made, seed, Some((file, mutated)), line, folder)?, line)
         }
         Case::Bomb(file, bytes, line) => {
             put(made, folder, file, bytes)?;
-            (*file, *line, BOMB_LIMIT)
+            (call(yard, made, file, line, folder, BOMB_LIMIT)?, *line)
         }
     };
+    Ok(outcome.verdict(&format!("{name}: `ruge {line}`")))
+}
+
+/// Lays out a seed, one of its files mutated, and has it read.
+fn read(
+    yard: &Yard<'_>,
+    made: &Path,
+    seed: &Seed,
+    mutated: Option<(&String, Vec<u8>)>,
+    line: &str,
+    folder: &Path,
+) -> Result<Outcome> {
+    let pack = |bytes: &[u8]| seed.wrap.map_or_else(|| bytes.to_vec(), |wrap| wrap(bytes));
+    for (name, bytes) in &seed.files {
+        put(made, folder, name, &pack(bytes))?;
+    }
+    let mut file = &seed.files[0].0;
+    if let Some((name, bytes)) = mutated {
+        put(made, folder, name, &pack(&bytes))?;
+        file = name;
+    }
+    call(yard, made, file, line, folder, LIMIT)
+}
+
+fn call(yard: &Yard<'_>, made: &Path, file: &str, line: &str, folder: &Path, limit: Duration) -> Result<Outcome> {
     // What the command reads besides.
     for word in words(line).iter().filter(|word| ["g", "m"].contains(&word.as_str())) {
-        if !folder.join(word).join("model.safetensors").exists() && !folder.join(word).join("train.txt").exists() {
-            let mutated = std::fs::read(folder.join(file))?;
+        if !folder.join(word).exists() {
             copy_folder(&made.join(word), &folder.join(word))?;
-            std::fs::write(folder.join(file), mutated)?;
+            std::fs::copy(made.join("rules.tsv"), folder.join("rules.tsv"))?;
         }
     }
-    let line = line.replace("FILE", file);
-    let arguments = words(&format!("{line} --threads 1"));
+    let arguments = words(&format!("{} --threads 1", line.replace("FILE", file)));
     let mut call = Call::new(&arguments, folder);
     call.memory = Some(MEMORY);
     call.limit = limit;
-    let outcome = yard.ruge.call(&call)?;
-    Ok(outcome.verdict(&format!("{name}: `ruge {line}`")))
+    yard.ruge.call(&call)
 }
 
 /// Writes a file of a seed, with the rest of its folder where it is one that the program made.

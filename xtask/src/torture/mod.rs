@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::root;
+use crate::test::target;
 use case::{Table, Yard};
 
 /// A part of the attack: its name, its share of the time, what does it.
@@ -145,10 +145,6 @@ fn built() -> Result<PathBuf> {
         .context("no program to attack\n  remedy: cargo build, or name one with --ruge")
 }
 
-/// The folder cargo builds into.
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
 
 /// The path as text, for arguments and messages.
 fn text(path: &Path) -> String {
