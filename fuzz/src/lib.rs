@@ -1,7 +1,9 @@
 //! What every fuzz target asserts of a reader, whatever the bytes.
 //!
 //! Run one with `cargo +nightly fuzz run tsv fuzz/corpus/tsv fuzz/seeds/tsv`. A finding becomes a regression test of
-//! `ruge-kg`, named for what went wrong.
+//! the crate it is in, named for what went wrong. This file asks the readers of graphs, [`made`] those of everything else.
+
+pub mod made;
 
 use std::cell::RefCell;
 use std::path::Path;
