@@ -195,8 +195,10 @@ fn advisories() -> Result<()> {
         }
     };
     if !fetched {
-        println!("SKIPPED: the database of advisories cannot be had here; run target/tools/bin/cargo-deny check advisories where it can");
+        println!(
+            "SKIPPED: the database of advisories cannot be had here; run target/tools/bin/cargo-deny check advisories where it can"
+        );
         return Ok(());
     }
-    deny(&["--disable-fetch", "advisories"])
+    deny(&["advisories"])
 }

@@ -145,7 +145,6 @@ fn built() -> Result<PathBuf> {
         .context("no program to attack\n  remedy: cargo build, or name one with --ruge")
 }
 
-
 /// The path as text, for arguments and messages.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()

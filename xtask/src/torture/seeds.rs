@@ -189,11 +189,7 @@ pub fn bombs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("same.nt.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 600_000_000), "check FILE"),
         ("same.ttl.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 300_000_000), "check FILE"),
         ("eleven.tsv", format!("{}=> ?a r ?b\t1\n", "?a r ?c ".repeat(11)).into_bytes(), "ground g --rules FILE"),
-        (
-            "eleven.pl",
-            format!("r(A,B):-{}.\n", ["r(C,D)"; 11].join(",")).into_bytes(),
-            "rules verify g --rules FILE",
-        ),
+        ("eleven.pl", format!("r(A,B):-{}.\n", ["r(C,D)"; 11].join(",")).into_bytes(), "rules verify g --rules FILE"),
         ("line.json", [&b"{\"head\": \""[..], &b"a".repeat(200_000_000)].concat(), "predict m --queries FILE"),
         ("nest.json", b"[".repeat(5_000_000), "predict m --queries FILE"),
         ("nest.rules.json", [&b"{\"rules\":"[..], &b"[".repeat(5_000_000)].concat(), "rules convert FILE --to text"),
