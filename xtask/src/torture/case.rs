@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -151,8 +151,8 @@ pub struct Yard<'a> {
     pub ruge: Ruge,
     /// Every choice follows from it.
     pub seed: u64,
-    /// No case begins after this.
-    pub deadline: Instant,
+    /// How long cases may be begun, once all is prepared.
+    pub time: Duration,
     /// A folder for this part, in memory where the system offers that.
     pub ground: PathBuf,
     only: Option<String>,
@@ -169,7 +169,7 @@ impl<'a> Yard<'a> {
         part: &'static str,
         program: &Path,
         options: &Options,
-        deadline: Instant,
+        time: Duration,
         table: &'a Table,
     ) -> Result<Self> {
         let kept = target().join("torture").join(part);
@@ -182,7 +182,7 @@ impl<'a> Yard<'a> {
         }
         let ruge = Ruge::new(program, &ground);
         let only = options.case.clone();
-        Ok(Self { part, ruge, seed: options.seed, deadline, ground, only, kept, table })
+        Ok(Self { part, ruge, seed: options.seed, time, ground, only, kept, table })
     }
 
     /// The draws of a case.
@@ -194,6 +194,39 @@ impl<'a> Yard<'a> {
     pub fn skip(&self, group: &str, reason: &str) {
         eprintln!("SKIPPED: {}: {group}: {reason}", self.part);
         self.table.change(&format!("{} {group}", self.part), |count| count.skipped.push(reason.to_string()));
+    }
+
+    /// Whether one case, or one group of them, was asked for.
+    pub fn is_narrowed(&self) -> bool {
+        self.only.is_some()
+    }
+
+    /// Whether cases of this group are asked for.
+    pub fn wants(&self, group: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.split('/').next() == Some(group))
+    }
+
+    /// Prepares something for each of these, on all cores.
+    pub fn prepare<T: Sync, R: Send>(&self, items: &[T], make: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<Vec<(usize, R)>> {
+            let mut made = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(item) = items.get(index) else { return Ok(made) };
+                made.push((index, make(item)?));
+            }
+        };
+        let mut made = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers()).map(|_| scope.spawn(work)).collect();
+            let mut made = Vec::new();
+            for worker in workers {
+                made.extend(worker.join().expect("no worker panics")?);
+            }
+            Ok::<_, anyhow::Error>(made)
+        })?;
+        made.sort_by_key(|(index, _)| *index);
+        Ok(made.into_iter().map(|(_, made)| made).collect())
     }
 
     /// Tries cases on all cores until they or the time run out. A case is told by its name, `group/…`; `attempt` gets a
@@ -213,12 +246,12 @@ impl<'a> Yard<'a> {
         for (name, _) in &wanted {
             self.table.change(&group(name), |count| count.planned += 1);
         }
+        let deadline = Instant::now() + self.time;
         let next = AtomicUsize::new(0);
         let kept = AtomicUsize::new(0);
-        let workers = std::thread::available_parallelism().map_or(2, usize::from);
         let work = |worker: usize| -> Result<()> {
             let folder = self.ground.join(format!("worker-{worker}"));
-            while Instant::now() < self.deadline {
+            while Instant::now() < deadline {
                 let Some((name, case)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 if folder.exists() {
                     std::fs::remove_dir_all(&folder)?;
@@ -236,7 +269,7 @@ impl<'a> Yard<'a> {
             Ok(())
         };
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+            let workers: Vec<_> = (0..workers()).map(|worker| scope.spawn(move || work(worker))).collect();
             workers.into_iter().try_for_each(|worker| worker.join().expect("no worker panics"))
         })
     }
@@ -255,6 +288,11 @@ impl<'a> Yard<'a> {
             }
         }
     }
+}
+
+/// How many threads work.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 impl Drop for Yard<'_> {

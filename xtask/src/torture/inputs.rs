@@ -1,11 +1,11 @@
-//! Mutated files for every reader, and bombs. Each ends in an answer or in one message, in time and within memory.
+//! Mutated files for every reader. Each ends in an answer or in one message, in time and within memory.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::case::{Verdict, Yard, copy_folder};
+use super::case::{Yard, copy_folder};
 use super::mutate::mutate;
 use super::process::{Call, Outcome};
 use super::seeds::{self, Seed};
@@ -21,14 +21,6 @@ const MEMORY: u64 = 2_048;
 /// How long one may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Bombs have gigabytes to say: they may take longer, and no more memory.
-const BOMB_LIMIT: Duration = Duration::from_secs(90);
-
-enum Case<'a> {
-    Mutation(&'a Seed),
-    Bomb(&'static str, Vec<u8>, &'static str),
-}
-
 /// Mutates every seed.
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let made = yard.ground.join("made");
@@ -38,43 +30,20 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
         let outcome = read(yard, &made, seed, None, seed.lines[0], &yard.ground.join(format!("seed-{index}")))?;
         ensure!(outcome.success(), "seed {index} of {} is refused: {}", seed.group, outcome.last_words());
     }
-    let mut cases: Vec<(String, Case<'_>)> = Vec::new();
+    let mut cases = Vec::new();
     for (index, seed) in seeds.iter().enumerate() {
-        for number in 0..MUTATIONS {
-            cases.push((format!("{}/{index}/{number}", seed.group), Case::Mutation(seed)));
-        }
+        cases.extend((0..MUTATIONS).map(|number| (format!("{}/{index}/{number}", seed.group), seed)));
     }
     yard.random("order").shuffle(&mut cases);
-    let mut bombs = seeds::bombs();
-    yard.random("bombs").shuffle(&mut bombs);
-    let bombs = bombs.into_iter().map(|(name, bytes, line)| (format!("bombs/{name}"), Case::Bomb(name, bytes, line)));
-    // Bombs are few and slow: they come in between, two for each thousand.
-    let mut rest = cases.into_iter();
-    let mut all: Vec<(String, Case<'_>)> = Vec::new();
-    for bomb in bombs {
-        all.push(bomb);
-        all.extend(rest.by_ref().take(500));
-    }
-    all.extend(rest);
-    yard.try_all(&all, |name, case, folder| attempt(yard, &made, name, case, folder))
-}
-
-fn attempt(yard: &Yard<'_>, made: &Path, name: &str, case: &Case<'_>, folder: &Path) -> Result<Verdict> {
-    let (outcome, line) = match case {
-        Case::Mutation(seed) => {
-            let mut random = yard.random(name);
-            let (file, bytes) = random.pick(&seed.files);
-            let other = &random.pick(&seed.files).1;
-            let mutated = mutate(bytes, other, &mut random);
-            let line = *random.pick(&seed.lines);
-            (read(yard, made, seed, Some((file, mutated)), line, folder)?, line)
-        }
-        Case::Bomb(file, bytes, line) => {
-            put(made, folder, file, bytes)?;
-            (call(yard, made, file, line, folder, BOMB_LIMIT)?, *line)
-        }
-    };
-    Ok(outcome.verdict(&format!("{name}: `ruge {line}`")))
+    yard.try_all(&cases, |name, seed, folder| {
+        let mut random = yard.random(name);
+        let (file, bytes) = random.pick(&seed.files);
+        let other = &random.pick(&seed.files).1;
+        let mutated = mutate(bytes, other, &mut random);
+        let line = *random.pick(&seed.lines);
+        let outcome = read(yard, &made, seed, Some((file, mutated)), line, folder)?;
+        Ok(outcome.verdict(&format!("{name}: `ruge {line}`")))
+    })
 }
 
 /// Lays out a seed, one of its files mutated, and has it read.
@@ -98,7 +67,8 @@ fn read(
     call(yard, made, file, line, folder, LIMIT)
 }
 
-fn call(yard: &Yard<'_>, made: &Path, file: &str, line: &str, folder: &Path, limit: Duration) -> Result<Outcome> {
+/// Calls the program on a file, with what else the command reads and the bounds of every input.
+pub fn call(yard: &Yard<'_>, made: &Path, file: &str, line: &str, folder: &Path, limit: Duration) -> Result<Outcome> {
     // What the command reads besides.
     for word in words(line).iter().filter(|word| ["g", "m"].contains(&word.as_str())) {
         if !folder.join(word).exists() {
@@ -114,7 +84,7 @@ fn call(yard: &Yard<'_>, made: &Path, file: &str, line: &str, folder: &Path, lim
 }
 
 /// Writes a file of a seed, with the rest of its folder where it is one that the program made.
-fn put(made: &Path, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+pub fn put(made: &Path, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = folder.join(name);
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
         let source = made.join(parent.strip_prefix(folder)?);

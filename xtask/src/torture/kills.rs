@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::case::{Kind, Verdict, Yard, copy_folder};
-use super::jobs::{JOBS, Ready, typed};
+use super::jobs::{JOBS, Job, Ready, typed};
 use super::process::Call;
 use super::results::{Openings, contents};
 use super::shim::{FAULTS, Shim};
@@ -34,28 +34,32 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     };
     let openings = Openings::default();
     let mut cases = Vec::new();
-    let ready: Vec<Ready> = JOBS.iter().map(|job| Ready::new(yard, job)).collect::<Result<_>>()?;
-    for (index, ready) in ready.iter().enumerate() {
+    let jobs: Vec<&'static Job> = JOBS.iter().filter(|job| yard.wants(job.name)).collect();
+    let ready = yard.prepare(&jobs, |job| {
+        let ready = Ready::new(yard, job)?;
+        let calls = undisturbed(yard, shim.as_ref(), &ready).with_context(|| job.name.to_string())?;
+        Ok((ready, calls))
+    })?;
+    for (index, (ready, calls)) in ready.iter().enumerate() {
         let name = ready.job.name;
-        let folder = yard.ground.join("counted");
-        let (calls, time) = undisturbed(yard, shim.as_ref(), ready, &folder).with_context(|| name.to_string())?;
         for &fault in FAULTS {
-            cases.extend((1..=calls).map(|at| (format!("{name}/{fault}/{at}"), (index, Fault::At(fault, at)))));
+            cases.extend((1..=*calls).map(|at| (format!("{name}/{fault}/{at}"), (index, Fault::At(fault, at)))));
         }
         for number in 0..RANDOM {
             let case = format!("{name}/time/{number}");
-            let after = time.mul_f64(yard.random(&case).below(1100) as f64 / 1000.0);
+            let after = ready.time.mul_f64(yard.random(&case).below(1100) as f64 / 1000.0);
             cases.push((case, (index, Fault::After(after))));
         }
     }
     yard.random("order").shuffle(&mut cases);
     yard.try_all(&cases, |_, (index, fault), folder| {
-        strike(yard, shim.as_ref(), &ready[*index], fault, &openings, folder)
+        strike(yard, shim.as_ref(), &ready[*index].0, fault, &openings, folder)
     })
 }
 
-/// How many calls an undisturbed run makes, and how long it takes.
-fn undisturbed(yard: &Yard<'_>, shim: Option<&Shim>, ready: &Ready, folder: &Path) -> Result<(u64, Duration)> {
+/// How many calls an undisturbed run makes.
+fn undisturbed(yard: &Yard<'_>, shim: Option<&Shim>, ready: &Ready) -> Result<u64> {
+    let folder = yard.ground.join(format!("counted-{}", ready.job.name));
     let (room, beside) = (folder.join("room"), folder.join("beside"));
     copy_folder(&ready.start, &room)?;
     std::fs::create_dir_all(beside.join("shadow"))?;
@@ -66,7 +70,7 @@ fn undisturbed(yard: &Yard<'_>, shim: Option<&Shim>, ready: &Ready, folder: &Pat
     anyhow::ensure!(outcome.success(), "fails undisturbed: {}", outcome.last_words());
     let calls = if shim.is_some() { Shim::calls(&beside)?.0 } else { 0 };
     std::fs::remove_dir_all(folder)?;
-    Ok((calls, outcome.time))
+    Ok(calls)
 }
 
 fn strike(

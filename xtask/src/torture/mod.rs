@@ -7,14 +7,17 @@
 //! | part | what is done | what must hold |
 //! |---|---|---|
 //! | `kills` | a fault at the n-th call that changes the file system, kills at random times | nothing lost, next command ends as if undisturbed |
+//! | `twins` | two processes that write to one folder | the result of one of them, whole |
 //! | `signals` | SIGINT, SIGTERM, SIGHUP while training | exit code 130, 143, 129; `--resume` gives the same bits |
 //! | `flips` | one bit flipped in a file we wrote | refused, or the same result |
 //! | `inputs` | mutated files for every reader | an answer or one message; no panic, no hang, bounded memory |
+//! | `bombs` | small files that stand for large ones | the same |
 //! | `graphs` | graphs nobody would draw | the same |
 //! | `flags` | numbers nobody would type | the same, and models that can be read |
 //! | `bits` | threads, instruction sets | the same tensors |
 
 mod bits;
+mod bombs;
 mod case;
 mod flags;
 mod flips;
@@ -29,6 +32,7 @@ mod results;
 mod seeds;
 mod shim;
 mod signals;
+mod twins;
 mod world;
 
 use std::path::{Path, PathBuf};
@@ -46,15 +50,21 @@ struct Part {
     attack: fn(&Yard<'_>) -> Result<()>,
 }
 
+/// In this order: what a short attack must not miss comes first.
 const PARTS: &[Part] = &[
-    Part { name: "bits", share: 0.03, attack: bits::attack },
-    Part { name: "signals", share: 0.07, attack: signals::attack },
-    Part { name: "flips", share: 0.2, attack: flips::attack },
-    Part { name: "graphs", share: 0.1, attack: graphs::attack },
-    Part { name: "flags", share: 0.1, attack: flags::attack },
-    Part { name: "inputs", share: 0.2, attack: inputs::attack },
     Part { name: "kills", share: 0.3, attack: kills::attack },
+    Part { name: "twins", share: 0.05, attack: twins::attack },
+    Part { name: "signals", share: 0.07, attack: signals::attack },
+    Part { name: "flips", share: 0.17, attack: flips::attack },
+    Part { name: "bits", share: 0.03, attack: bits::attack },
+    Part { name: "graphs", share: 0.08, attack: graphs::attack },
+    Part { name: "flags", share: 0.1, attack: flags::attack },
+    Part { name: "inputs", share: 0.15, attack: inputs::attack },
+    Part { name: "bombs", share: 0.05, attack: bombs::attack },
 ];
+
+/// Every part that is asked for gets this much at least.
+const LEAST: Duration = Duration::from_secs(3);
 
 /// What is asked for.
 pub struct Options {
@@ -116,10 +126,10 @@ pub fn attack(options: &Options) -> Result<()> {
     let mut shares_left: f64 = parts.iter().map(|part| part.share).sum();
     for part in parts {
         // What one part does not use is left to those after it.
-        let time = whole.saturating_sub(began.elapsed()).mul_f64(part.share / shares_left);
+        let time = whole.saturating_sub(began.elapsed()).mul_f64(part.share / shares_left).max(LEAST);
         shares_left -= part.share;
         eprintln!("── torture: {} (at most {:.0} s, seed {})", part.name, time.as_secs_f64(), options.seed);
-        let yard = Yard::new(part.name, &program, options, Instant::now() + time, &table)?;
+        let yard = Yard::new(part.name, &program, options, time, &table)?;
         (part.attack)(&yard).with_context(|| format!("the attack `{}` could not be carried out", part.name))?;
     }
     if options.json {

@@ -112,7 +112,8 @@ const RULE_FORMATS: [&str; 12] = [
     "json",
 ];
 
-fn made(ruge: &Ruge, folder: &Path) -> Result<Vec<Seed>> {
+/// Models and rules that seeds are taken from, and that commands ask: `m`, `guided`, `combined`.
+pub fn make(ruge: &Ruge, folder: &Path) -> Result<()> {
     world::build(folder)?;
     for line in [
         "train g --dim 4 --epochs 3 --validate-every 1 --checkpoint-every 0 --out m",
@@ -121,6 +122,11 @@ fn made(ruge: &Ruge, folder: &Path) -> Result<Vec<Seed>> {
     ] {
         ruge.must(&typed(line), folder)?;
     }
+    Ok(())
+}
+
+fn made(ruge: &Ruge, folder: &Path) -> Result<Vec<Seed>> {
+    make(ruge, folder)?;
     let mut seeds = Vec::new();
     // Each format has rules it cannot say: without counts, of two premises, with doubts.
     ruge.must(&typed("mine g --min-head-size 1 --min-pca 0.3 --out mined.tsv"), folder)?;
@@ -181,12 +187,12 @@ pub fn bombs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("line.csv.zst", zstd_of_one_byte(b'a', 3_000_000_000), "check FILE"),
         ("line.ttl.zst", zstd_of_one_byte(b'a', 3_000_000_000), "check FILE"),
         ("nest.ttl.zst", zstd_of_one_byte(b'[', 1_000_000_000), "check FILE"),
-        ("blank.tsv.zst", zstd_of_one_byte(b'\n', 2_000_000_000), "check FILE"),
+        ("blank.tsv.zst", zstd_of_one_byte(b'\n', 300_000_000), "check FILE"),
         ("line.tsv.gz", gzip_of(b"a", 2_000_000_000), "check FILE"),
-        ("same.tsv.gz", gzip_of(triples, 1_500_000_000), "check FILE"),
-        ("same.csv.gz", gzip_of(b"a,r,b\n", 600_000_000), "check FILE"),
-        ("quote.csv.gz", gzip_of(b"\"a\n", 600_000_000), "check FILE"),
-        ("same.nt.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 600_000_000), "check FILE"),
+        ("same.tsv.gz", gzip_of(triples, 800_000_000), "check FILE"),
+        ("same.csv.gz", gzip_of(b"a,r,b\n", 300_000_000), "check FILE"),
+        ("quote.csv.gz", gzip_of(b"\"a\n", 300_000_000), "check FILE"),
+        ("same.nt.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 300_000_000), "check FILE"),
         ("same.ttl.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 300_000_000), "check FILE"),
         ("eleven.tsv", format!("{}=> ?a r ?b\t1\n", "?a r ?c ".repeat(11)).into_bytes(), "ground g --rules FILE"),
         ("eleven.pl", format!("r(A,B):-{}.\n", ["r(C,D)"; 11].join(",")).into_bytes(), "rules verify g --rules FILE"),

@@ -18,11 +18,11 @@ const SIGNALS: &[(&str, i32)] = &[("INT", 130), ("TERM", 143), ("HUP", 129)];
 /// Attempts for each job and signal.
 const ATTEMPTS: usize = 12;
 
-const TRAIN: &str = "train g --dim 16 --epochs 800 --validate-every 0 --out run";
+const TRAIN: &str = "train g --dim 16 --epochs 400 --validate-every 0 --out run";
 const TRAIN_RULES: &str =
-    "train g --preset complex-n3-rules --rules rules.tsv --dim 16 --epochs 8000 --validate-every 0 --out run";
-const RUN: &str = "run g --rules rules.tsv --dim 16 --epochs 4000 --validate-every 2000 --out run";
-const SEARCH: &str = "search g --spec space.toml --trials 8 --out run";
+    "train g --preset complex-n3-rules --rules rules.tsv --dim 16 --epochs 4000 --validate-every 0 --out run";
+const RUN: &str = "run g --rules rules.tsv --dim 16 --epochs 2000 --validate-every 1000 --out run";
+const SEARCH: &str = "search g --spec space.toml --trials 5 --out run";
 
 const JOBS: &[Job] = &[
     Job { name: "train", command: TRAIN, after: &["train g --out run --resume", TRAIN], ..PLAIN },
@@ -35,9 +35,9 @@ const JOBS: &[Job] = &[
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let openings = Openings::default();
     let mut cases = Vec::new();
-    let mut ready = Vec::new();
-    for (index, job) in JOBS.iter().enumerate() {
-        let job = Ready::new(yard, job)?;
+    let jobs: Vec<&'static Job> = JOBS.iter().filter(|job| yard.wants(job.name)).collect();
+    let ready = yard.prepare(&jobs, |job| Ready::new(yard, job))?;
+    for (index, job) in ready.iter().enumerate() {
         for &(signal, code) in SIGNALS {
             for number in 0..ATTEMPTS {
                 let name = format!("{}/{signal}/{number}", job.job.name);
@@ -46,7 +46,6 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
                 cases.push((name, (index, signal, code, job.time.mul_f64(share))));
             }
         }
-        ready.push(job);
     }
     yard.random("order").shuffle(&mut cases);
     yard.try_all(&cases, |_, &(index, signal, code, after), folder| {

@@ -1,0 +1,31 @@
+//! Small files that stand for large ones: gigabytes in kilobytes, lines without end, nests without bottom.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::case::Yard;
+use super::inputs::{call, put};
+use super::seeds;
+
+/// Unpacking gigabytes takes its time; more memory it may not take.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Below this there is no use in beginning.
+const LEAST: Duration = Duration::from_secs(30);
+
+/// Has every bomb read.
+pub fn attack(yard: &Yard<'_>) -> Result<()> {
+    if yard.time < LEAST && !yard.is_narrowed() {
+        yard.skip("files", "they need time of their own: give --minutes 20, or --only bombs");
+        return Ok(());
+    }
+    let made = yard.ground.join("made");
+    seeds::make(&yard.ruge, &made)?;
+    let cases: Vec<_> =
+        seeds::bombs().into_iter().map(|(name, bytes, line)| (format!("files/{name}"), (name, bytes, line))).collect();
+    yard.try_all(&cases, |name, (file, bytes, line), folder| {
+        put(&made, folder, file, bytes)?;
+        Ok(call(yard, &made, file, line, folder, LIMIT)?.verdict(&format!("{name}: `ruge {line}`")))
+    })
+}
