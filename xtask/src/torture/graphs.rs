@@ -138,6 +138,43 @@ fn graphs() -> Vec<Graph> {
     ]
 }
 
+/// What the names `controls` and `backwards` would do to a terminal.
+const ESCAPES: &[&str] = &["\u{1b}[2J", "\u{7}", "\u{8}", "\u{202e}"];
+
+/// Commands that show names.
+const SHOWN: &[&str] = &[
+    "check g",
+    "check g --columns htr",
+    "train g --dim 4 --epochs 1 --out run",
+    "predict run --queries ask.tsv",
+    "eval run --by-relation",
+    "complete run --top 9",
+    "predict run --head nobody --relation r",
+    "mine g --min-head-size 1 --min-pca 0.01 --constants",
+];
+
+/// Names that would clear the screen, ring or turn lines around, on a terminal: they are shown as marks.
+fn on_a_terminal(yard: &Yard<'_>) -> Result<()> {
+    if std::process::Command::new("script").arg("--version").output().is_err() {
+        yard.skip("terminal", "no `script` to lend a terminal");
+        return Ok(());
+    }
+    let names = ["controls", "backwards"];
+    let graphs: Vec<Graph> = graphs().into_iter().filter(|(name, _)| names.contains(name)).collect();
+    let cases: Vec<_> = graphs.into_iter().map(|(name, files)| (format!("terminal/{name}"), files)).collect();
+    yard.try_all(&cases, |name, files, folder| {
+        lay_out(files, folder)?;
+        let mut verdict = Verdict::new();
+        for line in SHOWN {
+            let output = yard.ruge.on_a_terminal(line, folder)?;
+            for escape in ESCAPES.iter().filter(|escape| output.contains(**escape)) {
+                verdict.push((Kind::Wrong, format!("{name}: `ruge {line}` sends {escape:?} to the terminal")));
+            }
+        }
+        Ok(verdict)
+    })
+}
+
 /// Random graphs besides, for long attacks.
 const RANDOM: usize = 400;
 
@@ -155,6 +192,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
             cases.push((format!("{chain}/random-{number}"), (random(yard, number), *lines)));
         }
     }
+    on_a_terminal(yard)?;
     yard.try_all(&cases, |name, (files, lines), folder| attempt(yard, name, files, lines, folder))
 }
 
@@ -179,20 +217,7 @@ fn attempt(
     lines: &[&str],
     folder: &Path,
 ) -> Result<Verdict> {
-    let graph = folder.join("g");
-    std::fs::create_dir_all(&graph)?;
-    for (file, text) in ["train.tsv", "valid.tsv", "test.tsv"].iter().zip(files) {
-        if let Some(text) = text {
-            std::fs::write(graph.join(file), text)?;
-        }
-    }
-    // The first training triple, asked for its tail.
-    let train = files[0].clone().unwrap_or_default();
-    let first: Vec<&[u8]> =
-        train.split(|&byte| byte == b'\n').next().unwrap_or_default().split(|&byte| byte == b'\t').collect();
-    if let [head, relation, _] = first[..] {
-        std::fs::write(folder.join("ask.tsv"), [head, b"\t", relation, b"\t?\n"].concat())?;
-    }
+    lay_out(files, folder)?;
     let mut verdict = Verdict::new();
     for line in lines {
         let asks = *line == "ASK";
@@ -213,4 +238,22 @@ fn attempt(
         }
     }
     Ok(verdict)
+}
+
+/// Writes the graph, and `ask.tsv`, which asks for the tail of its first training triple.
+fn lay_out(files: &[Option<Vec<u8>>; 3], folder: &Path) -> Result<()> {
+    let graph = folder.join("g");
+    std::fs::create_dir_all(&graph)?;
+    for (file, text) in ["train.tsv", "valid.tsv", "test.tsv"].iter().zip(files) {
+        if let Some(text) = text {
+            std::fs::write(graph.join(file), text)?;
+        }
+    }
+    let train = files[0].clone().unwrap_or_default();
+    let first: Vec<&[u8]> =
+        train.split(|&byte| byte == b'\n').next().unwrap_or_default().split(|&byte| byte == b'\t').collect();
+    if let [head, relation, _] = first[..] {
+        std::fs::write(folder.join("ask.tsv"), [head, b"\t", relation, b"\t?\n"].concat())?;
+    }
+    Ok(())
 }

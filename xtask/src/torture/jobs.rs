@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::case::{Yard, copy_folder};
 use super::results::{Contents, contents, steady};
@@ -23,10 +23,20 @@ pub struct Job {
     pub edit: Option<(&'static str, &'static str)>,
     /// A finished result that must outlive the fault: what stood there before, or the new one.
     pub keeps: &'static [&'static str],
+    /// A public data set that it needs, by its folder in the one that `RUGE_DATA` names; it stands in `from`.
+    pub needs: Option<&'static str>,
+}
+
+impl Job {
+    /// Where the data set it needs is found.
+    pub fn data(&self) -> Option<PathBuf> {
+        let folder = PathBuf::from(std::env::var_os("RUGE_DATA")?).join(self.needs?);
+        folder.is_dir().then_some(folder)
+    }
 }
 
 /// A job to be filled in.
-pub const PLAIN: Job = Job { name: "", before: &[], command: "", after: &[], edit: None, keeps: &[] };
+pub const PLAIN: Job = Job { name: "", before: &[], command: "", after: &[], edit: None, keeps: &[], needs: None };
 
 const TRAIN: &str = "train g --dim 4 --epochs 3 --validate-every 1 --checkpoint-every 0 --out run";
 const TRAIN_RULES: &str = "train g --preset complex-n3-rules --rules rules.tsv --dim 4 --epochs 3 --validate-every 0 --checkpoint-every 0 --out run";
@@ -85,6 +95,21 @@ pub const JOBS: &[Job] = &[
         name: "mine",
         command: "mine g --min-head-size 1 --min-pca 0.3 --out mined.tsv",
         after: &["mine g --min-head-size 1 --min-pca 0.3 --out mined.tsv"],
+        ..PLAIN
+    },
+    Job {
+        name: "mine-again",
+        before: &["mine g --min-head-size 1 --min-pca 0.9 --out mined.tsv"],
+        command: "mine g --min-head-size 1 --min-pca 0.3 --out mined.tsv",
+        after: &["mine g --min-head-size 1 --min-pca 0.3 --out mined.tsv"],
+        keeps: &["mined.tsv"],
+        ..PLAIN
+    },
+    Job {
+        name: "data-get",
+        command: "data get umls --from from --out got",
+        after: &["data get umls --from from --out got", "data get umls --from from --out got --force"],
+        needs: Some("umls"),
         ..PLAIN
     },
     Job {
@@ -152,6 +177,10 @@ impl Ready {
     pub fn new(yard: &Yard<'_>, job: &'static Job) -> Result<Self> {
         let start = yard.ground.join(format!("start-{}", job.name));
         world::build(&start)?;
+        if let Some(set) = job.needs {
+            let from = job.data().with_context(|| format!("{set} was there"))?;
+            copy_folder(&from, &start.join("from").join(set))?;
+        }
         for line in job.before {
             match *words(line).iter().map(String::as_str).collect::<Vec<_>>() {
                 ["cp", from, to] => drop(std::fs::copy(start.join(from), start.join(to))?),

@@ -34,7 +34,14 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     };
     let openings = Openings::default();
     let mut cases = Vec::new();
-    let jobs: Vec<&'static Job> = JOBS.iter().filter(|job| yard.wants(job.name)).collect();
+    let mut jobs: Vec<&'static Job> = JOBS.iter().filter(|job| yard.wants(job.name)).collect();
+    jobs.retain(|job| {
+        let there = job.needs.is_none() || job.data().is_some();
+        if !there {
+            yard.skip(job.name, "the public data set it needs is not in the folder RUGE_DATA names");
+        }
+        there
+    });
     let ready = yard.prepare(&jobs, |job| {
         let ready = Ready::new(yard, job)?;
         let calls = undisturbed(yard, shim.as_ref(), &ready).with_context(|| job.name.to_string())?;
@@ -150,10 +157,10 @@ pub fn judge(yard: &Yard<'_>, ready: &Ready, room: &Path, openings: &Openings, f
         }
         refusals.push(outcome.last_words());
     }
-    if let Some(refusal) = refusals.last() {
+    if !refusals.is_empty() {
         // A command that was killed after its work was done may be refused: its result is there.
         if !ready.differences(room)?.is_empty() {
-            verdict.push((Kind::Unusable, format!("no command goes on; the last says: {refusal}")));
+            verdict.push((Kind::Unusable, format!("no command goes on: {}", refusals.join(" || "))));
         }
     }
     verdict.extend(openings.of(&yard.ruge, room)?);

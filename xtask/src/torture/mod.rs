@@ -7,6 +7,7 @@
 //! | part | what is done | what must hold |
 //! |---|---|---|
 //! | `kills` | a fault at the n-th call that changes the file system, kills at random times | nothing lost, next command ends as if undisturbed |
+//! | `refusals` | commands that must fail, over finished results | nothing is touched |
 //! | `twins` | two processes that write to one folder | the result of one of them, whole |
 //! | `signals` | SIGINT, SIGTERM, SIGHUP while training | exit code 130, 143, 129; `--resume` gives the same bits |
 //! | `flips` | one bit flipped in a file we wrote | refused, or the same result |
@@ -28,6 +29,7 @@ mod kills;
 mod mutate;
 mod process;
 mod random;
+mod refusals;
 mod results;
 mod seeds;
 mod shim;
@@ -53,6 +55,7 @@ struct Part {
 /// In this order: what a short attack must not miss comes first.
 const PARTS: &[Part] = &[
     Part { name: "kills", share: 0.3, attack: kills::attack },
+    Part { name: "refusals", share: 0.02, attack: refusals::attack },
     Part { name: "twins", share: 0.05, attack: twins::attack },
     Part { name: "signals", share: 0.07, attack: signals::attack },
     Part { name: "flips", share: 0.17, attack: flips::attack },

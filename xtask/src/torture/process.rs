@@ -101,6 +101,18 @@ impl Ruge {
         Ok(outcome)
     }
 
+    /// What a terminal would be sent, by a terminal that `script` lends.
+    pub fn on_a_terminal(&self, line: &str, folder: &Path) -> Result<String> {
+        let output = Command::new("script")
+            .args(["-qec", &format!("'{}' {line} --threads 1", self.program.display()), "/dev/null"])
+            .current_dir(folder)
+            .env("TERM", "xterm")
+            .stdin(Stdio::null())
+            .output()
+            .context("cannot run script")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Runs it undisturbed, and insists that it succeeds: what is attacked afterwards rests on this.
     pub fn must(&self, arguments: &[String], folder: &Path) -> Result<Outcome> {
         let outcome = self.call(&Call::new(arguments, folder))?;
