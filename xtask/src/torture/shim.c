@@ -253,6 +253,30 @@ int close(int fd) {
     return REAL(close)(fd);
 }
 
+/* A second number for an open file writes to the same file. */
+static int twin(int old, int new) {
+    if (active && new >= 0 && new < FDS && old >= 0 && old < FDS && new != old) {
+        int kept_errno = errno;
+        pthread_mutex_lock(&lock);
+        free(fd_path[new]);
+        fd_path[new] = fd_path[old] ? strdup(fd_path[old]) : NULL;
+        pthread_mutex_unlock(&lock);
+        errno = kept_errno;
+    }
+    return new;
+}
+int dup(int fd) { return twin(fd, REAL(dup)(fd)); }
+int dup2(int fd, int to) { return twin(fd, REAL(dup2)(fd, to)); }
+int dup3(int fd, int to, int flags) { return twin(fd, REAL(dup3)(fd, to, flags)); }
+
+static int controlled(int fd, int command, void *argument) {
+    int done = REAL(fcntl)(fd, command, argument);
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? twin(fd, done) : done;
+}
+#define ARGUMENT(command) va_list rest; va_start(rest, command); void *argument = va_arg(rest, void *); va_end(rest);
+int fcntl(int fd, int command, ...) { ARGUMENT(command) return controlled(fd, command, argument); }
+int fcntl64(int fd, int command, ...) { ARGUMENT(command) return controlled(fd, command, argument); }
+
 /* ── writing ── */
 
 static const char *path_of(int fd) { return active && fd >= 0 && fd < FDS ? fd_path[fd] : NULL; }
@@ -343,7 +367,13 @@ static int renamed(int from_folder, const char *from, int to_folder, const char 
     char old_name[NAME], new_name[NAME];
     int (*rename_at)(int, const char *, int, const char *, unsigned) = real("renameat2");
     int inside = locate(from_folder, from, old_name) & locate(to_folder, to, new_name);
-    if (!inside) return rename_at(from_folder, from, to_folder, to, flags);
+    if (inside && (flags & RENAME_EXCHANGE)) {
+        /* Counted, but not undone by `power`. */
+        pthread_mutex_lock(&lock);
+        FAIL_IF(strike("exchange", new_name, 0));
+        pthread_mutex_unlock(&lock);
+    }
+    if (!inside || (flags & RENAME_EXCHANGE)) return rename_at(from_folder, from, to_folder, to, flags);
     pthread_mutex_lock(&lock);
     FAIL_IF(strike("rename", new_name, 0));
     remember('r', old_name, new_name);

@@ -59,3 +59,51 @@ impl Shim {
         Ok((count, log.lines().last().unwrap_or("").to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a shell that writes a file and renames it leaves, with a fault at a call: the files and their texts.
+    fn after(fault: &str, at: u64) -> Option<Vec<(String, String)>> {
+        let shim = Shim::build().expect("the shim compiles").ok()?;
+        let folder = target().join("torture").join(format!("shim-{fault}-{at}"));
+        let (root, beside) = (folder.join("root"), folder.join("beside"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&root).expect("room");
+        std::fs::create_dir_all(beside.join("shadow")).expect("room");
+        std::fs::write(root.join("b"), "old").expect("room");
+        Command::new("sh")
+            .args(["-c", "printf 'hello world' > a && mv a b"])
+            .current_dir(&root)
+            .stderr(std::process::Stdio::null())
+            .envs(shim.environment(&root, &beside, fault, at))
+            .status()
+            .expect("there is a shell");
+        let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut names: Vec<String> = root.read_dir().expect("it is there").flatten().map(name).collect();
+        names.sort();
+        let text = |name: &String| std::fs::read_to_string(root.join(name)).expect("a file");
+        let found = names.iter().map(|name| (name.clone(), text(name))).collect();
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        Some(found)
+    }
+
+    #[test]
+    fn each_fault_leaves_what_it_is_meant_to() {
+        let files =
+            |files: &[(&str, &str)]| files.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+        let expect = |fault, at, expected: &[(&str, &str)]| match after(fault, at) {
+            Some(found) => {
+                assert_eq!(found, Vec::<(String, String)>::from_iter::<Vec<_>>(files(expected)), "{fault} at {at}")
+            }
+            None => println!("SKIPPED: no shim on this machine"),
+        };
+        // Calls: 1 creates `a`, 2 writes it; `mv` is a process of its own, in which 1 renames.
+        expect("none", 0, &[("b", "hello world")]);
+        expect("kill", 1, &[("b", "old")]);
+        expect("kill", 2, &[("a", ""), ("b", "old")]);
+        expect("torn", 2, &[("a", "hello"), ("b", "old")]);
+        expect("enospc", 2, &[("a", ""), ("b", "old")]);
+    }
+}
