@@ -268,7 +268,7 @@ pub fn groundings(data: &Dataset, rules: &[HornRule], watch: &Watch<'_>) -> Resu
             let rule = &rules[rule];
             RugeError::Spec(format!(
                 "the rules have more than {limit} groundings, which do not fit into memory; most come from\n    {}\n  \
-                 remedy: leave out this rule or shorten its premise, or raise rules.min-confidence (--min-confidence)",
+                 remedy: leave out this rule or shorten its premise, or raise rules.min-confidence (--min-conf)",
                 // A name that only a rule file knows has no text here.
                 if is_sayable(rule, data.names()) { formula(rule, data.names()) } else { format!("{rule:?}") }
             ))

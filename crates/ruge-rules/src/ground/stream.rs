@@ -168,7 +168,7 @@ impl Taker<'_, '_, '_> {
             return Err(too_many);
         }
         self.report.groundings += 1;
-        if self.report.groundings % (1 << 14) == 0 {
+        if self.report.groundings.is_multiple_of(1 << 14) {
             watch.go_on()?;
             if let Some(progress) = watch.progress {
                 progress(self.report.groundings, 0);

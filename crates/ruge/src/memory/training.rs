@@ -89,7 +89,7 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
         need.add(
             "groundings",
             evidence,
-            "lower rules.max-conclusions, or raise rules.min-confidence (--min-confidence)",
+            "lower rules.max-conclusions, or raise rules.min-confidence (--min-conf)",
         );
     }
     match &spec.softmax {
@@ -255,7 +255,7 @@ mod tests {
                     ..Spec::default()
                 },
                 Sizes { groundings: 400_000_000, premises: 800_000_000, ..grounded },
-                "--min-confidence",
+                "--min-conf)",
             ),
         ] {
             let told = told(&spec, sizes);
