@@ -86,11 +86,7 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
     }
     if spec.takes_rules() {
         let evidence = sum(&[product(&[sizes.groundings, 4 * TRIPLE]), product(&[sizes.premises, TRIPLE])]);
-        need.add(
-            "groundings",
-            evidence,
-            "lower rules.max-conclusions, or raise rules.min-confidence (--min-conf)",
-        );
+        need.add("groundings", evidence, "lower rules.max-conclusions, or raise rules.min-confidence (--min-conf)");
     }
     match &spec.softmax {
         Some(softmax) => {

@@ -175,8 +175,8 @@ mod tests {
         let mut spec = Preset::ComplexN3.spec().expect("a preset");
         spec.softmax.as_mut().expect("the preset has one").l2 = f32::INFINITY;
         assert!(spec.check().unwrap_err().to_string().contains("softmax.l2 is inf"));
-        let mut spec = Spec::default();
-        spec.guidance = GuidanceSpec::Examples { weight: f32::NEG_INFINITY, least: 0.0, label: Default::default() };
+        let guidance = GuidanceSpec::Examples { weight: f32::NEG_INFINITY, least: 0.0, label: Default::default() };
+        let spec = Spec { guidance, ..Spec::default() };
         assert!(spec.check().unwrap_err().to_string().contains("guidance.weight is -inf"));
         let mut spec = Spec::default();
         spec.batches.inner_steps = u32::MAX as usize;
