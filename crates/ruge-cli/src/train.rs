@@ -11,8 +11,8 @@ use ruge::spec::{Base, Norm, RulesSpec};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
 use ruge_embed::{Loss, Penalty, StopReason, TNorm};
 use ruge_kg::Dataset;
-use ruge_rules::Watch;
 use ruge_rules::words::is_sayable;
+use ruge_rules::{RuleRecord, Watch};
 use serde_json::json;
 
 use crate::console::Console;
@@ -447,21 +447,30 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         );
     }
     let watch = Watch { stop: Some(stop), ..Watch::default() };
-    let rules = match &spec.rules.file {
-        // Read here and not by `assemble`, so that lines that are no rules are told.
-        Some(file) if spec.takes_rules() => {
-            let mut names = data.names().clone();
-            let rules = RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules;
-            let lost = rules.iter().filter(|record| !is_sayable(&record.rule, data.names())).count();
-            if lost > 0 {
-                let what = if lost == 1 { "rule names" } else { "rules name" };
-                console.note(&format!("note: {lost} {what} relations or entities the data do not have; left out"));
+    let read = || -> Result<Vec<RuleRecord>> {
+        Ok(match &spec.rules.file {
+            // Read here and not by `assemble`, so that lines that are no rules are told.
+            Some(file) if spec.takes_rules() => {
+                let mut names = data.names().clone();
+                let rules = RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules;
+                let lost = rules.iter().filter(|record| !is_sayable(&record.rule, data.names())).count();
+                if lost > 0 {
+                    let what = if lost == 1 { "rule names" } else { "rules name" };
+                    console.note(&format!("note: {lost} {what} relations or entities the data do not have; left out"));
+                }
+                rules
             }
-            rules
-        }
-        _ => {
-            let _spinner = progress::spinner(console, "mining rules");
-            assemble::rules(&spec, data, &watch)?
+            _ => {
+                let _spinner = progress::spinner(console, "mining rules");
+                assemble::rules(&spec, data, &watch)?
+            }
+        })
+    };
+    let rules = match read() {
+        Ok(rules) => rules,
+        Err(error) => {
+            run.withdraw();
+            return Err(error);
         }
     };
     let found = rules.len();

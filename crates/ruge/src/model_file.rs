@@ -21,6 +21,7 @@ use crate::calibrate::Calibration;
 use crate::combine::{Combined, Ranking, RuleScores, Setting, Weights};
 use crate::error::{Result, RugeError};
 use crate::spec::{DeviceName, ModelName, Spec};
+use crate::workplace;
 
 mod rules;
 pub(crate) use rules::encode as encode_rules;
@@ -94,7 +95,7 @@ impl ModelFile {
 
     /// `MODEL` on the command line: a run folder or the file itself.
     pub fn find(path: &Path) -> PathBuf {
-        if path.is_dir() { path.join("model.safetensors") } else { path.to_path_buf() }
+        if path.is_dir() { workplace::place_of(path, "model.safetensors") } else { path.to_path_buf() }
     }
 
     /// Writes the file: complete or not at all.

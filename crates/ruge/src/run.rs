@@ -22,7 +22,7 @@ use ruge_embed::{
 };
 use ruge_kg::Dataset;
 use ruge_kg::io::write::replace_file_in;
-use ruge_rules::{Groundings, RuleRecord};
+use ruge_rules::{Groundings, RuleRecord, Watch};
 use serde_json::json;
 
 use crate::assemble;
@@ -189,6 +189,8 @@ pub struct Run<'r> {
     mode: Mode,
     /// Whether `rules.tsv` is this run's to write.
     writes_rules: bool,
+    /// Whether this process has begun it, and nothing is trained yet.
+    is_new: bool,
 }
 
 impl<'r> Run<'r> {
@@ -212,15 +214,23 @@ impl<'r> Run<'r> {
         spec.check()?;
         let folder = Folder::at(place.work());
         let identity = Identity::new(spec, data);
-        let mut run = Self { spec, data, place, folder, identity, old: None, mode, writes_rules: true };
+        let mut run = Self { spec, data, place, folder, identity, old: None, mode, writes_rules: true, is_new: false };
         if matches!(mode, Mode::Resume | Mode::Continue) {
             run.old = identity::read(run.place.work())?;
         }
         if !run.goes_on()? && !run.is_of_earlier_program() {
             run.folder.remove(CHECKPOINT)?;
             run.folder.put(&run.identity, None)?;
+            run.is_new = true;
         }
         Ok(run)
+    }
+
+    /// Gives the folder back as it was, if nothing was trained: for a run that turns out not to be possible. One that goes on stays.
+    pub fn withdraw(self) {
+        if self.is_new && self.mode != Mode::Continue {
+            self.place.withdraw();
+        }
     }
 
     /// Whether it goes on with what a program before the ledger began: what was not stored then cannot be compared.
@@ -247,14 +257,33 @@ impl<'r> Run<'r> {
     }
 
     /// Trains with these rules and leaves the model in the folder.
-    pub fn train(self, rules: Vec<RuleRecord>, listener: &mut Listener<'_>) -> Result<Outcome> {
-        if self.spec.model.name == ModelName::Rules {
-            return self.fit_rules(rules, listener.stop);
-        }
+    pub fn train(mut self, rules: Vec<RuleRecord>, listener: &mut Listener<'_>) -> Result<Outcome> {
         let started = Instant::now();
-        let (rules, groundings) = assemble::grounded(self.spec, self.data, rules)?;
-        let seconds = started.elapsed().as_secs_f64();
-        self.train_grounded(&Grounded { rules, groundings, seconds }, listener)
+        let watch = Watch { stop: Some(listener.stop), ..Watch::default() };
+        let done = match self.spec.model.name {
+            ModelName::Rules => self.fit_rules(rules, listener.stop),
+            _ => assemble::grounded_watched(self.spec, self.data, rules, &watch).and_then(|(rules, groundings)| {
+                let seconds = started.elapsed().as_secs_f64();
+                self.train_all(&Grounded { rules, groundings, seconds }, listener)
+            }),
+        };
+        self.end(done)
+    }
+
+    /// The same as [`train`](Self::train), with rules [`grounded`](assemble::grounded) before.
+    pub fn train_grounded(mut self, guides: &Grounded, listener: &mut Listener<'_>) -> Result<Outcome> {
+        let done = self.train_all(guides, listener);
+        self.end(done)
+    }
+
+    /// A finished run comes to its place, one that could not begin leaves nothing.
+    fn end(self, done: Result<Outcome>) -> Result<Outcome> {
+        match &done {
+            Ok(outcome) if outcome.stop != StopReason::Asked => self.place.finish()?,
+            Ok(_) => {}
+            Err(_) => self.withdraw(),
+        }
+        done
     }
 
     /// Now that the rules are known, they belong to the identity.
@@ -285,8 +314,7 @@ impl<'r> Run<'r> {
         Ok(Some((stored.progress, stored.notes.get(curve::NOTE).cloned())))
     }
 
-    /// The same as [`train`](Self::train), with rules [`grounded`](assemble::grounded) before.
-    pub fn train_grounded(mut self, guides: &Grounded, listener: &mut Listener<'_>) -> Result<Outcome> {
+    fn train_all(&mut self, guides: &Grounded, listener: &mut Listener<'_>) -> Result<Outcome> {
         let (spec, data) = (self.spec, self.data);
         let Grounded { rules, groundings, seconds: ground_seconds } = guides;
         let evidence = assemble::evidence_for(spec, rules, groundings)?;
@@ -303,6 +331,7 @@ impl<'r> Run<'r> {
         let (mut progress, curve_note) = self.resume(&mut *model)?.unwrap_or_default();
         let mut curve = Curve::open(&self.folder, progress.epoch, curve_note.as_deref())?;
 
+        self.is_new = false;
         let (mut seconds, mut epochs) = (0.0, 0u64);
         let validation =
             Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
@@ -367,7 +396,6 @@ impl<'r> Run<'r> {
         }
         keep(model.state()?, &progress, &mut curve)?;
         self.write_model(&mut *model, progress, rules, &outcome)?;
-        self.place.finish()?;
         Ok(outcome)
     }
 

@@ -63,6 +63,8 @@ pub struct Workplace {
     home: PathBuf,
     work: PathBuf,
     kind: Kind,
+    /// Whether the folder was not there before.
+    created: bool,
     _lock: Option<File>,
 }
 
@@ -78,6 +80,7 @@ impl Workplace {
         if mode == Mode::Resume && !home.exists() {
             return Err(nothing());
         }
+        let created = !home.exists();
         fs::create_dir_all(home).map_err(RugeError::io(home, "create"))?;
         let lock = lock(home)?;
         finish_move(home)?;
@@ -109,12 +112,13 @@ impl Workplace {
             }
         };
         remove_drafts(&work, kind.files)?;
-        Ok(Self { home: home.to_path_buf(), work, kind, _lock: lock })
+        Ok(Self { home: home.to_path_buf(), work, kind, created, _lock: lock })
     }
 
     /// A folder for a result that cannot be resumed: it is always made aside, so that a kill leaves nothing half-made in its place.
     /// Refuses to replace a result unless told to.
     pub fn aside(home: &Path, kind: Kind, mode: Mode) -> Result<Self> {
+        settle(home)?;
         if mode == Mode::Fresh && kind.is_in(home) {
             let reason = format!("it already holds a {}; replace it with --force, or give another --out", kind.name);
             return Err(RugeError::Run { path: home.to_path_buf(), reason });
@@ -129,7 +133,7 @@ impl Workplace {
     pub fn within(folder: &Path, kind: Kind) -> Result<Self> {
         fs::create_dir_all(folder).map_err(RugeError::io(folder, "create"))?;
         remove_drafts(folder, kind.files)?;
-        Ok(Self { home: folder.to_path_buf(), work: folder.to_path_buf(), kind, _lock: None })
+        Ok(Self { home: folder.to_path_buf(), work: folder.to_path_buf(), kind, created: false, _lock: None })
     }
 
     /// Where files are written now.
@@ -145,6 +149,20 @@ impl Workplace {
     /// Whether what is made here will replace something.
     pub fn replaces(&self) -> bool {
         self.work != self.home && self.kind.is_in(&self.home)
+    }
+
+    /// Takes back what was begun: for work that could not even start. Removes the files of this kind that were written, and folders that
+    /// were made for them.
+    pub fn withdraw(&self) {
+        for name in self.kind.files {
+            let _ = fs::remove_file(self.work.join(name));
+        }
+        if self.work != self.home {
+            let _ = fs::remove_dir(&self.work);
+        }
+        if self.created {
+            let _ = fs::remove_dir(&self.home);
+        }
     }
 
     /// Puts the finished result in its place, and removes what it replaces.
@@ -163,6 +181,24 @@ impl Workplace {
         sealed_json::write(&self.work.join(MARKER), &serde_json::json!({ "remove": gone }))?;
         finish_move(&self.home)
     }
+}
+
+/// Finishes the move of a replacement that was cut off, unless somebody is at work there.
+pub fn settle(home: &Path) -> Result<()> {
+    if !home.join(NEXT).join(MARKER).exists() {
+        return Ok(());
+    }
+    let lock = lock(home)?;
+    let moved = finish_move(home);
+    drop(lock);
+    moved
+}
+
+/// Where a file of a result is to be read: in its place, or where a replacement is complete and not moved yet.
+pub fn place_of(home: &Path, name: &str) -> PathBuf {
+    let waiting = home.join(NEXT);
+    let is_waiting = waiting.join(MARKER).exists() && waiting.join(name).exists();
+    if is_waiting { waiting.join(name) } else { home.join(name) }
 }
 
 /// Moves the files of a finished replacement to their places; does nothing where there is none. It may be repeated at any point.

@@ -10,7 +10,7 @@ use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
 use crate::run::{Folder, KIND, MOST_RULES_AS_TEXT, Mode};
 use crate::spec::{DeviceName, ModelName, RulesSpec, Spec};
-use crate::workplace::Workplace;
+use crate::workplace::{self, Workplace};
 
 /// What came of a combination.
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
                        on data with a part `valid`";
         return Err(RugeError::Spec(message.into()));
     }
+    workplace::settle(path)?;
     if mode == Mode::Fresh && KIND.is_in(path) {
         let reason = "it already holds a run; replace it with --force, or give another folder with --out".to_string();
         return Err(RugeError::Run { path: path.to_path_buf(), reason });

@@ -8,8 +8,7 @@ use ruge_kg::{Dataset, Triple, describe};
 use ruge_rules::io::unknown_relations;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{
-    Groundings, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, ground, read_rules,
-    write_rules,
+    Groundings, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, read_rules, write_rules,
 };
 use sha2::{Digest, Sha256};
 
@@ -155,7 +154,7 @@ fn no_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> String {
 fn grounded(job: &Job<'_>) -> Result<(Vec<RuleRecord>, Groundings)> {
     let records = rules(&job.out, job)?;
     let horn: Vec<_> = records.iter().map(|record| record.rule.clone()).collect();
-    let groundings = ground(job.data.graph(), &horn);
+    let groundings = assemble::groundings(job.data, &horn, &Watch::default())?;
     Ok((records, groundings))
 }
 

@@ -17,7 +17,7 @@ use crate::model_file::{Contents, ModelFile};
 
 impl Run<'_> {
     /// Weighs the rules and leaves them as a model.
-    pub(super) fn fit_rules(mut self, rules: Vec<RuleRecord>, stop: &AtomicBool) -> Result<Outcome> {
+    pub(super) fn fit_rules(&mut self, rules: Vec<RuleRecord>, stop: &AtomicBool) -> Result<Outcome> {
         let (spec, data) = (self.spec, self.data);
         let rules = assemble::left_in(spec, data, rules);
         self.take_rules(&rules)?;
@@ -39,6 +39,7 @@ impl Run<'_> {
             model: self.place.home().join("model.safetensors"),
         };
         let Some(prepared) = Prepared::new(rules, data, Effort::of(spec.rules.thorough), &watch)? else {
+            self.is_new = false;
             return Ok(outcome);
         };
         let ranking = combine::fit(None, &prepared, data)?;
@@ -73,7 +74,6 @@ impl Run<'_> {
         ModelFile::write(&folder.file("model.safetensors"), &contents)?;
         (outcome.valid_mrr, outcome.fitted) = (valid_mrr, Some(ranking.fitted));
         (outcome.rules, outcome.stop) = (rules.len(), StopReason::Epochs);
-        self.place.finish()?;
         Ok(outcome)
     }
 }

@@ -14,7 +14,7 @@ use ruge_rules::{RuleRecord, Watch};
 
 use super::halving::{self, Job};
 use super::space::Space;
-use super::store::Store;
+use super::store::{DRAFT, DRAFT_JOURNAL, Store};
 use super::{Rung, State, Trial, ranked};
 use crate::assemble;
 use crate::error::{Result, RugeError};
@@ -82,7 +82,7 @@ const DATABASE: &str = "search.db";
 const KIND: Kind = Kind {
     name: "search",
     signs: &[DATABASE],
-    files: &[DATABASE, "search.db-journal", "best.toml", "report.html", "search.lock"],
+    files: &[DATABASE, "search.db-journal", DRAFT, DRAFT_JOURNAL, "best.toml", "report.html", "search.lock"],
     folders: &["trials"],
 };
 
@@ -98,13 +98,15 @@ impl Search {
         let folder = place.work();
         // The lock of earlier programs.
         let _ = fs::remove_file(folder.join("search.lock"));
-        let mut store = Store::open(&folder.join(DATABASE))?;
-        let hash = data_hash(data);
-        let mut space = match (store.fact("space")?, space) {
-            (None, Some(space)) => {
-                store.keep(&[("space", &space.to_toml()), ("data", &hash), ("version", env!("CARGO_PKG_VERSION"))])?;
-                space
+        let (path, hash) = (folder.join(DATABASE), data_hash(data));
+        let store = match &space {
+            Some(space) if !path.exists() => {
+                let version = env!("CARGO_PKG_VERSION");
+                Store::create(&path, &[("space", &space.to_toml()), ("data", &hash), ("version", version)])?
             }
+            _ => Store::open(&path)?,
+        };
+        let mut space = match (store.fact("space")?, space) {
             (Some(kept), space) => {
                 let name = folder.join(DATABASE).display().to_string();
                 let kept = Space::parse(&kept, &name, None)?;
@@ -125,7 +127,7 @@ impl Search {
                 kept.settings.trials = trials;
                 kept
             }
-            (None, None) => return Err(wrong("its search has no space; start again with --spec and --force")),
+            (None, _) => return Err(wrong("its search has no space; start again with --spec and --force")),
         };
         space.settings.trials = space.settings.trials.filter(|trials| *trials > 0);
         let trials = store.trials(&space)?;

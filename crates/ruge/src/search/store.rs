@@ -17,6 +17,10 @@ use crate::error::{Result, RugeError};
 
 /// The shape of the tables; another number is another program's. Version 1 had no hashes.
 const VERSION: i64 = 2;
+/// A file that is being made.
+pub const DRAFT: &str = "search.db.new";
+/// SQLite's own file next to it.
+pub const DRAFT_JOURNAL: &str = "search.db.new-journal";
 /// The fact that holds the hash of all trials.
 const ALL: &str = "trials-sha256";
 
@@ -49,6 +53,22 @@ pub struct Store {
 }
 
 impl Store {
+    /// Makes a file with facts about a search. It is made under another name, so that a search without them is never seen.
+    pub fn create(path: &Path, facts: &[(&str, &str)]) -> Result<Self> {
+        let draft = path.with_file_name(DRAFT);
+        for left in [&draft, &path.with_file_name(DRAFT_JOURNAL)] {
+            match std::fs::remove_file(left) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(RugeError::io(left, "remove")(error));
+                }
+                _ => {}
+            }
+        }
+        Self::open(&draft)?.keep(facts)?;
+        std::fs::rename(&draft, path).map_err(RugeError::io(path, "write"))?;
+        Self::open(path)
+    }
+
     /// Opens a file, or makes it.
     pub fn open(path: &Path) -> Result<Self> {
         let connection = Connection::open(path).map_err(told(path))?;
