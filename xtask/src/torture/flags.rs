@@ -2,7 +2,6 @@
 //!
 //! A command ends, or it ends when it is asked to (SIGTERM); it does not panic, abort or leave a model that cannot be read.
 
-use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -93,10 +92,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
         call.signal = Some(("TERM", PATIENCE));
         call.limit = LIMIT;
         let outcome = yard.ruge.call(&call)?;
-        if !outcome.hung && (outcome.status.code() == Some(143) || outcome.status.signal() == Some(15)) {
-            return Ok(vec![(Kind::Long, format!("{shown}: ended when it was asked to"))]);
-        }
-        let mut verdict = outcome.verdict(&shown);
+        let mut verdict = outcome.verdict_if_asked(&shown);
         let model = room.join("run").join("model.safetensors");
         if outcome.success() && model.is_file() {
             let asked = words("predict run --queries ask.tsv --threads 1");

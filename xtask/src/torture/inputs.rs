@@ -64,11 +64,19 @@ fn read(
         put(made, folder, name, &pack(&bytes))?;
         file = name;
     }
-    call(yard, made, file, line, folder, LIMIT)
+    call(yard, made, file, line, folder, LIMIT, None)
 }
 
 /// Calls the program on a file, with what else the command reads and the bounds of every input.
-pub fn call(yard: &Yard<'_>, made: &Path, file: &str, line: &str, folder: &Path, limit: Duration) -> Result<Outcome> {
+pub fn call(
+    yard: &Yard<'_>,
+    made: &Path,
+    file: &str,
+    line: &str,
+    folder: &Path,
+    limit: Duration,
+    patience: Option<Duration>,
+) -> Result<Outcome> {
     // What the command reads besides.
     for word in words(line).iter().filter(|word| ["g", "m"].contains(&word.as_str())) {
         if !folder.join(word).exists() {
@@ -80,6 +88,7 @@ pub fn call(yard: &Yard<'_>, made: &Path, file: &str, line: &str, folder: &Path,
     let mut call = Call::new(&arguments, folder);
     call.memory = Some(MEMORY);
     call.limit = limit;
+    call.signal = patience.map(|patience| ("TERM", patience));
     yard.ruge.call(&call)
 }
 

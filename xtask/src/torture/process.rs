@@ -180,6 +180,14 @@ impl Outcome {
         words.chars().filter(|c| !c.is_control()).take(300).collect()
     }
 
+    /// The verdict on a run that was asked to end after a while: to obey is no fault.
+    pub fn verdict_if_asked(&self, what: &str) -> Verdict {
+        if !self.hung && (self.status.code() == Some(143) || self.status.signal() == Some(15)) {
+            return vec![(Kind::Long, format!("{what}: ended when it was asked to"))];
+        }
+        self.verdict(what)
+    }
+
     /// What no run may do, whatever it was given: panic, die of a signal, never end, fail without a word.
     pub fn verdict(&self, what: &str) -> Verdict {
         let words = self.last_words();

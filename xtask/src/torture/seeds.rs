@@ -194,8 +194,14 @@ pub fn bombs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("quote.csv.gz", gzip_of(b"\"a\n", 300_000_000), "check FILE"),
         ("same.nt.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 300_000_000), "check FILE"),
         ("same.ttl.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 300_000_000), "check FILE"),
-        ("eleven.tsv", format!("{}=> ?a r ?b\t1\n", "?a r ?c ".repeat(11)).into_bytes(), "ground g --rules FILE"),
-        ("eleven.pl", format!("r(A,B):-{}.\n", ["r(C,D)"; 11].join(",")).into_bytes(), "rules verify g --rules FILE"),
+        // Eleven premises by the numbers of their relations, in 24 bytes.
+        ("eleven.txt", b"0 0 0 0 0 0 0 0 0 0 0 0\n".to_vec(), "ground demo --rules FILE --rule-format rnnlogic"),
+        ("eleven-walks.txt", b"4 8 4 8 4 8 4 8 4 8 4 8\n".to_vec(), "ground g --rules FILE --rule-format rnnlogic"),
+        (
+            "eleven-verified.txt",
+            b"0 0 0 0 0 0 0 0 0 0 0 0\n".to_vec(),
+            "rules verify demo --rules FILE --rule-format rnnlogic",
+        ),
         ("line.json", [&b"{\"head\": \""[..], &b"a".repeat(200_000_000)].concat(), "predict m --queries FILE"),
         ("nest.json", b"[".repeat(5_000_000), "predict m --queries FILE"),
         ("nest.rules.json", [&b"{\"rules\":"[..], &b"[".repeat(5_000_000)].concat(), "rules convert FILE --to text"),
