@@ -194,20 +194,22 @@ pub fn bombs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("quote.csv.gz", gzip_of(b"\"a\n", 300_000_000), "check FILE"),
         ("same.nt.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 300_000_000), "check FILE"),
         ("same.ttl.gz", gzip_of(b"<a:a> <a:r> <a:b> .\n", 300_000_000), "check FILE"),
-        // Eleven premises by the numbers of their relations, in 24 bytes.
-        ("eleven.txt", b"0 0 0 0 0 0 0 0 0 0 0 0\n".to_vec(), "ground demo --rules FILE --rule-format rnnlogic"),
-        ("eleven-walks.txt", b"4 8 4 8 4 8 4 8 4 8 4 8\n".to_vec(), "ground g --rules FILE --rule-format rnnlogic"),
-        (
-            "eleven-verified.txt",
-            b"0 0 0 0 0 0 0 0 0 0 0 0\n".to_vec(),
-            "rules verify demo --rules FILE --rule-format rnnlogic",
-        ),
+        ("eleven.rules", eleven(), "ground demo --rules FILE"),
+        ("eleven-verified.rules", eleven(), "rules verify demo --rules FILE"),
+        ("eleven-ranked.rules", eleven(), "train demo --model rules --rules FILE --out out"),
         ("line.json", [&b"{\"head\": \""[..], &b"a".repeat(200_000_000)].concat(), "predict m --queries FILE"),
         ("nest.json", b"[".repeat(5_000_000), "predict m --queries FILE"),
         ("nest.rules.json", [&b"{\"rules\":"[..], &b"[".repeat(5_000_000)].concat(), "rules convert FILE --to text"),
         ("nest.toml", [&b"a = "[..], &b"[".repeat(1_000_000)].concat(), "train g --spec FILE --out out"),
         ("header.safetensors", [&u64::MAX.to_le_bytes()[..], b"{}"].concat(), "eval FILE"),
     ]
+}
+
+/// A rule of eleven premises, a walk over borders: ten times the groundings with each.
+fn eleven() -> Vec<u8> {
+    let premise = |at: u8| format!("borders({},{})", char::from(b'a' + at), char::from(b'b' + at));
+    let premises: Vec<String> = (0..11).map(premise).collect();
+    format!("{} => borders(a,l)  0.9\n", premises.join(" & ")).into_bytes()
 }
 
 /// A gzip file of stored blocks.
