@@ -53,6 +53,10 @@ pub struct Logistic {
 }
 
 impl Logistic {
+    fn is_finite(self) -> bool {
+        self.slope.is_finite() && self.intercept.is_finite()
+    }
+
     /// The truth of a score; NaN is not true at all.
     pub fn truth(self, score: f32) -> f64 {
         let truth = sigmoid(f64::from(self.slope) * f64::from(score) + f64::from(self.intercept));
@@ -137,10 +141,16 @@ impl Calibration {
             }
             fit(global, Some(Prior { at: global, free: [false, true], strength: prior }), samples.iter().copied())
         };
-        let relations =
+        let mut relations: BTreeMap<u32, Logistic> =
             by_relation.iter().map(|(relation, samples)| (relation.0, units.logistic(own(samples)))).collect();
         let source = Source::Validation { questions, facts, others };
-        let mut fitted = Self { source, global: units.logistic(global), relations, bend: Bend::default() };
+        let global = units.logistic(global);
+        // Scores that hardly differ ask for a slope beyond all numbers, which says nothing and cannot be stored.
+        relations.retain(|_, logistic| logistic.is_finite());
+        if !global.is_finite() {
+            return None;
+        }
+        let mut fitted = Self { source, global, relations, bend: Bend::default() };
         fitted.bend = Bend::fit(answers.iter().map(|x| (fitted.logistic(x.relation).truth(x.score), x.fact)));
         Some(fitted)
     }
@@ -470,6 +480,17 @@ mod tests {
                 Answer { relation: RelationId(relation), score: score as f32, fact }
             })
             .collect()
+    }
+
+    #[test]
+    fn scores_that_hardly_differ_give_no_truth_that_cannot_be_stored() {
+        let answer = |score: f32, fact: bool| Answer { relation: RelationId(0), score, fact };
+        let tiny = f32::from_bits(1);
+        let answers: Vec<Answer> = (0..40).map(|i| answer(if i % 2 == 0 { tiny } else { 0.0 }, i % 2 == 0)).collect();
+        if let Some(fitted) = Calibration::of(&answers, 40) {
+            let text = serde_json::to_string(&fitted).unwrap();
+            assert_eq!(serde_json::from_str::<Calibration>(&text).ok(), Some(fitted), "{text}");
+        }
     }
 
     #[test]

@@ -143,6 +143,7 @@ impl ModelFile {
         let opened = TensorFile::open(path).and_then(|file| {
             let ours = words(&file)?;
             read_spec(text(&ours, "spec")?)?;
+            Fitted::of(&ours, true)?;
             match file.is_sealed(version(&ours)?)? {
                 true => file.verify(),
                 false => Err(Fault::Broken("it has no seal".into())),
@@ -306,6 +307,33 @@ fn parse(file: TensorFile) -> std::result::Result<ModelFile, Fault> {
     Ok(put_together(&ours, embeddings, &stored, sealed)?)
 }
 
+/// What stands next to spec and rules.
+struct Fitted {
+    notes: std::collections::BTreeMap<String, String>,
+    calibration: Option<Calibration>,
+    ranking: Option<Ranking>,
+}
+
+impl Fitted {
+    fn of(ours: &serde_json::Value, sealed: bool) -> std::result::Result<Self, String> {
+        let damaged = |what: &str, error: serde_json::Error| format!("its {what}: {error}");
+        let ranking = serde_json::from_value(ours["ranking"].clone())
+            .map_err(|error| damaged("ranking by rules is damaged", error))?;
+        let notes = match serde_json::from_value(ours["notes"].clone()) {
+            Ok(notes) => notes,
+            Err(_) if !sealed => Default::default(),
+            Err(error) => return Err(damaged("notes are damaged", error)),
+        };
+        let calibration = match serde_json::from_value(ours["calibration"].clone()) {
+            Ok(calibration) => calibration,
+            // Of an earlier kind: whoever needs it fits it again.
+            Err(_) if !sealed => None,
+            Err(error) => return Err(damaged("truth values are damaged", error)),
+        };
+        Ok(Self { notes, calibration, ranking })
+    }
+}
+
 fn put_together(
     ours: &serde_json::Value,
     embeddings: Embeddings,
@@ -349,25 +377,7 @@ fn put_together(
         Some(tensor) => rules::decode(&tensor.bytes).ok_or("its rules are damaged; copy it again")?,
         None => parse_rules(text(ours, "rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
     };
-    let ranking = match &ours["ranking"] {
-        serde_json::Value::Null => None,
-        ranking => Some(
-            serde_json::from_value(ranking.clone())
-                .map_err(|error| format!("its ranking by rules is damaged: {error}"))?,
-        ),
-    };
-    let part = |key: &str, error: serde_json::Error| format!("its {key} are damaged: {error}");
-    let notes = match serde_json::from_value(ours["notes"].clone()) {
-        Ok(notes) => notes,
-        Err(_) if !sealed => Default::default(),
-        Err(error) => return Err(part("notes", error)),
-    };
-    let calibration = match serde_json::from_value(ours["calibration"].clone()) {
-        Ok(calibration) => calibration,
-        // Of an earlier kind: whoever needs it fits it again.
-        Err(_) if !sealed => None,
-        Err(error) => return Err(part("truth values", error)),
-    };
+    let Fitted { notes, calibration, ranking } = Fitted::of(ours, sealed)?;
     // The rules may name entities and relations that no triple has; the data know only those of the tensors.
     let mut names = Names::default();
     for (_, name) in vocabulary.entities.iter().take(entities) {

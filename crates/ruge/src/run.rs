@@ -191,6 +191,8 @@ pub struct Run<'r> {
     writes_rules: bool,
     /// Whether this process has begun it, and nothing is trained yet.
     is_new: bool,
+    /// The files that are there only because it was begun.
+    written: Vec<&'static str>,
 }
 
 impl<'r> Run<'r> {
@@ -214,12 +216,25 @@ impl<'r> Run<'r> {
         spec.check()?;
         let folder = Folder::at(place.work());
         let identity = Identity::new(spec, data);
-        let mut run = Self { spec, data, place, folder, identity, old: None, mode, writes_rules: true, is_new: false };
+        let mut run = Self {
+            spec,
+            data,
+            place,
+            folder,
+            identity,
+            old: None,
+            mode,
+            writes_rules: true,
+            is_new: false,
+            written: Vec::new(),
+        };
         if matches!(mode, Mode::Resume | Mode::Continue) {
             run.old = identity::read(run.place.work())?;
         }
         if !run.goes_on()? && !run.is_of_earlier_program() {
             run.folder.remove(CHECKPOINT)?;
+            let files = [identity::FILE, "spec.toml", "rules.tsv"];
+            run.written = files.into_iter().filter(|name| !run.folder.file(name).exists()).collect();
             run.folder.put(&run.identity, None)?;
             run.is_new = true;
         }
@@ -229,7 +244,7 @@ impl<'r> Run<'r> {
     /// Gives the folder back as it was, if nothing was trained: for a run that turns out not to be possible. One that goes on stays.
     pub fn withdraw(self) {
         if self.is_new && self.mode != Mode::Continue {
-            self.place.withdraw();
+            self.place.withdraw(&self.written);
         }
     }
 

@@ -151,10 +151,9 @@ impl Workplace {
         self.work != self.home && self.kind.is_in(&self.home)
     }
 
-    /// Takes back what was begun: for work that could not even start. Removes the files of this kind that were written, and folders that
-    /// were made for them.
-    pub fn withdraw(&self) {
-        for name in self.kind.files {
+    /// Takes back what was begun: for work that could not even start. Removes these files, and the folders that were made for them.
+    pub fn withdraw(&self, files: &[&str]) {
+        for name in files {
             let _ = fs::remove_file(self.work.join(name));
         }
         if self.work != self.home {

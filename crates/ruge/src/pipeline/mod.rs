@@ -97,7 +97,7 @@ impl Stage {
             Stage::Ground => &["ground.json"],
             Stage::TrainUnguided => &["unguided/model.safetensors"],
             Stage::TrainGuided => &["model.safetensors"],
-            Stage::WithRules => &["with-rules/model.safetensors"],
+            Stage::WithRules => &["with-rules/model.safetensors", "with-rules/rules.tsv", "with-rules/spec.toml"],
             Stage::Evaluate => &["evaluation.json"],
             Stage::Calibrate => &["calibration.json"],
             Stage::Consistency => &["consistency.json"],
@@ -304,15 +304,29 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
     }
     let data = data_hash(job.data);
     let (place, mut ledger) = open(job, &data)?;
+    let is_new = ledger.stages.is_empty();
     let job = &Job { out: place.work().to_path_buf(), ..job.clone() };
     if place.replaces() {
         watcher.note("the run that is there stays until this one is finished");
     }
+    let taken = take_stages(job, &mut ledger, watcher);
+    let trained = ledger.stages.contains_key(Stage::TrainUnguided.name());
+    if taken.is_err() && is_new && !trained {
+        // Settings that do not work are no run that would be in the way of better ones.
+        place.withdraw(&FILES);
+    } else if job.stages().all(|stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished)) {
+        place.finish()?;
+    }
+    taken
+}
+
+/// Takes the stages in their order.
+fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Result<Ended> {
     for stage in job.stages() {
         if job.choice.ends_before(stage) {
             break;
         }
-        let inputs = inputs(job, &ledger, stage)?;
+        let inputs = inputs(job, ledger, stage)?;
         let finished = ledger.is_finished(&job.out, stage, &inputs);
         if finished && !job.choice.again(stage) {
             (watcher.hear)(Event::Skipped { stage, line: &ledger.stages[stage.name()].line });
@@ -349,9 +363,6 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
                 return Ok(Ended::Stopped(stage));
             }
         }
-    }
-    if job.stages().all(|stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished)) {
-        place.finish()?;
     }
     Ok(Ended::Finished)
 }
