@@ -414,7 +414,7 @@ mod tests {
             std::fs::write(&path, &good).unwrap();
             Connection::open(&path).unwrap().execute(change, []).unwrap();
             let read = Store::open(&path).and_then(|store| store.fact("space").and_then(|_| store.trials(&space)));
-            let told = read.err().expect(change).to_string();
+            let told = read.expect_err(change).to_string();
             assert!(told.contains("damaged") && told.contains("search.db"), "{told}");
         }
     }
