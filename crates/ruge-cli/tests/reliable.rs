@@ -133,15 +133,16 @@ fn a_run_stays_until_its_replacement_is_finished() {
     assert!(tensors(&place.path("run")) == old, "a run that could not begin replaced another");
     json(&["eval", &out, "--json"]);
 
-    let mut child = start(&small(&out, "100000", &["--force", "--seed", "1", "--checkpoint-every", "0"]));
-    wait_for(&place.path("run/.next/checkpoint.safetensors"));
+    let mut child = start(&small(&out, "200", &["--force", "--seed", "1", "--checkpoint-every", "0"]));
+    wait_for(&place.path("run/.ruge-next/checkpoint.safetensors"));
     child.kill().expect("killed");
     child.wait().expect("waited");
     assert!(tensors(&place.path("run")) == old);
     refused(&small(&out, "5", &[]), 1, &["unfinished", "--resume", "--force"]);
-    let resumed = json(&["train", "demo", "--out", &out, "--resume", "--epochs", "1", "--json"]);
-    assert!(resumed["epochs"].as_u64().unwrap() >= 1);
-    assert!(tensors(&place.path("run")) != old && !place.path("run/.next").exists());
+    let resumed = json(&["train", "demo", "--out", &out, "--resume", "--json"]);
+    assert_eq!(resumed["epochs"], 200);
+    refused(&["train", "demo", "--out", &out, "--resume", "--epochs", "7"], 1, &["200 epochs already", "--epochs 200"]);
+    assert!(tensors(&place.path("run")) != old && !place.path("run/.ruge-next").exists());
     assert_eq!(fs::read_to_string(place.path("run/notes.txt")).unwrap(), "mine");
     json(&["eval", &out, "--json"]);
 }
@@ -175,4 +176,37 @@ fn every_signal_saves_and_the_run_ends_with_the_same_bits() {
         json(&small(&twin, &epochs, &["--guidance", "ruge"]));
         assert!(tensors(&place.path(signal)) == tensors(Path::new(&twin)), "{signal}");
     }
+}
+
+#[test]
+fn train_run_and_search_do_not_mix_in_one_folder() {
+    let place = Place::new();
+    let (out, space) = (place.at("run"), place.at("space.toml"));
+    let run = ["run", "demo", "--dim", "8", "--epochs", "2", "--out", &out, "--quiet"];
+    assert!(ruge(&run).status.success());
+    let old = tensors(&place.path("run"));
+    refused(&["train", "demo", "--out", &out, "--resume"], 1, &["ruge run"]);
+    let mut child = start(&small(&out, "100000", &["--force", "--checkpoint-every", "0"]));
+    wait_for(&place.path("run/.ruge-next/checkpoint.safetensors"));
+    child.kill().expect("killed");
+    child.wait().expect("waited");
+    fs::write(&space, "[model]\ndimension = [2, 3]\n").unwrap();
+    refused(&run, 1, &["unfinished result of `ruge train --force`"]);
+    refused(&["search", "demo", "--spec", &space, "--out", &out], 1, &["unfinished result of `ruge train --force`"]);
+    assert!(tensors(&place.path("run")) == old && place.path("run/.ruge-next/checkpoint.safetensors").exists());
+    json(&small(&out, "2", &["--force"]));
+    let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name == "stages.json" || name == "report.html"), "of the run before: {left:?}");
+
+    // What a user put into a folder is not written over, and what could not begin leaves nothing.
+    fs::create_dir(place.path("mine")).unwrap();
+    fs::write(place.path("mine/rules.tsv"), "?b  has_capital  ?a   => ?a  capital_of  ?b\t1\n").unwrap();
+    let rules = place.at("mine/rules.tsv");
+    refused(&small(&place.at("mine"), "1", &["--guidance", "ruge", "--rules", &rules]), 1, &["rules.tsv is in it"]);
+    refused(
+        &small(&place.at("new"), "1", &["--guidance", "ruge", "--rules", &place.at("absent.tsv")]),
+        1,
+        &["absent.tsv"],
+    );
+    assert!(!place.path("new").exists());
 }

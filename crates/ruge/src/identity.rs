@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use ruge_embed::Schedule;
 use ruge_kg::Dataset;
 use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
 use serde::{Deserialize, Serialize};
@@ -50,10 +51,11 @@ impl Identity {
         Ok(Self { rules: Some(rules_hash(rules, data)?), ..self })
     }
 
-    /// Why a run of the identity `old` cannot be continued as this one; nothing if it can. The schedule and the device may differ: a
-    /// longer run, or one that moves, is still the same one. Rules that are not known yet are not compared.
+    /// Why a run of the identity `old` cannot be continued as this one; nothing if it can. How long it trains, how often it validates, its patience and
+    /// its device may differ: a longer run, or one that moves, is still the same one. Rules that are not known yet are not compared.
     pub fn refuses(&self, old: &Self) -> Option<String> {
-        let Spec { schedule, device, .. } = self.spec;
+        let Spec { schedule: Schedule { epochs, patience, validate_every, .. }, device, .. } = self.spec;
+        let schedule = Schedule { epochs, patience, validate_every, ..old.spec.schedule };
         if old.numerics != self.numerics {
             return Some(format!(
                 "it was begun with version {} of the arithmetic, and this program has version {}, which gives other bits; finish it \
@@ -201,7 +203,13 @@ pub(crate) fn spec_text(spec: &Spec, data: &str) -> String {
 /// were changed since.
 pub fn read(folder: &Path) -> Result<Option<Identity>> {
     let path = folder.join(FILE);
-    let Some(ledger) = sealed_json::read::<Ledger>(&path)? else { return Ok(None) };
+    let ledger = sealed_json::read::<Ledger>(&path).map_err(|error| match error {
+        RugeError::Run { path, reason } => {
+            RugeError::Run { path, reason: format!("{reason}; restore a copy, or start again with --force") }
+        }
+        other => other,
+    })?;
+    let Some(ledger) = ledger else { return Ok(None) };
     let spec = Spec::default().overlaid(&ledger.spec, &path.display().to_string())?;
     let edited = |name: &str, hashes: &[String], remedy: &str| -> Result<()> {
         let file = folder.join(name);

@@ -41,11 +41,17 @@ impl Need {
 
     /// Refuses work that takes more than this machine has left.
     pub(crate) fn require(&self) -> Result<()> {
-        available().map_or(Ok(()), |available| self.within(available))
+        ruge_kg::memory::available().map_or(Ok(()), |available| self.within(available))?;
+        // A limit of the process itself is found by trying.
+        Ok(ruge_kg::memory::ensure(self.bytes(), &self.work, None)?)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes))
     }
 
     fn within(&self, available: u64) -> Result<()> {
-        let all = self.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+        let all = self.bytes();
         let Some(largest) = self.parts.iter().max_by_key(|part| part.bytes).filter(|_| all > usable(available)) else {
             return Ok(());
         };
@@ -67,55 +73,12 @@ fn gigabytes(bytes: u64) -> String {
 
 /// How many groundings may be held: three quarters of the memory that is left, since guidance takes the rest.
 pub(crate) fn ground_limit() -> GroundLimit {
-    GroundLimit::of_bytes(available().map_or(u64::MAX, |available| usable(available) / 4 * 3))
+    GroundLimit::of_bytes(ruge_kg::memory::available().map_or(u64::MAX, |available| usable(available) / 4 * 3))
 }
 
 /// Bytes that mining may take: no more than its own limit, and no more than the machine has left.
 pub fn mining(limit: u64) -> u64 {
-    available().map_or(limit, |available| usable(available).min(limit))
-}
-
-/// Bytes that can still be had, where the system says so: at most, since only what cannot work is to be refused.
-fn available() -> Option<u64> {
-    let (memory, swap) = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
-    // Inside a container or a slice the limits of its groups count.
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limits = limit_files(&groups).into_iter();
-    let limits = limits.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
-    Some(limits.fold(memory, u64::min).saturating_add(swap))
-}
-
-/// Files that may tell a limit: of this process's group and of all above it, in both versions of the kernel's interface.
-fn limit_files(groups: &str) -> Vec<String> {
-    let mut files = Vec::new();
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
-        let (root, file) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max"),
-            _ if controllers.split(',').any(|name| name == "memory") => {
-                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
-            _ => continue,
-        };
-        // Inside a container the path may be that of the machine outside; then only the root is there.
-        let mut group = group.trim_end_matches('/');
-        loop {
-            files.push(format!("{root}{group}/{file}"));
-            let Some(at) = group.rfind('/') else { break };
-            group = &group[..at];
-        }
-    }
-    files
-}
-
-/// Memory and swap.
-fn parse_available(text: &str) -> Option<(u64, u64)> {
-    let kilobytes = |name: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix("kB")?.trim().parse().ok()
-    };
-    Some((1024 * kilobytes("MemAvailable:")?, 1024 * kilobytes("SwapFree:").unwrap_or(0)))
+    ruge_kg::memory::available().map_or(limit, |available| usable(available).min(limit))
 }
 
 #[cfg(test)]
@@ -141,31 +104,5 @@ mod tests {
         assert_eq!(usable(10_000_000_000), 9_500_000_000);
         assert_eq!(usable(100_000_000_000), 99_000_000_000);
         assert_eq!((usable(100_000_000), usable(1)), (36_000_000, 0));
-    }
-
-    #[test]
-    fn limits_of_all_groups_are_looked_at() {
-        assert_eq!(
-            limit_files("0::/user.slice/run-1.scope\n"),
-            [
-                "/sys/fs/cgroup/user.slice/run-1.scope/memory.max",
-                "/sys/fs/cgroup/user.slice/memory.max",
-                "/sys/fs/cgroup/memory.max"
-            ]
-        );
-        assert_eq!(limit_files("0::/\n"), ["/sys/fs/cgroup/memory.max"]);
-        assert_eq!(
-            limit_files("5:cpu:/x\n4:hugetlb,memory:/box\nnothing\n"),
-            ["/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-        );
-        assert!(limit_files("").is_empty());
-    }
-
-    #[test]
-    fn the_systems_words_are_understood() {
-        let text = "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:    2000 kB\nBuffers: 3 kB\n";
-        assert_eq!(parse_available(text), Some((2_048_000, 0)));
-        assert_eq!(parse_available(&format!("{text}SwapFree:  1000 kB\n")), Some((2_048_000, 1_024_000)));
-        assert_eq!(parse_available("MemTotal: 4 kB\n"), None);
     }
 }

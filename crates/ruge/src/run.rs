@@ -96,16 +96,36 @@ pub struct Listener<'l> {
     pub checkpoint_every: Duration,
 }
 
-/// The files of a run.
-const FILES: [&str; 7] = [
-    identity::FILE,
+/// All files of a run folder, of `ruge train` and of `ruge run`: whichever is replaced, nothing of it stays.
+pub(crate) const FILES: [&str; 28] = [
+    "stages.json",
+    "run.json",
     "spec.toml",
     "rules.tsv",
     "metrics.jsonl",
-    CHECKPOINT,
-    "model.safetensors",
-    // A draft of earlier versions.
+    "checkpoint.safetensors",
     "checkpoint.safetensors.tmp",
+    "model.safetensors",
+    "check.json",
+    "ground.json",
+    "evaluation.json",
+    "calibration.json",
+    "consistency.json",
+    "predictions.json",
+    "report.html",
+    "unguided/run.json",
+    "unguided/spec.toml",
+    "unguided/rules.tsv",
+    "unguided/metrics.jsonl",
+    "unguided/checkpoint.safetensors",
+    "unguided/checkpoint.safetensors.tmp",
+    "unguided/model.safetensors",
+    "with-rules/run.json",
+    "with-rules/spec.toml",
+    "with-rules/rules.tsv",
+    "with-rules/metrics.jsonl",
+    "with-rules/checkpoint.safetensors",
+    "with-rules/model.safetensors",
 ];
 
 const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -113,8 +133,11 @@ const CHECKPOINT: &str = "checkpoint.safetensors";
 /// What a run consists of.
 pub const KIND: Kind = Kind {
     name: "run",
+    command: "train",
+    resumes: true,
     signs: &[identity::FILE, "spec.toml", CHECKPOINT, "model.safetensors"],
     files: &FILES,
+    leftovers: &[],
     folders: &[],
 };
 
@@ -162,18 +185,28 @@ impl Folder {
 
 /// The spec of the run that `--resume` would continue in a folder; an error where there is none.
 pub fn stored_spec(home: &Path) -> Result<Spec> {
-    let folder = workplace::current(home, KIND);
-    if let Some(identity) = identity::read(&folder)? {
-        return Ok(identity.spec);
+    let folder = workplace::current(home, KIND)?;
+    if folder.join("stages.json").exists() {
+        return Err(
+            Folder::at(home).wrong("it holds a run of `ruge run`; continue it with `ruge run … --resume`".into())
+        );
     }
-    // A folder of an earlier program has its spec as text alone.
-    let path = folder.join("spec.toml");
-    match fs::read_to_string(&path) {
-        Ok(text) => Spec::default().overlaid_file(&text, &path.display().to_string()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Folder::at(home).wrong("there is no run to resume; leave out --resume to begin one".into()))
-        }
-        Err(error) => Err(RugeError::io(&path, "read")(error)),
+    match begun(&folder)? {
+        Some((identity, _)) => Ok(identity.spec),
+        None => Err(Folder::at(home).wrong("there is no run to resume; leave out --resume to begin one".into())),
+    }
+}
+
+/// What the run in a folder was begun as, and whether an earlier program began it, whose checkpoint alone tells; nothing where there is
+/// none.
+fn begun(folder: &Path) -> Result<Option<(Identity, bool)>> {
+    if let Some(identity) = identity::read(folder)? {
+        return Ok(Some((identity, false)));
+    }
+    let path = folder.join(CHECKPOINT);
+    match path.exists() {
+        true => Ok(Some((Identity::of_notes(&checkpoint::read(&path)?.notes)?, true))),
+        false => Ok(None),
     }
 }
 
@@ -191,6 +224,8 @@ pub struct Run<'r> {
     writes_rules: bool,
     /// Whether this process has begun it, and nothing is trained yet.
     is_new: bool,
+    /// Whether an earlier program began it.
+    is_old: bool,
     /// The files that are there only because it was begun.
     written: Vec<&'static str>,
 }
@@ -201,10 +236,11 @@ impl<'r> Run<'r> {
         Self::begin(spec, data, Workplace::open(path, KIND, mode)?, mode)
     }
 
-    /// The same in a folder within one that is ours already. A run of the same identity goes on unless `anew`.
-    pub(crate) fn within(spec: &'r Spec, data: &'r Dataset, path: &Path, anew: bool) -> Result<Self> {
+    /// The same in a folder within one that is ours already, or in that one itself, which is locked. A run of the same identity goes on
+    /// unless `anew`.
+    pub(crate) fn within(spec: &'r Spec, data: &'r Dataset, path: &Path, anew: bool, is_locked: bool) -> Result<Self> {
         let mode = if anew { Mode::Force } else { Mode::Continue };
-        Self::begin(spec, data, Workplace::within(path, KIND)?, mode)
+        Self::begin(spec, data, Workplace::within(path, KIND, is_locked)?, mode)
     }
 
     /// Leaves `rules.tsv` to somebody else.
@@ -216,22 +252,18 @@ impl<'r> Run<'r> {
         spec.check()?;
         let folder = Folder::at(place.work());
         let identity = Identity::new(spec, data);
-        let mut run = Self {
-            spec,
-            data,
-            place,
-            folder,
-            identity,
-            old: None,
-            mode,
-            writes_rules: true,
-            is_new: false,
-            written: Vec::new(),
-        };
-        if matches!(mode, Mode::Resume | Mode::Continue) {
-            run.old = identity::read(run.place.work())?;
+        let (writes_rules, is_new, is_old, written) = (true, false, false, Vec::new());
+        let mut run =
+            Self { spec, data, place, folder, identity, old: None, mode, writes_rules, is_new, is_old, written };
+        if matches!(mode, Mode::Resume | Mode::Continue)
+            && let Some((old, is_old)) = begun(run.place.work())?
+        {
+            (run.old, run.is_old) = (Some(old), is_old);
         }
-        if !run.goes_on()? && !run.is_of_earlier_program() {
+        if mode == Mode::Resume && run.old.is_none() {
+            return Err(run.folder.wrong("there is no run to resume; leave out --resume to begin one".into()));
+        }
+        if !run.goes_on()? {
             run.folder.remove(CHECKPOINT)?;
             let files = [identity::FILE, "spec.toml", "rules.tsv"];
             run.written = files.into_iter().filter(|name| !run.folder.file(name).exists()).collect();
@@ -241,16 +273,16 @@ impl<'r> Run<'r> {
         Ok(run)
     }
 
-    /// Gives the folder back as it was, if nothing was trained: for a run that turns out not to be possible. One that goes on stays.
-    pub fn withdraw(self) {
-        if self.is_new && self.mode != Mode::Continue {
-            self.place.withdraw(&self.written);
-        }
-    }
-
     /// Whether it goes on with what a program before the ledger began: what was not stored then cannot be compared.
     pub fn is_of_earlier_program(&self) -> bool {
-        self.mode == Mode::Resume && self.old.is_none()
+        self.is_old
+    }
+
+    /// Gives the folder back as it was, if nothing was trained: for a run that turns out not to be possible. One that goes on stays.
+    pub fn withdraw(self) {
+        if self.is_new && matches!(self.mode, Mode::Fresh | Mode::Force) && self.writes_rules {
+            self.place.withdraw(&self.written);
+        }
     }
 
     /// Whether what will replace an earlier run is made aside.
@@ -324,6 +356,12 @@ impl<'r> Run<'r> {
                 Mode::Continue => Ok(None),
                 _ => Err(RugeError::Run { path, reason }),
             };
+        }
+        if self.mode == Mode::Resume && stored.progress.epoch > self.spec.schedule.epochs {
+            let (done, wanted) = (stored.progress.epoch, self.spec.schedule.epochs);
+            return Err(self.folder.wrong(format!(
+                "it has done {done} epochs already, more than {wanted}; give --epochs {done} or more"
+            )));
         }
         model.restore(stored.state)?;
         Ok(Some((stored.progress, stored.notes.get(curve::NOTE).cloned())))

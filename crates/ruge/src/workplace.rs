@@ -4,9 +4,9 @@
 //!
 //! - *One process.* The folder itself is locked while somebody works in it; a second process is refused. The lock goes with the process,
 //!   however that ends, and leaves no file behind. A file system without locks gives none.
-//! - *The old stays until the new is whole.* What replaces a result is made in `.next` inside the folder. When it is finished, a
-//!   marker says so, and its files move to their places; whoever opens the folder after a kill in between finishes the move. Before the
-//!   marker the old result is untouched, after it the new one is complete.
+//! - *The old stays until the new is whole.* What replaces a result is made in `.ruge-next` inside the folder, where a file says whose it
+//!   is. When it is finished, a marker says so, and its files move to their places; whoever opens the folder after a kill in between finishes
+//!   the move. Before the marker the old result is untouched, after it the new one is complete.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -19,7 +19,9 @@ use crate::error::{Result, RugeError};
 use crate::sealed_json;
 
 /// Where a replacement is made.
-const NEXT: &str = ".next";
+const NEXT: &str = ".ruge-next";
+/// In [`NEXT`]: which kind of result is made there.
+const OWNER: &str = ".owner.json";
 /// In [`NEXT`]: everything there is whole, and its files are to be moved; it lists what they replace.
 const MARKER: &str = ".complete.json";
 
@@ -40,12 +42,18 @@ pub enum Mode {
 /// What a kind of result consists of.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// What it is called: "run", "search".
+    /// What it is called in messages.
     pub name: &'static str,
+    /// The command that makes it.
+    pub command: &'static str,
+    /// Whether an unfinished one can be continued.
+    pub resumes: bool,
     /// The files that tell that a folder holds one, any of them.
     pub signs: &'static [&'static str],
     /// All files it may have, from the folder on.
     pub files: &'static [&'static str],
+    /// Files that a killed process may leave besides drafts.
+    pub leftovers: &'static [&'static str],
     /// Folders within it that are its own, with everything in them.
     pub folders: &'static [&'static str],
 }
@@ -76,19 +84,31 @@ impl Workplace {
         if home.exists() && !home.is_dir() {
             return Err(wrong("it is a file; give a folder with --out".into()));
         }
+        if home.is_symlink() && !home.exists() {
+            return Err(wrong("it is a link that leads nowhere; remove it, or give another folder with --out".into()));
+        }
         let nothing = || wrong(format!("there is no {name} to resume; leave out --resume to begin one"));
         if mode == Mode::Resume && !home.exists() {
             return Err(nothing());
         }
         let created = !home.exists();
-        fs::create_dir_all(home).map_err(RugeError::io(home, "create"))?;
-        let lock = lock(home)?;
+        let lock = take(home)?;
         finish_move(home)?;
+        let pending = match Pending::at(home)? {
+            Pending::Of(command) if command == kind.command && kind.resumes => true,
+            Pending::Of(command) if mode != Mode::Force && RESUMABLE.contains(&command.as_str()) => {
+                return Err(unfinished(home, &command));
+            }
+            Pending::Foreign if kind.is_in(home) || mode == Mode::Resume => {
+                return Err(wrong(format!("a folder {NEXT} is in it that ruge did not make; move it away")));
+            }
+            _ => false,
+        };
         let next = home.join(NEXT);
-        let work = match (kind.is_in(home), kind.is_in(&next), mode) {
+        let work = match (kind.is_in(home), pending, mode) {
             (_, true, Mode::Fresh) => {
                 return Err(wrong(format!(
-                    "it holds an unfinished {name} that is to replace another one; continue it with --resume, or begin again with \
+                    "it holds an unfinished {name} that is to replace another one; continue it with --resume, or start it again with \
                      --force"
                 )));
             }
@@ -98,19 +118,26 @@ impl Workplace {
                 )));
             }
             (false, false, Mode::Resume) => return Err(nothing()),
-            (_, true, Mode::Resume) => next,
+            (_, true, Mode::Resume | Mode::Continue) => next,
             (true, _, Mode::Force) => {
-                remove_folder(&next)?;
-                fs::create_dir(&next).map_err(RugeError::io(&next, "create"))?;
+                begin(home, kind)?;
                 next
             }
             _ => {
-                if next.exists() {
-                    remove_folder(&next)?;
-                }
+                discard(home)?;
                 home.to_path_buf()
             }
         };
+        for name in kind.leftovers {
+            let _ = fs::remove_file(work.join(name));
+        }
+        if mode == Mode::Fresh
+            && let Some(file) = kind.files.iter().find(|name| home.join(name).exists())
+        {
+            return Err(wrong(format!(
+                "{file} is in it, which a {name} would write over; move it away, or give another folder with --out"
+            )));
+        }
         remove_drafts(&work, kind.files)?;
         Ok(Self { home: home.to_path_buf(), work, kind, created, _lock: lock })
     }
@@ -123,17 +150,23 @@ impl Workplace {
             let reason = format!("it already holds a {}; replace it with --force, or give another --out", kind.name);
             return Err(RugeError::Run { path: home.to_path_buf(), reason });
         }
-        let begun = Self::open(home, kind, if mode == Mode::Fresh { Mode::Force } else { mode })?;
-        let work = home.join(NEXT);
-        fs::create_dir_all(&work).map_err(RugeError::io(&work, "create"))?;
-        Ok(Self { work, ..begun })
+        if let (Mode::Fresh, Pending::Of(command)) = (mode, Pending::at(home)?)
+            && RESUMABLE.contains(&command.as_str())
+        {
+            return Err(unfinished(home, &command));
+        }
+        let begun = Self::open(home, kind, Mode::Force)?;
+        begin(home, kind)?;
+        Ok(Self { work: home.join(NEXT), ..begun })
     }
 
-    /// A folder inside one that is ours already.
-    pub fn within(folder: &Path, kind: Kind) -> Result<Self> {
+    /// A folder inside one that is ours already, or that one itself.
+    pub fn within(folder: &Path, kind: Kind, is_locked: bool) -> Result<Self> {
+        refuse_link(folder)?;
         fs::create_dir_all(folder).map_err(RugeError::io(folder, "create"))?;
+        let lock = if is_locked { None } else { take(folder)? };
         remove_drafts(folder, kind.files)?;
-        Ok(Self { home: folder.to_path_buf(), work: folder.to_path_buf(), kind, created: false, _lock: None })
+        Ok(Self { home: folder.to_path_buf(), work: folder.to_path_buf(), kind, created: false, _lock: lock })
     }
 
     /// Where files are written now.
@@ -153,10 +186,12 @@ impl Workplace {
 
     /// Takes back what was begun: for work that could not even start. Removes these files, and the folders that were made for them.
     pub fn withdraw(&self, files: &[&str]) {
-        for name in files {
+        // What tells that there is something goes last.
+        for name in files.iter().rev() {
             let _ = fs::remove_file(self.work.join(name));
         }
         if self.work != self.home {
+            let _ = fs::remove_file(self.work.join(OWNER));
             let _ = fs::remove_dir(&self.work);
         }
         if self.created {
@@ -169,7 +204,7 @@ impl Workplace {
         if self.work == self.home {
             return Ok(());
         }
-        let new: BTreeSet<String> = files_in(&self.work)?.into_iter().collect();
+        let new: BTreeSet<String> = files_in(&self.work)?.into_iter().filter(|name| name != OWNER).collect();
         let mut old: BTreeSet<String> =
             self.kind.files.iter().filter(|name| self.home.join(name).exists()).map(|name| name.to_string()).collect();
         for folder in self.kind.folders {
@@ -184,13 +219,75 @@ impl Workplace {
 
 /// Finishes the move of a replacement that was cut off, unless somebody is at work there.
 pub fn settle(home: &Path) -> Result<()> {
-    if !home.join(NEXT).join(MARKER).exists() {
+    let next = home.join(NEXT);
+    if !next.join(MARKER).exists() {
+        // Everything was moved but the folder itself; one with something in it stays.
+        let _ = fs::remove_dir(&next);
         return Ok(());
     }
-    let lock = lock(home)?;
+    let lock = take(home)?;
     let moved = finish_move(home);
     drop(lock);
     moved
+}
+
+/// Commands whose unfinished results can be continued.
+const RESUMABLE: [&str; 3] = ["run", "train", "search"];
+
+fn unfinished(home: &Path, command: &str) -> RugeError {
+    let reason = format!(
+        "it holds an unfinished result of `ruge {command} --force`; continue that with `ruge {command} … --resume`, or remove \
+         {} to give it up",
+        home.join(NEXT).display()
+    );
+    RugeError::Run { path: home.to_path_buf(), reason }
+}
+
+/// What is in [`NEXT`].
+enum Pending {
+    /// Nothing, or nothing but what a process left that was killed while it began.
+    Nothing,
+    /// An unfinished result of this command.
+    Of(String),
+    /// Something that is not ours.
+    Foreign,
+}
+
+impl Pending {
+    fn at(home: &Path) -> Result<Self> {
+        let next = home.join(NEXT);
+        refuse_link(&next)?;
+        if let Some(owner) = sealed_json::read::<serde_json::Value>(&next.join(OWNER))? {
+            return Ok(Self::Of(owner["command"].as_str().unwrap_or_default().to_string()));
+        }
+        let drafts = |name: &String| name.starts_with('.') && name.ends_with(".tmp");
+        Ok(if files_in(&next)?.iter().all(drafts) { Self::Nothing } else { Self::Foreign })
+    }
+}
+
+/// Makes [`NEXT`] ready for a new result.
+fn begin(home: &Path, kind: Kind) -> Result<()> {
+    discard(home)?;
+    let next = home.join(NEXT);
+    fs::create_dir(&next).map_err(RugeError::io(&next, "create"))?;
+    sealed_json::write(&next.join(OWNER), &serde_json::json!({ "format": 4, "command": kind.command }))
+}
+
+/// Removes [`NEXT`], if it is ours.
+fn discard(home: &Path) -> Result<()> {
+    match Pending::at(home)? {
+        Pending::Foreign => Ok(()),
+        _ => remove_folder(&home.join(NEXT)),
+    }
+}
+
+/// Folders that the program fills are folders: a link would lead it elsewhere.
+fn refuse_link(folder: &Path) -> Result<()> {
+    if folder.is_symlink() {
+        let reason = "it is a link, where ruge would fill a folder of its own; remove the link".to_string();
+        return Err(RugeError::Run { path: folder.to_path_buf(), reason });
+    }
+    Ok(())
 }
 
 /// Where a file of a result is to be read: in its place, or where a replacement is complete and not moved yet.
@@ -204,10 +301,21 @@ pub fn place_of(home: &Path, name: &str) -> PathBuf {
 fn finish_move(home: &Path) -> Result<()> {
     let next = home.join(NEXT);
     let marker = next.join(MARKER);
-    let Some(list) = sealed_json::read::<serde_json::Value>(&marker)? else { return Ok(()) };
+    refuse_link(&next)?;
+    let list = sealed_json::read::<serde_json::Value>(&marker).map_err(|error| match error {
+        RugeError::Run { path, reason } => {
+            let reason = format!("{reason}; remove {} to keep the result that was there before", next.display());
+            RugeError::Run { path, reason }
+        }
+        other => other,
+    })?;
+    let Some(list) = list else { return Ok(()) };
     let mut folders = BTreeSet::new();
-    for name in files_in(&next)?.iter().filter(|name| *name != MARKER) {
+    for name in files_in(&next)?.iter().filter(|name| ![MARKER, OWNER].contains(&name.as_str())) {
         let to = home.join(name);
+        for folder in Path::new(name).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+            refuse_link(&home.join(folder))?;
+        }
         if let Some(folder) = to.parent() {
             fs::create_dir_all(folder).map_err(RugeError::io(folder, "create"))?;
             folders.insert(folder.to_path_buf());
@@ -269,31 +377,63 @@ fn remove_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// Locks a folder against other processes.
-fn lock(folder: &Path) -> Result<Option<File>> {
-    // Where a folder cannot be opened or locked, the system has no such locks.
-    let Ok(file) = File::open(folder) else { return Ok(None) };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(RugeError::Run {
-            path: folder.to_path_buf(),
-            reason: "another ruge is at work in this folder; wait for it, or give another one with --out".into(),
-        }),
-        Err(TryLockError::Error(_)) => Ok(None),
+/// Makes a folder where there is none, and locks it against other processes.
+fn take(folder: &Path) -> Result<Option<File>> {
+    loop {
+        fs::create_dir_all(folder).map_err(RugeError::io(folder, "create"))?;
+        // Where a folder cannot be opened or locked, the system has no such locks.
+        let Ok(file) = File::open(folder) else { return Ok(None) };
+        match file.try_lock() {
+            // Somebody may have removed the folder since, and another may have made it again.
+            Ok(()) if is_at(&file, folder) => return Ok(Some(file)),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(RugeError::Run {
+                    path: folder.to_path_buf(),
+                    reason: "another ruge is at work in this folder; wait for it, or give another one with --out"
+                        .into(),
+                });
+            }
+            Err(TryLockError::Error(_)) => return Ok(None),
+        }
     }
 }
 
+/// Whether an open folder is the one that has this path.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    file.metadata().is_ok_and(|open| fs::metadata(path).is_ok_and(|there| same(open, there)))
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.is_dir()
+}
+
 /// The folder where a result of this kind is being made or was made: the unfinished replacement where there is one.
-pub fn current(home: &Path, kind: Kind) -> PathBuf {
-    let next = home.join(NEXT);
-    if kind.is_in(&next) && !next.join(MARKER).exists() { next } else { home.to_path_buf() }
+pub fn current(home: &Path, kind: Kind) -> Result<PathBuf> {
+    settle(home)?;
+    Ok(match Pending::at(home)? {
+        Pending::Of(command) if command == kind.command => home.join(NEXT),
+        _ => home.to_path_buf(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const KIND: Kind = Kind { name: "thing", signs: &["a"], files: &["a", "b", "sub/c"], folders: &["many"] };
+    const KIND: Kind = Kind {
+        name: "thing",
+        command: "train",
+        resumes: true,
+        signs: &["a"],
+        files: &["a", "b", "sub/c"],
+        leftovers: &[],
+        folders: &["many"],
+    };
 
     fn put(folder: &Path, name: &str, text: &str) {
         let path = folder.join(name);
@@ -327,7 +467,7 @@ mod tests {
         assert!(place.replaces());
         put(place.work(), "a", "new");
         drop(place);
-        assert_eq!(all(home)[1..], before, "untouched: {:?}", all(home));
+        assert_eq!(all(home)[2..], before, "untouched: {:?}", all(home));
         // The unfinished one is what --resume continues.
         assert!(Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("unfinished"));
         let place = Workplace::open(home, KIND, Mode::Resume).unwrap();
@@ -368,23 +508,60 @@ mod tests {
         old(home);
         put(Workplace::open(home, KIND, Mode::Force).unwrap().work(), "b", "half");
         let place = Workplace::open(home, KIND, Mode::Force).unwrap();
-        assert!(files_in(place.work()).unwrap().is_empty());
+        assert_eq!(files_in(place.work()).unwrap(), [OWNER]);
     }
 
     #[test]
     fn what_is_made_aside_appears_whole() {
         let folder = tempfile::tempdir().unwrap();
         let home = &folder.path().join("new");
-        let place = Workplace::aside(home, KIND, Mode::Fresh).unwrap();
+        let kind = Kind { command: "combine", resumes: false, ..KIND };
+        let place = Workplace::aside(home, kind, Mode::Fresh).unwrap();
         put(place.work(), "a", "half");
         drop(place);
         assert!(!KIND.is_in(home));
-        let place = Workplace::aside(home, KIND, Mode::Fresh).unwrap();
+        let place = Workplace::aside(home, kind, Mode::Fresh).unwrap();
         put(place.work(), "b", "other");
         put(place.work(), "a", "whole");
         place.finish().unwrap();
         assert_eq!(all(home), pairs(&[("a", "whole"), ("b", "other")]));
-        assert!(Workplace::aside(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("--force"));
+        assert!(Workplace::aside(home, kind, Mode::Fresh).unwrap_err().to_string().contains("--force"));
+    }
+
+    #[test]
+    fn what_is_not_ours_or_of_another_kind_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        put(home, ".ruge-next/server/x", "mine");
+        Workplace::open(home, KIND, Mode::Fresh).unwrap();
+        put(home, "a", "old");
+        assert!(Workplace::open(home, KIND, Mode::Force).unwrap_err().to_string().contains("did not make"));
+        assert!(home.join(".ruge-next/server/x").exists());
+        fs::remove_dir_all(home.join(NEXT)).unwrap();
+        put(Workplace::open(home, KIND, Mode::Force).unwrap().work(), "a", "half");
+        let other = Kind { command: "search", ..KIND };
+        for mode in [Mode::Fresh, Mode::Resume, Mode::Continue] {
+            let told = Workplace::open(home, other, mode).unwrap_err().to_string();
+            assert!(told.contains("ruge train … --resume"), "{mode:?}: {told}");
+        }
+        assert!(home.join(".ruge-next/a").exists());
+        put(home, "b", "mine");
+        fs::remove_file(home.join("a")).unwrap();
+        fs::remove_dir_all(home.join(NEXT)).unwrap();
+        assert!(Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("b is in it"));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_are_not_followed() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let home = folder.path();
+        put(home, "a", "old");
+        put(elsewhere.path(), "a", "mine");
+        std::os::unix::fs::symlink(elsewhere.path(), home.join(NEXT)).unwrap();
+        assert!(Workplace::open(home, KIND, Mode::Force).unwrap_err().to_string().contains("is a link"));
+        assert!(Workplace::within(&home.join(NEXT), KIND, false).is_err());
+        assert_eq!(fs::read_to_string(elsewhere.path().join("a")).unwrap(), "mine");
     }
 
     #[test]

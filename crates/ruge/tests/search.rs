@@ -71,5 +71,5 @@ fn a_trial_that_was_under_way_goes_on_or_is_given_up() {
     assert!(second.error.as_ref().unwrap().contains("--skip"));
 
     let error = Search::open(&path("whole"), None, &data, Mode::Resume).err().expect("it is at work");
-    assert!(error.to_string().contains("another program"), "{error}");
+    assert!(error.to_string().contains("another ruge"), "{error}");
 }

@@ -80,6 +80,18 @@ pub const JOBS: &[Job] = &[
         keeps: &["run/model.safetensors"],
         ..PLAIN
     },
+    // The same settings again, without --force: what was begun goes on, what was moved halfway is finished.
+    Job {
+        name: "run-force-plain",
+        before: &[RUN_OTHER],
+        command: "run g --rules rules.tsv --dim 4 --epochs 2 --validate-every 1 --checkpoint-every 0 --out run --force",
+        after: &[
+            RUN,
+            "run g --rules rules.tsv --dim 4 --epochs 2 --validate-every 1 --checkpoint-every 0 --out run --force",
+        ],
+        keeps: &["run/model.safetensors"],
+        ..PLAIN
+    },
     Job { name: "run-other-rules", before: &[RUN, "cp other.tsv rules.tsv"], command: RUN, after: &[RUN], ..PLAIN },
     Job { name: "search", command: SEARCH, after: &["search g --out run --resume", SEARCH], ..PLAIN },
     Job { name: "combine", before: &[BASE], command: COMBINE, after: &[COMBINE], ..PLAIN },

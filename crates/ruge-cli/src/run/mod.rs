@@ -111,7 +111,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     let loaded = args.data.load(console)?;
     loaded.announce(console);
     // A run that goes on is led by its own settings, unless others are typed.
-    let stored = if args.resume { Ledger::read(&pipeline::folder(&out))? } else { None };
+    let stored = if args.resume { Ledger::read(&pipeline::folder(&out)?)? } else { None };
     if args.resume && stored.is_none() {
         bail!("{}: there is no run to resume; leave out --resume to begin one", out.display());
     }
@@ -156,7 +156,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
         )));
     }
     // A part of what is to replace an earlier run is still beside it.
-    let job = Job { out: pipeline::folder(&out), ..job };
+    let job = Job { out: pipeline::folder(&out)?, ..job };
     let findings = Findings::read(&job)?;
     if console.json {
         return console.json_result(&story::object(&findings, &job, started.elapsed().as_secs_f64()));

@@ -134,7 +134,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         console.note(&format!("note: the search in {} stays until this one is finished", out.display()));
     }
     let folder = search.folder().to_path_buf();
-    let mut report = Report { out: &folder, data: &args.data.data, device, spec: args.spec.as_deref() };
+    let report = Report { out: &folder, home: &out, data: &args.data.data, device, spec: args.spec.as_deref() };
     let mut teller = Teller::new(search.space().clone(), console);
     teller.best = search.best().and_then(|best| Some((best.number, best.valid_mrr()?)));
     let mut written = Instant::now();
@@ -150,9 +150,9 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     })?;
     teller.bar.finish_and_clear();
     report.write(search.space(), search.trials(), ended == Ended::Done)?;
-    if ended == Ended::Done {
+    // A search that found nothing replaces none.
+    if ended == Ended::Done && search.best().is_some() {
         search.finish()?;
-        report.out = &out;
     }
 
     if search.best().is_some() || console.json {
@@ -178,6 +178,10 @@ impl SearchArgs {
             other => other.into(),
         })?;
         if let Some(seed) = self.data.seed {
+            if i64::try_from(seed).is_err() {
+                let most = i64::MAX;
+                bail!(UsageError(format!("--seed is {seed}; the largest number it may be is {most}")));
+            }
             space.reseed(seed);
         }
         Ok(Some(space))
@@ -278,7 +282,10 @@ impl Teller {
 
 /// What is left beside the trials: the best spec and the page.
 struct Report<'r> {
+    /// Where they are written.
     out: &'r Path,
+    /// Where they are in the end.
+    home: &'r Path,
     data: &'r Path,
     device: Option<DeviceName>,
     spec: Option<&'r Path>,
@@ -286,11 +293,11 @@ struct Report<'r> {
 
 impl Report<'_> {
     fn best_file(&self) -> PathBuf {
-        self.out.join("best.toml")
+        self.home.join("best.toml")
     }
 
     fn page_file(&self) -> PathBuf {
-        self.out.join("report.html")
+        self.home.join("report.html")
     }
 
     fn best_spec(&self, space: &Space, trials: &[Trial]) -> Result<Option<ruge::Spec>> {
@@ -313,10 +320,10 @@ impl Report<'_> {
                 self.best_file().display(),
                 spec.to_toml()
             );
-            write_file(&self.best_file(), &text)?;
+            write_file(&self.out.join("best.toml"), &text)?;
         }
         let page = page::page(self, space, trials, is_done, text);
-        write_file(&self.page_file(), &render_search(&page))
+        write_file(&self.out.join("report.html"), &render_search(&page))
     }
 }
 

@@ -32,7 +32,7 @@ pub fn page(report: &Report<'_>, space: &Space, trials: &[Trial], is_done: bool,
         Some(DeviceName::Cpu) => " --device cpu",
         None => "",
     };
-    let out = report.out.display();
+    let out = report.home.display();
     let data = report.data.display();
     let spec = report.spec.map_or_else(|| "SPACE.toml".into(), |spec| spec.display().to_string());
     SearchPage {

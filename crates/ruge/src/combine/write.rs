@@ -10,7 +10,7 @@ use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
 use crate::run::{Folder, KIND, MOST_RULES_AS_TEXT, Mode};
 use crate::spec::{DeviceName, ModelName, RulesSpec, Spec};
-use crate::workplace::{self, Workplace};
+use crate::workplace::{self, Kind, Workplace};
 
 /// What came of a combination.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
 pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
     refuse(file, path, mode)?;
     // A run that is to be replaced stays until there is something to replace it, and half of a new one is never seen.
-    let place = Workplace::aside(path, KIND, mode)?;
+    let place = Workplace::aside(path, Kind { command: "combine", resumes: false, ..KIND }, mode)?;
     let outcome = combine_within(file, prepared, place.work(), device)?;
     place.finish()?;
     Ok(Outcome { model: path.join("model.safetensors"), ..outcome })
@@ -60,7 +60,7 @@ pub(crate) fn combine_within(
     path: &Path,
     device: DeviceName,
 ) -> Result<Outcome> {
-    std::fs::create_dir_all(path).map_err(RugeError::io(path, "create"))?;
+    Workplace::within(path, KIND, true)?;
     let folder = Folder::at(path);
     let base = file.base_on(device)?;
     let mut ranking = fit(Some(&*base), prepared, &file.data)?;

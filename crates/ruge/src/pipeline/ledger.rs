@@ -195,6 +195,7 @@ impl Found {
         let ours = |name: &str| folder.join(name).is_file();
         Ok(match others.first() {
             None => Self::Empty,
+            Some(_) if ours("run.json") => Self::Training,
             Some(_) if ours("spec.toml") && (ours("model.safetensors") || ours("checkpoint.safetensors")) => {
                 Self::Training
             }

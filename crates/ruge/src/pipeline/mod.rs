@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
 use crate::model_file::data_hash;
+use crate::run::FILES;
 use crate::spec::{GuidanceSpec, Spec};
 use crate::workplace::{self, Kind, Mode, Workplace};
 pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules};
@@ -303,16 +304,15 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
         )));
     }
     let data = data_hash(job.data);
-    let (place, mut ledger) = open(job, &data)?;
-    let is_new = ledger.stages.is_empty();
+    let (place, mut ledger, is_new) = open(job, &data)?;
     let job = &Job { out: place.work().to_path_buf(), ..job.clone() };
     if place.replaces() {
         watcher.note("the run that is there stays until this one is finished");
     }
     let taken = take_stages(job, &mut ledger, watcher);
-    let trained = ledger.stages.contains_key(Stage::TrainUnguided.name());
-    if taken.is_err() && is_new && !trained {
-        // Settings that do not work are no run that would be in the way of better ones.
+    let done = |stage: &Stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished);
+    if taken.is_err() && is_new && !Stage::ALL.iter().skip(1).any(done) {
+        // Settings that do not work are no run that would be in the way of better ones. What took time stays.
         place.withdraw(&FILES);
     } else if job.stages().all(|stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished)) {
         place.finish()?;
@@ -405,56 +405,51 @@ pub fn unguided(spec: &Spec) -> Spec {
 /// What a run consists of. A folder of `ruge train` counts as one that may be replaced.
 const KIND: Kind = Kind {
     name: "run",
+    command: "run",
+    resumes: true,
     signs: &[ledger::FILE, "run.json", "spec.toml", "checkpoint.safetensors", "model.safetensors"],
     files: &FILES,
+    leftovers: &[],
     folders: &[],
 };
 
-/// Takes the folder, or says why it must not be touched.
-fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger)> {
+/// Takes the folder, or says why it must not be touched. The last answer: whether the run begins now.
+fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger, bool)> {
     let out = &job.out;
     let wrong = |reason: String| Err(RugeError::Run { path: out.clone(), reason });
-    let found = Found::at(out);
-    if let Ok(Found::Foreign(path)) = &found {
+    workplace::settle(out)?;
+    if let Ok(Found::Foreign(path)) = Found::at(out) {
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        return wrong(match path == out {
+        return wrong(match path == *out {
             true => "it is a file; give a folder with --out".into(),
             false => format!("it is no run folder ({name:?} is in it) and is left alone; give another one with --out"),
         });
     }
     let spec = job.spec.to_toml();
+    // What an earlier --force has begun comes first.
+    let place = Workplace::open(out, KIND, if job.force { Mode::Force } else { Mode::Continue })?;
+    let pending = place.work() != place.home();
     if !job.force {
-        // What an earlier --force has begun comes first.
-        let work = workplace::current(out, KIND);
-        let pending = work != *out;
-        let found = if pending { Found::at(&work) } else { found };
-        match found? {
+        match Found::at(place.work())? {
             Found::Training => {
                 return wrong("it holds a run of `ruge train`; give another --out, or replace it with --force".into());
             }
             Found::Run(ledger) => {
-                if let Some(reason) = refuses(&ledger, data, &spec) {
-                    return wrong(match pending {
-                        false => reason,
-                        true => format!(
-                            "an unfinished run is to replace the one in it, and {reason}; to keep the finished one, remove {}",
-                            work.display()
-                        ),
-                    });
-                }
-                let mode = if pending { Mode::Resume } else { Mode::Continue };
-                let place = Workplace::open(out, KIND, mode)?;
-                // Somebody may have been at work until now.
-                let ledger = Ledger::read(place.work())?.unwrap_or(*ledger);
-                return Ok((place, ledger));
+                return match refuses(&ledger, data, &spec) {
+                    None => Ok((place, *ledger, false)),
+                    Some(reason) if pending => wrong(format!(
+                        "an unfinished run is to replace the one in it, and {reason}; to keep the finished one, remove {}",
+                        place.work().display()
+                    )),
+                    Some(reason) => wrong(reason),
+                };
             }
             Found::Empty | Found::Foreign(_) => {}
         }
     }
-    let place = Workplace::open(out, KIND, if job.force { Mode::Force } else { Mode::Continue })?;
     let ledger = Ledger::new(data.to_string(), spec);
     ledger.write(place.work())?;
-    Ok((place, ledger))
+    Ok((place, ledger, true))
 }
 
 /// Why a run cannot be continued with these data and settings; nothing if it can.
@@ -482,7 +477,7 @@ fn refuses(ledger: &Ledger, data: &str, spec: &str) -> Option<String> {
 }
 
 /// Where the files of the run are that goes on in a folder: the folder itself, or the place of what is to replace it.
-pub fn folder(home: &Path) -> PathBuf {
+pub fn folder(home: &Path) -> Result<PathBuf> {
     workplace::current(home, KIND)
 }
 
@@ -521,38 +516,6 @@ fn difference(old: &str, new: &str) -> String {
     }
     text
 }
-
-/// Files of a run: the outputs of stages, and others.
-const FILES: [&str; 28] = [
-    ledger::FILE,
-    "run.json",
-    "spec.toml",
-    "rules.tsv",
-    "metrics.jsonl",
-    "checkpoint.safetensors",
-    "checkpoint.safetensors.tmp",
-    "model.safetensors",
-    "check.json",
-    "ground.json",
-    "evaluation.json",
-    "calibration.json",
-    "consistency.json",
-    "predictions.json",
-    "report.html",
-    "unguided/run.json",
-    "unguided/spec.toml",
-    "unguided/rules.tsv",
-    "unguided/metrics.jsonl",
-    "unguided/checkpoint.safetensors",
-    "unguided/checkpoint.safetensors.tmp",
-    "unguided/model.safetensors",
-    "with-rules/run.json",
-    "with-rules/spec.toml",
-    "with-rules/rules.tsv",
-    "with-rules/metrics.jsonl",
-    "with-rules/checkpoint.safetensors",
-    "with-rules/model.safetensors",
-];
 
 #[cfg(test)]
 mod tests {

@@ -121,7 +121,11 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
         }
     };
     // As training takes them, which leaves the same file.
-    let (kept, _) = assemble::grounded(&job.spec, job.data, records)?;
+    let watch = Watch { stop: Some(watcher.stop), ..Watch::default() };
+    let (kept, _) = match assemble::grounded_watched(&job.spec, job.data, records, &watch) {
+        Err(error) if error.is_stopped() => return Ok(None),
+        grounded => grounded?,
+    };
     let mut text = Vec::new();
     write_rules(&mut text, RuleFormat::Native, &kept, job.data.names(), &RuleWriteOptions::default())?;
     write_file(&job.out.join("rules.tsv"), &text)?;
@@ -268,7 +272,7 @@ fn train(
         checkpoint_every: job.checkpoint_every,
     };
     // The rules of a run are the file of the stage that mined them.
-    let run = Run::within(spec, job.data, folder, anew)?.without_rules_file();
+    let run = Run::within(spec, job.data, folder, anew, folder == job.out)?.without_rules_file();
     let outcome = run.train(records, &mut listener)?;
     if outcome.stop == ruge_embed::StopReason::Asked {
         return Ok(None);

@@ -57,6 +57,7 @@ impl Run<'_> {
             line["best"] = true.into();
             valid_mrr = Some(metrics.mrr);
         }
+        self.is_new = false;
         folder.write("metrics.jsonl", format!("{line}\n").as_bytes())?;
         let mut words = BTreeMap::from([("epochs".to_string(), "0".to_string())]);
         words.extend(valid_mrr.map(|mrr| ("valid_mrr".to_string(), mrr.to_string())));

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ruge_embed::EmbedError;
 use ruge_kg::Dataset;
 use ruge_rules::{RuleRecord, Watch};
+use sha2::{Digest, Sha256};
 
 use super::halving::{self, Job};
 use super::space::Space;
@@ -81,8 +82,11 @@ const DATABASE: &str = "search.db";
 /// What a search consists of.
 const KIND: Kind = Kind {
     name: "search",
+    command: "search",
+    resumes: true,
     signs: &[DATABASE],
-    files: &[DATABASE, "search.db-journal", DRAFT, DRAFT_JOURNAL, "best.toml", "report.html", "search.lock"],
+    files: &[DATABASE, "search.db-journal", "best.toml", "report.html"],
+    leftovers: &[DRAFT, DRAFT_JOURNAL, "search.lock"],
     folders: &["trials"],
 };
 
@@ -96,13 +100,14 @@ impl Search {
         }
         let (place, home) = (Workplace::open(folder, KIND, mode)?, folder);
         let folder = place.work();
-        // The lock of earlier programs.
-        let _ = fs::remove_file(folder.join("search.lock"));
         let (path, hash) = (folder.join(DATABASE), data_hash(data));
         let store = match &space {
             Some(space) if !path.exists() => {
                 let version = env!("CARGO_PKG_VERSION");
-                Store::create(&path, &[("space", &space.to_toml()), ("data", &hash), ("version", version)])?
+                let numerics = ruge_embed::NUMERICS.to_string();
+                let facts =
+                    [("space", &*space.to_toml()), ("data", &hash), ("version", version), ("numerics", &numerics)];
+                Store::create(&path, &facts)?
             }
             _ => Store::open(&path)?,
         };
@@ -120,6 +125,12 @@ impl Search {
                     return Err(wrong(
                         "its trials were made from other data; give the same DATA (and --seed, if it is split), or start again with \
                          --force",
+                    ));
+                }
+                if store.fact("numerics")?.is_some_and(|of| of != ruge_embed::NUMERICS.to_string()) {
+                    return Err(wrong(
+                        "its trials were made by a program whose arithmetic gives other bits; finish it with that one, or start again \
+                         with --force",
                     ));
                 }
                 let trials = space.and_then(|space| space.settings.trials).or(kept.settings.trials);
@@ -223,6 +234,24 @@ impl Search {
         Ok(Ended::Done)
     }
 
+    /// All trials of a search are guided by what a rule file held when the first of them was.
+    fn know_rules(&mut self, spec: &Spec) -> Result<()> {
+        let Some(file) = spec.rules.file.as_ref().filter(|_| spec.takes_rules()) else { return Ok(()) };
+        let path = Path::new(file);
+        let text = fs::read(path).map_err(RugeError::io(path, "read the rules"))?;
+        let sum: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let key = format!("rules of {file}");
+        match self.store.fact(&key)? {
+            None => self.store.keep(&[(&key, &sum)]),
+            Some(old) if old != sum => Err(RugeError::Run {
+                path: path.to_path_buf(),
+                reason: "it was changed since the search began; restore it, or start another search with --force"
+                    .into(),
+            }),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Trains a trial to the end of its next rung. False when stopped before.
     fn climb(
         &mut self,
@@ -233,6 +262,10 @@ impl Search {
         guides: &mut Guides,
         hear: &mut dyn FnMut(News<'_>),
     ) -> Result<bool> {
+        // A spec that cannot be is told below.
+        if let Ok(spec) = self.spec(&self.trials[place], wishes.device) {
+            self.know_rules(&spec)?;
+        }
         let trial = &self.trials[place];
         let folder = self.run_folder(trial);
         let started = Instant::now();
@@ -289,6 +322,8 @@ fn fail(trial: &mut Trial, reason: &str) {
 fn stops_the_search(error: &RugeError) -> bool {
     match error {
         RugeError::Io { .. } | RugeError::Run { .. } | RugeError::ModelFile { .. } | RugeError::Kg(_) => true,
+        // A rule file that cannot be read now may be there again later.
+        RugeError::Rules(_) => true,
         RugeError::Embed(EmbedError::Io { .. } | EmbedError::Checkpoint { .. }) => true,
         RugeError::Embed(EmbedError::Device { lasting, .. }) => *lasting,
         RugeError::Cuda(error) => error.is_lasting(),
@@ -312,7 +347,7 @@ fn train(
         stop: wishes.stop,
         checkpoint_every: wishes.checkpoint_every,
     };
-    let work = || Run::within(spec, data, folder, anew)?.train_grounded(grounded, &mut listener);
+    let work = || Run::within(spec, data, folder, anew, false)?.train_grounded(grounded, &mut listener);
     // A night of trials must not end with a bug that one of them finds. Nothing of it is used afterwards.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let words = cause.downcast_ref::<String>().map(String::as_str).or(cause.downcast_ref::<&str>().copied());

@@ -270,6 +270,8 @@ impl Space {
 
     /// Another seed, of the choice of points and of training.
     pub fn reseed(&mut self, seed: u64) {
+        // TOML, which keeps it, has no larger numbers.
+        let seed = seed.min(i64::MAX as u64);
         self.settings.seed = seed;
         if !self.parameters.iter().any(|parameter| parameter.leaf == "seed") {
             self.table.insert("seed".into(), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
