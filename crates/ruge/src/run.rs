@@ -382,9 +382,10 @@ impl<'r> Run<'r> {
         path_report.iter().for_each(|report| (listener.paths)(report));
         let mut model = assemble::model_with(spec, data, paths)?;
         let (mut progress, curve_note) = self.resume(&mut *model)?.unwrap_or_default();
+        // From here on there is something to continue.
+        self.is_new = false;
         let mut curve = Curve::open(&self.folder, progress.epoch, curve_note.as_deref())?;
 
-        self.is_new = false;
         let (mut seconds, mut epochs) = (0.0, 0u64);
         let validation =
             Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };

@@ -186,13 +186,13 @@ impl Workplace {
 
     /// Takes back what was begun: for work that could not even start. Removes these files, and the folders that were made for them.
     pub fn withdraw(&self, files: &[&str]) {
+        if self.work != self.home {
+            let _ = remove_folder(&self.work);
+            return;
+        }
         // What tells that there is something goes last.
         for name in files.iter().rev() {
             let _ = fs::remove_file(self.work.join(name));
-        }
-        if self.work != self.home {
-            let _ = fs::remove_file(self.work.join(OWNER));
-            let _ = fs::remove_dir(&self.work);
         }
         if self.created {
             let _ = fs::remove_dir(&self.home);
@@ -217,18 +217,21 @@ impl Workplace {
     }
 }
 
-/// Finishes the move of a replacement that was cut off, unless somebody is at work there.
+/// Finishes the move of a replacement that was cut off, and removes what such a move left; nothing while somebody is at work there.
 pub fn settle(home: &Path) -> Result<()> {
     let next = home.join(NEXT);
-    if !next.join(MARKER).exists() {
-        // Everything was moved but the folder itself; one with something in it stays.
-        let _ = fs::remove_dir(&next);
+    if !next.exists() {
         return Ok(());
     }
-    let lock = take(home)?;
-    let moved = finish_move(home);
-    drop(lock);
-    moved
+    let _lock = match take(home) {
+        Err(_) if !next.join(MARKER).exists() => return Ok(()),
+        lock => lock?,
+    };
+    finish_move(home)?;
+    match Pending::at(home)? {
+        Pending::Nothing => remove_folder(&next),
+        _ => Ok(()),
+    }
 }
 
 /// Commands whose unfinished results can be continued.
@@ -245,7 +248,7 @@ fn unfinished(home: &Path, command: &str) -> RugeError {
 
 /// What is in [`NEXT`].
 enum Pending {
-    /// Nothing, or nothing but what a process left that was killed while it began.
+    /// Nothing, or nothing but what a process left that was killed while it began, or when all was moved.
     Nothing,
     /// An unfinished result of this command.
     Of(String),
@@ -257,11 +260,14 @@ impl Pending {
     fn at(home: &Path) -> Result<Self> {
         let next = home.join(NEXT);
         refuse_link(&next)?;
-        if let Some(owner) = sealed_json::read::<serde_json::Value>(&next.join(OWNER))? {
-            return Ok(Self::Of(owner["command"].as_str().unwrap_or_default().to_string()));
+        let nothing = |name: &String| name == OWNER || (name.starts_with('.') && name.ends_with(".tmp"));
+        if files_in(&next)?.iter().all(nothing) {
+            return Ok(Self::Nothing);
         }
-        let drafts = |name: &String| name.starts_with('.') && name.ends_with(".tmp");
-        Ok(if files_in(&next)?.iter().all(drafts) { Self::Nothing } else { Self::Foreign })
+        Ok(match sealed_json::read::<serde_json::Value>(&next.join(OWNER))? {
+            Some(owner) => Self::Of(owner["command"].as_str().unwrap_or_default().to_string()),
+            None => Self::Foreign,
+        })
     }
 }
 
@@ -364,10 +370,21 @@ fn files_in(folder: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Removes a folder of ours with all that is in it. A link is removed, not followed.
+/// Removes a folder of ours with all that is in it; what says that it is ours goes last. A link is removed, not followed.
 fn remove_folder(folder: &Path) -> Result<()> {
+    let within = || -> std::io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => fs::remove_dir_all(entry.path())?,
+                false if entry.file_name() != OWNER => fs::remove_file(entry.path())?,
+                false => {}
+            }
+        }
+        fs::remove_dir_all(folder)
+    };
     let removed = match fs::symlink_metadata(folder) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(folder),
+        Ok(found) if found.is_dir() => within(),
         Ok(_) => fs::remove_file(folder),
         Err(error) => Err(error),
     };
@@ -422,167 +439,4 @@ pub fn current(home: &Path, kind: Kind) -> Result<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const KIND: Kind = Kind {
-        name: "thing",
-        command: "train",
-        resumes: true,
-        signs: &["a"],
-        files: &["a", "b", "sub/c"],
-        leftovers: &[],
-        folders: &["many"],
-    };
-
-    fn put(folder: &Path, name: &str, text: &str) {
-        let path = folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    /// Every file below a folder with its text.
-    fn all(folder: &Path) -> Vec<(String, String)> {
-        let text = |name: String| (name.clone(), fs::read_to_string(folder.join(&name)).unwrap());
-        files_in(folder).unwrap().into_iter().map(text).collect()
-    }
-
-    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
-        list.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
-    }
-
-    fn old(home: &Path) {
-        for (name, text) in [("a", "old"), ("sub/c", "old"), ("many/1/x", "old"), ("notes.txt", "mine")] {
-            put(home, name, text);
-        }
-    }
-
-    #[test]
-    fn the_old_stays_until_the_new_is_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path();
-        old(home);
-        let before = all(home);
-        let place = Workplace::open(home, KIND, Mode::Force).unwrap();
-        assert!(place.replaces());
-        put(place.work(), "a", "new");
-        drop(place);
-        assert_eq!(all(home)[2..], before, "untouched: {:?}", all(home));
-        // The unfinished one is what --resume continues.
-        assert!(Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("unfinished"));
-        let place = Workplace::open(home, KIND, Mode::Resume).unwrap();
-        assert_eq!(fs::read_to_string(place.work().join("a")).unwrap(), "new");
-        put(place.work(), "many/2/x", "new");
-        place.finish().unwrap();
-        assert_eq!(all(home), pairs(&[("a", "new"), ("many/2/x", "new"), ("notes.txt", "mine")]));
-        assert!(!home.join("sub").exists() && !home.join(NEXT).exists());
-    }
-
-    #[test]
-    fn a_move_that_was_cut_off_is_finished_by_the_next_who_comes() {
-        for moved in 0..3 {
-            let folder = tempfile::tempdir().unwrap();
-            let home = folder.path();
-            old(home);
-            let place = Workplace::open(home, KIND, Mode::Force).unwrap();
-            for name in ["a", "b"] {
-                put(place.work(), name, "new");
-            }
-            let gone = serde_json::json!({ "remove": ["sub/c", "many/1/x"] });
-            sealed_json::write(&place.work().join(MARKER), &gone).unwrap();
-            for name in ["a", "b"].iter().take(moved) {
-                fs::rename(place.work().join(name), home.join(name)).unwrap();
-            }
-            drop(place);
-            assert!(
-                Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("already holds a thing")
-            );
-            assert_eq!(all(home), pairs(&[("a", "new"), ("b", "new"), ("notes.txt", "mine")]), "{moved} moved");
-        }
-    }
-
-    #[test]
-    fn forced_again_the_unfinished_one_goes() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path();
-        old(home);
-        put(Workplace::open(home, KIND, Mode::Force).unwrap().work(), "b", "half");
-        let place = Workplace::open(home, KIND, Mode::Force).unwrap();
-        assert_eq!(files_in(place.work()).unwrap(), [OWNER]);
-    }
-
-    #[test]
-    fn what_is_made_aside_appears_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = &folder.path().join("new");
-        let kind = Kind { command: "combine", resumes: false, ..KIND };
-        let place = Workplace::aside(home, kind, Mode::Fresh).unwrap();
-        put(place.work(), "a", "half");
-        drop(place);
-        assert!(!KIND.is_in(home));
-        let place = Workplace::aside(home, kind, Mode::Fresh).unwrap();
-        put(place.work(), "b", "other");
-        put(place.work(), "a", "whole");
-        place.finish().unwrap();
-        assert_eq!(all(home), pairs(&[("a", "whole"), ("b", "other")]));
-        assert!(Workplace::aside(home, kind, Mode::Fresh).unwrap_err().to_string().contains("--force"));
-    }
-
-    #[test]
-    fn what_is_not_ours_or_of_another_kind_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path();
-        put(home, ".ruge-next/server/x", "mine");
-        Workplace::open(home, KIND, Mode::Fresh).unwrap();
-        put(home, "a", "old");
-        assert!(Workplace::open(home, KIND, Mode::Force).unwrap_err().to_string().contains("did not make"));
-        assert!(home.join(".ruge-next/server/x").exists());
-        fs::remove_dir_all(home.join(NEXT)).unwrap();
-        put(Workplace::open(home, KIND, Mode::Force).unwrap().work(), "a", "half");
-        let other = Kind { command: "search", ..KIND };
-        for mode in [Mode::Fresh, Mode::Resume, Mode::Continue] {
-            let told = Workplace::open(home, other, mode).unwrap_err().to_string();
-            assert!(told.contains("ruge train … --resume"), "{mode:?}: {told}");
-        }
-        assert!(home.join(".ruge-next/a").exists());
-        put(home, "b", "mine");
-        fs::remove_file(home.join("a")).unwrap();
-        fs::remove_dir_all(home.join(NEXT)).unwrap();
-        assert!(Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("b is in it"));
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn links_are_not_followed() {
-        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let home = folder.path();
-        put(home, "a", "old");
-        put(elsewhere.path(), "a", "mine");
-        std::os::unix::fs::symlink(elsewhere.path(), home.join(NEXT)).unwrap();
-        assert!(Workplace::open(home, KIND, Mode::Force).unwrap_err().to_string().contains("is a link"));
-        assert!(Workplace::within(&home.join(NEXT), KIND, false).is_err());
-        assert_eq!(fs::read_to_string(elsewhere.path().join("a")).unwrap(), "mine");
-    }
-
-    #[test]
-    fn nothing_to_resume_is_an_error_and_leaves_no_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().join("absent");
-        let told = Workplace::open(&home, KIND, Mode::Resume).unwrap_err().to_string();
-        assert!(told.contains("no thing to resume") && !home.exists(), "{told}");
-        fs::create_dir(&home).unwrap();
-        assert!(Workplace::open(&home, KIND, Mode::Resume).is_err());
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn two_processes_do_not_work_in_one_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = Workplace::open(folder.path(), KIND, Mode::Fresh).unwrap();
-        let told = Workplace::open(folder.path(), KIND, Mode::Force).unwrap_err().to_string();
-        assert!(told.contains("another ruge is at work"), "{told}");
-        drop(first);
-        Workplace::open(folder.path(), KIND, Mode::Fresh).unwrap();
-        assert!(files_in(folder.path()).unwrap().is_empty(), "a lock leaves no file");
-    }
-}
+mod tests;
