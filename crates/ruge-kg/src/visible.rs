@@ -105,7 +105,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     marked(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// `name` as [`line`] shows it in at most `width` characters, its middle given up for `…`: paths and IRIs differ at
+/// `name` as [`line()`] shows it in at most `width` characters, its middle given up for `…`: paths and IRIs differ at
 /// their ends. A mark is kept whole or given up whole.
 pub fn cut(name: &str, width: usize) -> String {
     let shown = line(name);

@@ -3,7 +3,7 @@
 //! The folder holds `run.json` (what the run is made from), `spec.toml` (resolved), `rules.tsv`, `metrics.jsonl` (a line per epoch),
 //! `checkpoint.safetensors` and, at the end, `model.safetensors`. Every file is replaced whole, and the checkpoint carries all that
 //! training changes, so a run that is killed at any moment continues from its last checkpoint to the same bits. One process works in a
-//! folder at a time, and a run that is replaced stays until the new one is finished ([`workplace`](crate::workplace)).
+//! folder at a time, and a run that is replaced stays until the new one is finished ([`workplace`]).
 
 mod curve;
 mod fit_rules;

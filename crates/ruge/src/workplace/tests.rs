@@ -1,3 +1,5 @@
+//! Folders that are replaced, locked, cut off and left alone.
+
 use super::*;
 
 const KIND: Kind = Kind {
