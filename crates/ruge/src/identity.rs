@@ -123,7 +123,7 @@ pub(crate) fn rules_text(rules: &[RuleRecord], data: &Dataset) -> Result<Vec<u8>
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    model_file::hex(&Sha256::digest(bytes))
 }
 
 /// `run.json`.

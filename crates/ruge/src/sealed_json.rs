@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, RugeError};
+use crate::model_file::hex;
 
 /// What stands before the checksum, and what behind it.
 const BEFORE: &str = ",\n  \"sha256\": \"";
@@ -46,7 +47,7 @@ fn print<T: Serialize>(value: &T) -> String {
 }
 
 fn sum(body: &str) -> String {
-    Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(body))
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> std::result::Result<T, String> {

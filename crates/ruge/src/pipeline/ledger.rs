@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::Stage;
 use crate::error::{Result, RugeError};
+use crate::model_file::hex;
 use crate::sealed_json;
 
 /// Its name in the run folder.
@@ -157,10 +158,6 @@ pub(super) fn file_hash(path: &Path) -> Option<String> {
             Err(_) => return None,
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What stands in a folder before a run begins.

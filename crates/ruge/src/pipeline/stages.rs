@@ -25,7 +25,7 @@ use crate::error::{Result, RugeError};
 use crate::explain::Explainer;
 use crate::identity::Papers;
 use crate::loaded::Loaded;
-use crate::model_file::{Contents, ModelFile};
+use crate::model_file::{Contents, ModelFile, hex};
 use crate::rules_only::{Aggregation, RulesOnly};
 use crate::run::{Listener, Run, Tick};
 use crate::spec::{GuidanceSpec, MinePreset, RulesSpec};
@@ -387,7 +387,7 @@ fn digest(ranks: &[Rank]) -> String {
     for rank in ranks {
         hasher.update(((2.0 * rank.filtered.rank(Ties::Mean)) as u32).to_le_bytes());
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 fn calibrate(job: &Job<'_>) -> Result<String> {

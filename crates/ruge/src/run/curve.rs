@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Folder, Tick};
 use crate::error::{Result, RugeError};
+use crate::model_file::hex;
 
 const FILE: &str = "metrics.jsonl";
 /// The checkpoint's note about the curve: its length in bytes and their SHA-256.
@@ -92,7 +93,7 @@ impl Curve {
 }
 
 fn note(length: u64, hasher: Sha256) -> String {
-    let sum: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = hex(&hasher.finalize());
     format!("{length} {sum}")
 }
 

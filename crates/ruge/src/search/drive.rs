@@ -19,7 +19,7 @@ use super::store::{DRAFT, DRAFT_JOURNAL, Store};
 use super::{Rung, State, Trial, ranked};
 use crate::assemble;
 use crate::error::{Result, RugeError};
-use crate::model_file::data_hash;
+use crate::model_file::{data_hash, hex};
 use crate::reproduce::work::Curve;
 use crate::run::{Grounded, Listener, Mode, Outcome, Run, Tick};
 use crate::spec::{DeviceName, RulesSpec, Spec};
@@ -239,7 +239,7 @@ impl Search {
         let Some(file) = spec.rules.file.as_ref().filter(|_| spec.takes_rules()) else { return Ok(()) };
         let path = Path::new(file);
         let text = fs::read(path).map_err(RugeError::io(path, "read the rules"))?;
-        let sum: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sum = hex(&Sha256::digest(&text));
         let key = format!("rules of {file}");
         match self.store.fact(&key)? {
             None => self.store.keep(&[(&key, &sum)]),

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::space::{Point, Space};
 use super::{Rung, State, Trial};
 use crate::error::{Result, RugeError};
+use crate::model_file::hex;
 
 /// The shape of the tables; another number is another program's. Version 1 had no hashes.
 const VERSION: i64 = 2;
@@ -315,7 +316,7 @@ fn all_sum(connection: &Connection) -> rusqlite::Result<String> {
 }
 
 fn sha256(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text))
 }
 
 /// What SQLite says, and what to do about it. Trials that were kept stay kept, whatever a disk does for a moment.
