@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ruge::search::Space;
+use ruge_lab::search::Space;
 use ruge::{Loaded, ModelFile, Spec};
 use ruge_kg::Names;
 use ruge_rules::io::{RuleFormat, RuleReadOptions, RuleWriteOptions, parse_rules, write_rules};

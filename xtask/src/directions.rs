@@ -15,8 +15,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ruge-embed", &["ruge-kg"]),
     ("ruge-cuda", &["ruge-embed", "ruge-kg"]),
     ("ruge", &["ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
-    ("ruge-report", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
-    ("ruge-cli", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-report", "ruge-rules"]),
+    ("ruge-lab", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
+    ("ruge-report", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-rules"]),
+    ("ruge-cli", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-report", "ruge-rules"]),
     ("xtask", &["ruge-kg"]),
 ];
 

@@ -132,7 +132,7 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     if stop.load(Ordering::Relaxed) {
         return Err(interrupt::error("stopped while ranking by the rules alone"));
     }
-    let digest = ruge::reproduce::record::ranks_sha256(&ranks);
+    let digest = ruge_lab::reproduce::record::ranks_sha256(&ranks);
     if console.json {
         let mut object = object(args, &file, &evaluation, seconds, name, &digest);
         if let Some(metrics) = &rules_only {

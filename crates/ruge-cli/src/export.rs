@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use ruge::ModelFile;
-use ruge::export::{ExportFormat, export};
+use ruge_lab::export::{ExportFormat, export};
 use serde_json::json;
 
 use crate::console::Console;

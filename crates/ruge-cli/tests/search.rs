@@ -202,7 +202,7 @@ fn the_projects_own_spaces_can_be_searched() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/search"));
     let mut count = 0;
     for file in std::fs::read_dir(folder).expect("listed").flatten() {
-        let space = ruge::search::Space::read(&file.path()).expect("a space");
+        let space = ruge_lab::search::Space::read(&file.path()).expect("a space");
         let middle = space.point(&vec![0.5; space.parameters.len()]);
         space.spec(&middle).unwrap_or_else(|error| panic!("{}: {error}", file.path().display()));
         count += 1;

@@ -79,7 +79,7 @@ impl RugeError {
     }
 
     /// Wraps an I/O error with the path it concerns.
-    pub(crate) fn io(path: &std::path::Path, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn io(path: &std::path::Path, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { path, action, source }
     }

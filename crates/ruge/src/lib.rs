@@ -3,8 +3,7 @@
 //! Rules never hear of vectors and embeddings never hear of rules; this crate knows both. A [`spec`] says everything about
 //! a run, [`assemble`] turns it into running objects, [`run`] trains and keeps the run on disk, and [`model_file`] is the
 //! one self-contained file that comes out. [`loaded`] opens it for questions, with truth values from [`calibrate`].
-//! [`rules_only`] ranks by the rules alone: the row beside every guided one. [`recipe`] sizes settings to the data, and [`pipeline`] does
-//! the whole job, stage by stage. [`search`] finds settings.
+//! [`rules_only`] ranks by the rules alone: the row beside every guided one. Experiments are run by the crate `ruge-lab`.
 
 pub mod assemble;
 pub mod calibrate;
@@ -14,24 +13,18 @@ pub mod complete;
 pub mod consistency;
 pub mod error;
 pub mod explain;
-pub mod export;
 pub mod fold_in;
 pub mod guidance;
 pub mod identity;
-pub mod leaves;
 pub mod like;
 pub mod loaded;
 pub mod memory;
 pub mod model_file;
 pub mod nearest;
-pub mod pipeline;
 pub mod predict;
-pub mod recipe;
-pub mod reproduce;
 pub mod rules_only;
 pub mod run;
-mod sealed_json;
-pub mod search;
+pub mod sealed_json;
 pub mod spec;
 pub mod validated;
 pub mod workplace;

@@ -227,7 +227,7 @@ pub fn data_hash(data: &Dataset) -> String {
 }
 
 /// Bytes as people write a hash.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -97,7 +97,7 @@ pub struct Listener<'l> {
 }
 
 /// All files of a run folder, of `ruge train` and of `ruge run`: whichever is replaced, nothing of it stays.
-pub(crate) const FILES: [&str; 28] = [
+pub const FILES: [&str; 28] = [
     "stages.json",
     "run.json",
     "spec.toml",
@@ -238,13 +238,13 @@ impl<'r> Run<'r> {
 
     /// The same in a folder within one that is ours already, or in that one itself, which is locked. A run of the same identity goes on
     /// unless `anew`.
-    pub(crate) fn within(spec: &'r Spec, data: &'r Dataset, path: &Path, anew: bool, is_locked: bool) -> Result<Self> {
+    pub fn within(spec: &'r Spec, data: &'r Dataset, path: &Path, anew: bool, is_locked: bool) -> Result<Self> {
         let mode = if anew { Mode::Force } else { Mode::Continue };
         Self::begin(spec, data, Workplace::within(path, KIND, is_locked)?, mode)
     }
 
     /// Leaves `rules.tsv` to somebody else.
-    pub(crate) fn without_rules_file(self) -> Self {
+    pub fn without_rules_file(self) -> Self {
         Self { writes_rules: false, ..self }
     }
 

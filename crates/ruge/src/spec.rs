@@ -18,6 +18,7 @@ mod place;
 mod preset;
 mod rules;
 
+pub use place::open;
 pub use preset::Preset;
 pub use rules::{MinePreset, RulesSpec, Weigh};
 
@@ -450,7 +451,7 @@ impl Base {
 }
 
 /// Tables are merged leaf by leaf; a table that names another kind of thing replaces the old one whole.
-pub(crate) fn lay_over(base: &mut toml::Table, over: toml::Table) {
+pub fn lay_over(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
             (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
@@ -489,7 +490,7 @@ fn to_toml_value(json: &serde_json::Value) -> toml::Value {
 }
 
 /// For "unknown field `x`, expected one of `a`, `b`": which of them was probably meant.
-pub(crate) fn hint(message: &str) -> String {
+pub fn hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let Some(typed) = quoted.next().filter(|_| message.starts_with("unknown")) else { return String::new() };
     let near = |name: &str| strsim::jaro_winkler(typed, name);

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use ruge::reproduce::work::{self, News, Outcome, Place};
-use ruge::reproduce::{Cell, Record, Row, Table, TableName, record};
 use ruge::{DeviceName, assemble, nearest};
 use ruge_kg::Dataset;
+use ruge_lab::reproduce::work::{self, News, Outcome, Place};
+use ruge_lab::reproduce::{Cell, Record, Row, Table, TableName, record};
 use ruge_report::sheet::{Sheet, render_sheets};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! From records to the tables people read: which columns, in which words, with which plots.
 
-use ruge::reproduce::record::{Figures, RuleCounts};
-use ruge::reproduce::{Cell, Published, Row, Table, TableName};
+use ruge_lab::reproduce::record::{Figures, RuleCounts};
+use ruge_lab::reproduce::{Cell, Published, Row, Table, TableName};
 use ruge_report::plot::{Ink, Series};
 use ruge_report::sheet::{Sheet, SheetPlot, SheetRow};
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ fn remark(row: &Row) -> String {
 }
 
 fn epochs(row: &Row) -> String {
-    let of = |record: &ruge::reproduce::Record| match record.best_epoch {
+    let of = |record: &ruge_lab::reproduce::Record| match record.best_epoch {
         best if best == record.epochs => grouped(best),
         best => format!("{} of {}", grouped(best), grouped(record.epochs)),
     };

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 use ruge::Spec;
-use ruge::pipeline::ledger::{self, Ledger};
-use ruge::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage, Watcher};
-use ruge::recipe::Size;
+use ruge_lab::pipeline::ledger::{self, Ledger};
+use ruge_lab::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage, Watcher};
+use ruge_lab::recipe::Size;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;

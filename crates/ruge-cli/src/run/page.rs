@@ -4,9 +4,9 @@ use ruge::GuidanceSpec;
 use ruge::calibrate::{Reliability, Source};
 use ruge::consistency;
 use ruge::explain;
-use ruge::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
 use ruge::spec::Weigh;
 use ruge_kg::LoadReport;
+use ruge_lab::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
 use ruge_report::{
     self as report, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Fact, Firing, MetricsTable, Part,
     Prediction, RelationRow, ReliabilityBin, Repeat, Report, Suspect, System, gather, published,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use ruge::recipe::{self, Size};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec};
 use ruge_embed::Penalty;
+use ruge_lab::recipe::{self, Size};
 
 use crate::device::DeviceArg;
 use crate::preset::PresetArg;

@@ -1,9 +1,9 @@
 //! What came out of a run, as a short story for people and as one JSON object for scripts.
 
-use ruge::pipeline::{Comparison, Findings, Job, Sample, Standing, SystemResult};
 use ruge::{GuidanceSpec, ModelName};
 use ruge_embed::Metrics;
 use ruge_kg::Names;
+use ruge_lab::pipeline::{Comparison, Findings, Job, Sample, Standing, SystemResult};
 use ruge_rules::measure::wilson_lower;
 use ruge_rules::{RuleRecord, words};
 use rustc_hash::FxHashSet;

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use ruge::reproduce::record::spec_json;
 use ruge::run::Mode;
-use ruge::search::importance::importance;
-use ruge::search::{Ended, News, Search, Space, State, Trial, Wishes, ranked};
 use ruge::{DeviceName, assemble};
+use ruge_lab::reproduce::record::spec_json;
+use ruge_lab::search::importance::importance;
+use ruge_lab::search::{Ended, News, Search, Space, State, Trial, Wishes, ranked};
 use ruge_report::search::render_search;
 use serde_json::{Map, Value, json};
 

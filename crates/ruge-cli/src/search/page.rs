@@ -1,8 +1,8 @@
 //! A search as the page tells it.
 
 use ruge::DeviceName;
-use ruge::search::importance::importance;
-use ruge::search::{Domain, Halving, Method, Parameter, Space, State, Trial, ranked};
+use ruge_lab::search::importance::importance;
+use ruge_lab::search::{Domain, Halving, Method, Parameter, Space, State, Trial, ranked};
 use ruge_report::plot::Across;
 use ruge_report::search::{SearchLeaf, SearchPage, SearchTrial};
 use toml::Value;

@@ -22,8 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use fit::{Effort, LEAST, Prepared, Tried, fit};
 pub use model::Combined;
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
-pub(crate) use write::combine_within;
-pub use write::{Outcome, combine, refuse};
+pub use write::{Outcome, combine, combine_within, refuse};
 
 /// How a sum of log-doubts becomes a rule score.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

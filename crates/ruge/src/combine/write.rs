@@ -54,12 +54,7 @@ pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, d
 }
 
 /// The same in a folder that is ours already.
-pub(crate) fn combine_within(
-    file: &ModelFile,
-    prepared: &Prepared,
-    path: &Path,
-    device: DeviceName,
-) -> Result<Outcome> {
+pub fn combine_within(file: &ModelFile, prepared: &Prepared, path: &Path, device: DeviceName) -> Result<Outcome> {
     Workplace::within(path, KIND, true)?;
     let folder = Folder::at(path);
     let base = file.base_on(device)?;

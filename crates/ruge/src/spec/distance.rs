@@ -20,7 +20,7 @@ impl Spec {
 
     /// RotatE's own setting on FB15k-237, at twice the rate for half the steps. Phases begin anywhere on the circle, and move by as much as the authors' do, who
     /// keep them in units of the start values of entities.
-    pub(crate) fn set_rotate(&mut self) {
+    pub fn set_rotate(&mut self) {
         self.set_self_adversarial(9.0, 1.0);
         self.model.dimension = 1000;
         (self.negatives.count, self.batches.size) = (256, Some(1024));
@@ -36,7 +36,7 @@ impl Spec {
     }
 
     /// TransE as it reaches .672 on FB15k after 24,000 steps of 1,000, and more when it is given more: L1.
-    pub(crate) fn set_transe(&mut self) {
+    pub fn set_transe(&mut self) {
         self.set_self_adversarial(16.0, 1.0);
         self.model.dimension = 400;
         (self.negatives.count, self.batches.size) = (200, Some(1000));

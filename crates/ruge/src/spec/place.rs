@@ -50,7 +50,7 @@ impl Spec {
         };
         // Of a table that is one of several kinds it is told only that something in it is wrong. Without that leaf it would be
         // something else.
-        let below = crate::leaves::open(over, &mut |path, value| {
+        let below = open(over, &mut |path, value| {
             let last = path.rsplit('.').next().unwrap_or(path);
             (path.starts_with(&format!("{}.", slip.path)) && !value.is_table() && !KINDS.contains(&last)).then_some(())
         });
@@ -123,6 +123,30 @@ fn remove(table: &mut Table, path: &str) {
             if let Some(Value::Table(inner)) = table.get_mut(first) {
                 remove(inner, rest);
             }
+        }
+    }
+}
+
+/// Every leaf that `is_open` says something about, by its dotted path. What it says nothing about is looked into where it
+/// is a table.
+pub fn open<T>(table: &Table, is_open: &mut dyn FnMut(&str, &Value) -> Option<T>) -> Vec<(String, T)> {
+    let mut found = Vec::new();
+    walk(table, "", is_open, &mut found);
+    found
+}
+
+fn walk<T>(
+    table: &Table,
+    prefix: &str,
+    is_open: &mut dyn FnMut(&str, &Value) -> Option<T>,
+    found: &mut Vec<(String, T)>,
+) {
+    for (key, value) in table {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match (is_open(&path, value), value) {
+            (Some(what), _) => found.push((path, what)),
+            (None, Value::Table(inner)) => walk(inner, &path, is_open, found),
+            (None, _) => {}
         }
     }
 }

@@ -1,0 +1,560 @@
+//! From triples to a finished run: every stage a function, its result a file, finished stages skipped.
+//!
+//! check → mine → ground → train without guidance (`unguided/`) and with it (same trainer, same budget) → put rules beside the guided
+//! model (`with-rules/`, where [`Job::ranks_with_rules`]) → evaluate all, and the rules alone → calibrate → consistency → predict, with explanations → report. The [`ledger`] knows what is finished and
+//! what it was made from, so a run that was interrupted or killed at any moment goes on where it was, and ends
+//! with the same model, to the bit.
+//!
+//! Nothing is printed here: a [`Watcher`] hears what happens and may stop it. The page of the last stage is made by a function
+//! that the caller hands in, which keeps plotting out of this crate.
+
+mod findings;
+pub mod ledger;
+mod samples;
+mod stages;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ruge_kg::Dataset;
+use serde::{Deserialize, Serialize};
+
+pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules};
+use ledger::{Found, Ledger, file_hash, hash};
+use ruge::error::{Result, RugeError};
+use ruge::model_file::data_hash;
+use ruge::run::FILES;
+use ruge::spec::{GuidanceSpec, Spec};
+use ruge::workplace::{self, Kind, Mode, Workplace};
+pub use samples::{Sample, Standing};
+
+/// A step of the pipeline, in the order in which they are taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// What is in the data, and what is missing.
+    Check,
+    /// Rules: mined from train, or read from a file.
+    Mine,
+    /// Where they fire.
+    Ground,
+    /// The model without guidance.
+    TrainUnguided,
+    /// The same trainer and budget, guided by the rules.
+    TrainGuided,
+    /// The guided model with rules beside it at ranking time.
+    WithRules,
+    /// Exact filtered ranks of the held-out triples: all models, and the rules alone.
+    Evaluate,
+    /// How far truth values can be believed.
+    Calibrate,
+    /// How far the models obey the rules.
+    Consistency,
+    /// Some new facts, with their reasons.
+    Predict,
+    /// The page.
+    Report,
+}
+
+impl Stage {
+    /// All of them, in order.
+    pub const ALL: [Stage; 11] = [
+        Stage::Check,
+        Stage::Mine,
+        Stage::Ground,
+        Stage::TrainUnguided,
+        Stage::TrainGuided,
+        Stage::WithRules,
+        Stage::Evaluate,
+        Stage::Calibrate,
+        Stage::Consistency,
+        Stage::Predict,
+        Stage::Report,
+    ];
+
+    /// As written in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Check => "check",
+            Stage::Mine => "mine",
+            Stage::Ground => "ground",
+            Stage::TrainUnguided => "train-unguided",
+            Stage::TrainGuided => "train-guided",
+            Stage::WithRules => "with-rules",
+            Stage::Evaluate => "evaluate",
+            Stage::Calibrate => "calibrate",
+            Stage::Consistency => "consistency",
+            Stage::Predict => "predict",
+            Stage::Report => "report",
+        }
+    }
+
+    /// The files it leaves, from the run folder on.
+    pub fn outputs(self) -> &'static [&'static str] {
+        match self {
+            Stage::Check => &["check.json"],
+            Stage::Mine => &["rules.tsv"],
+            Stage::Ground => &["ground.json"],
+            Stage::TrainUnguided => &["unguided/model.safetensors"],
+            Stage::TrainGuided => &["model.safetensors"],
+            Stage::WithRules => &["with-rules/model.safetensors", "with-rules/rules.tsv", "with-rules/spec.toml"],
+            Stage::Evaluate => &["evaluation.json"],
+            Stage::Calibrate => &["calibration.json"],
+            Stage::Consistency => &["consistency.json"],
+            Stage::Predict => &["predictions.json"],
+            Stage::Report => &["report.html"],
+        }
+    }
+
+    /// The stages whose files it reads.
+    fn reads(self) -> &'static [Stage] {
+        match self {
+            Stage::Check | Stage::Mine | Stage::TrainUnguided => &[],
+            Stage::Ground => &[Stage::Mine],
+            Stage::TrainGuided => &[Stage::Mine, Stage::TrainUnguided],
+            Stage::WithRules => &[Stage::TrainGuided],
+            Stage::Evaluate => &[Stage::TrainUnguided, Stage::TrainGuided, Stage::WithRules],
+            Stage::Calibrate => &[Stage::TrainUnguided, Stage::TrainGuided],
+            Stage::Consistency | Stage::Predict => &[Stage::Mine, Stage::TrainUnguided, Stage::TrainGuided],
+            Stage::Report => &[
+                Stage::Check,
+                Stage::Mine,
+                Stage::Ground,
+                Stage::TrainUnguided,
+                Stage::TrainGuided,
+                Stage::Evaluate,
+                Stage::Calibrate,
+                Stage::Consistency,
+                Stage::Predict,
+            ],
+        }
+    }
+}
+
+/// Which stages are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Choice {
+    /// All that are not finished.
+    #[default]
+    All,
+    /// This one, finished or not.
+    Only(Stage),
+    /// This one and all after it, finished or not.
+    From(Stage),
+}
+
+impl Choice {
+    /// Whether a stage is done again although it is finished.
+    fn again(self, stage: Stage) -> bool {
+        match self {
+            Choice::All => false,
+            Choice::Only(only) => stage == only,
+            Choice::From(first) => stage >= first,
+        }
+    }
+
+    /// Whether a stage must be finished already.
+    fn needs(self, stage: Stage) -> bool {
+        match self {
+            Choice::All => false,
+            Choice::Only(first) | Choice::From(first) => stage < first,
+        }
+    }
+
+    fn ends_before(self, stage: Stage) -> bool {
+        matches!(self, Choice::Only(only) if stage > only)
+    }
+}
+
+/// What is to be done, and where.
+#[derive(Clone)]
+pub struct Job<'j> {
+    /// The graph.
+    pub data: &'j Dataset,
+    /// Where it was read from, for people.
+    pub source: String,
+    /// The guided run; the other one differs in its guidance alone.
+    pub spec: Spec,
+    /// Where its files are written.
+    pub out: PathBuf,
+    /// The run folder, where they are in the end; while an earlier run is replaced, that is not the same.
+    pub home: PathBuf,
+    /// Replace the run that the folder holds, when this one is finished.
+    pub force: bool,
+    /// Which stages.
+    pub choice: Choice,
+    /// New facts to predict, and held-out ones to show.
+    pub samples: usize,
+    /// Least time between two checkpoints.
+    pub checkpoint_every: Duration,
+}
+
+/// Training triples beyond which rules are not put beside a model unless asked for: millions of them would be mined.
+const MOST_WITH_RULES: usize = 600_000;
+
+impl Job<'_> {
+    /// Whether rules stand beside the model at ranking time, too: where the recipe is not the paper's, there is something to fit their
+    /// weight on, and the graph is not too large for it.
+    pub fn ranks_with_rules(&self) -> bool {
+        !self.spec.is_of_the_paper() && !self.data.valid().is_empty() && self.data.train().len() <= MOST_WITH_RULES
+    }
+
+    /// The stages of this job, in order.
+    pub fn stages(&self) -> impl Iterator<Item = Stage> {
+        let all = self.ranks_with_rules();
+        Stage::ALL.into_iter().filter(move |stage| all || *stage != Stage::WithRules)
+    }
+}
+
+/// Makes the page of a run from what was found.
+pub type Page<'p> = dyn Fn(&Findings) -> Result<String> + Sync + 'p;
+
+/// Who hears, who may stop, who makes the page.
+pub struct Watcher<'w> {
+    /// Set from outside to stop as soon as what is under way can be kept.
+    pub stop: &'w AtomicBool,
+    /// Told what happens.
+    pub hear: &'w (dyn Fn(Event<'_>) + Sync),
+    /// Makes the report.
+    pub page: &'w Page<'w>,
+}
+
+impl Watcher<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn progress(&self, stage: Stage, done: u64, total: u64, note: &str) {
+        (self.hear)(Event::Progress { stage, done, total, note });
+    }
+
+    fn note(&self, text: &str) {
+        (self.hear)(Event::Note { text });
+    }
+}
+
+/// What a watcher hears.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'e> {
+    /// A stage has its result already.
+    Skipped {
+        /// Which.
+        stage: Stage,
+        /// What came out then.
+        line: &'e str,
+    },
+    /// A stage begins.
+    Began {
+        /// Which.
+        stage: Stage,
+    },
+    /// It has come so far.
+    Progress {
+        /// Which.
+        stage: Stage,
+        /// Steps done.
+        done: u64,
+        /// Of so many; 0 where that is not known.
+        total: u64,
+        /// What stands there now; may be empty.
+        note: &'e str,
+    },
+    /// Something a user should know.
+    Note {
+        /// A sentence.
+        text: &'e str,
+    },
+    /// It came to its end.
+    Finished {
+        /// Which.
+        stage: Stage,
+        /// What came out.
+        line: &'e str,
+        /// How long it took.
+        seconds: f64,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Everything asked for is there.
+    Finished,
+    /// Stopped from outside in this stage; what was finished is kept.
+    Stopped(Stage),
+}
+
+/// Takes every stage that is asked for and not finished.
+pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
+    job.spec.check()?;
+    if !job.spec.guidance.takes_rules() {
+        let name = job.spec.guidance.name();
+        return Err(RugeError::Spec(format!(
+            "this compares a model with the same model guided by rules, and guidance {name:?} has none; use ruge or kale"
+        )));
+    }
+    if let Choice::Only(stage) | Choice::From(stage) = job.choice
+        && !job.stages().any(|of_job| of_job == stage)
+    {
+        return Err(RugeError::Spec(format!(
+            "stage {} is no part of this run: rules stand beside a model where guidance is by examples, there are validation triples, and no \
+             more than {MOST_WITH_RULES} training triples; `ruge combine` does it for any model",
+            stage.name()
+        )));
+    }
+    let data = data_hash(job.data);
+    let (place, mut ledger, is_new) = open(job, &data)?;
+    let job = &Job { out: place.work().to_path_buf(), ..job.clone() };
+    if place.replaces() {
+        watcher.note("the run that is there stays until this one is finished");
+    }
+    let taken = take_stages(job, &mut ledger, watcher);
+    let done = |stage: &Stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished);
+    if taken.is_err() && is_new && !Stage::ALL.iter().skip(1).any(done) {
+        // Settings that do not work are no run that would be in the way of better ones. What took time stays.
+        place.withdraw(&FILES);
+    } else if job.stages().all(|stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished)) {
+        place.finish()?;
+    }
+    taken
+}
+
+/// Takes the stages in their order.
+fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Result<Ended> {
+    for stage in job.stages() {
+        if job.choice.ends_before(stage) {
+            break;
+        }
+        let inputs = inputs(job, ledger, stage)?;
+        let finished = ledger.is_finished(&job.out, stage, &inputs);
+        if finished && !job.choice.again(stage) {
+            (watcher.hear)(Event::Skipped { stage, line: &ledger.stages[stage.name()].line });
+            continue;
+        }
+        if job.choice.needs(stage) {
+            let reason = format!(
+                "stage {} is not finished, or what it was made from has changed; run it first with --from {0}, or \
+                 everything without --only and --from",
+                stage.name()
+            );
+            return Err(RugeError::Run { path: job.out.clone(), reason });
+        }
+        if watcher.stopped() {
+            return Ok(Ended::Stopped(stage));
+        }
+        (watcher.hear)(Event::Began { stage });
+        let started = Instant::now();
+        // What was begun from the same inputs goes on; what was made from others, or is wanted again, begins anew. A checkpoint that
+        // is still there from other inputs knows it by itself.
+        let known = ledger.stages.get(stage.name()).is_some_and(|entry| entry.inputs == inputs);
+        let anew = !known || finished;
+        ledger.begin(stage, &inputs);
+        ledger.write(&job.out)?;
+        let done = stages::take(stage, job, anew, watcher)?;
+        let seconds = started.elapsed().as_secs_f64();
+        match done {
+            Some(line) => {
+                ledger.end(&job.out, stage, true, seconds, &line)?;
+                (watcher.hear)(Event::Finished { stage, line: &line, seconds });
+            }
+            None => {
+                ledger.end(&job.out, stage, false, seconds, "")?;
+                return Ok(Ended::Stopped(stage));
+            }
+        }
+    }
+    Ok(Ended::Finished)
+}
+
+/// Everything a stage is made from.
+fn inputs(job: &Job<'_>, ledger: &Ledger, stage: Stage) -> Result<String> {
+    let spec = match stage {
+        Stage::Mine => {
+            let rules = serde_json::to_string(&job.spec.rules).expect("a spec is plain data");
+            let file = match &job.spec.rules.file {
+                Some(file) => file_hash(Path::new(file)).ok_or_else(|| RugeError::Run {
+                    path: PathBuf::from(file),
+                    reason: "the rule file cannot be read; is the path right?".into(),
+                })?,
+                None => String::new(),
+            };
+            format!("{rules}\n{file}")
+        }
+        Stage::TrainUnguided => unguided(&job.spec).to_toml(),
+        Stage::TrainGuided => job.spec.to_toml(),
+        Stage::Predict => job.samples.to_string(),
+        _ => String::new(),
+    };
+    let numerics = format!("numerics {}", ledger.numerics);
+    let mut parts = vec![numerics.as_str(), &ledger.data, stage.name(), &spec];
+    for &before in stage.reads() {
+        parts.extend(before.outputs().iter().map(|file| ledger.output(before, file)));
+    }
+    Ok(hash(parts))
+}
+
+/// The same run without guidance.
+pub fn unguided(spec: &Spec) -> Spec {
+    let mut spec = spec.clone();
+    spec.guidance = GuidanceSpec::None;
+    spec.rules = Default::default();
+    spec
+}
+
+/// What a run consists of. A folder of `ruge train` counts as one that may be replaced.
+const KIND: Kind = Kind {
+    name: "run",
+    command: "run",
+    resumes: true,
+    signs: &[ledger::FILE, "run.json", "spec.toml", "checkpoint.safetensors", "model.safetensors"],
+    files: &FILES,
+    leftovers: &[],
+    folders: &[],
+};
+
+/// Takes the folder, or says why it must not be touched. The last answer: whether the run begins now.
+fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger, bool)> {
+    let out = &job.out;
+    let wrong = |reason: String| Err(RugeError::Run { path: out.clone(), reason });
+    workplace::settle(out)?;
+    if let Ok(Found::Foreign(path)) = Found::at(out) {
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        return wrong(match path == *out {
+            true => "it is a file; give a folder with --out".into(),
+            false => format!("it is no run folder ({name:?} is in it) and is left alone; give another one with --out"),
+        });
+    }
+    let spec = job.spec.to_toml();
+    // What an earlier --force has begun comes first.
+    let place = Workplace::open(out, KIND, if job.force { Mode::Force } else { Mode::Continue })?;
+    let pending = place.work() != place.home();
+    if !job.force {
+        match Found::at(place.work())? {
+            Found::Training => {
+                return wrong("it holds a run of `ruge train`; give another --out, or replace it with --force".into());
+            }
+            Found::Run(ledger) => {
+                return match refuses(&ledger, data, &spec) {
+                    None => Ok((place, *ledger, false)),
+                    Some(reason) if pending => wrong(format!(
+                        "an unfinished run is to replace the one in it, and {reason}; to keep the finished one, remove {}",
+                        place.work().display()
+                    )),
+                    Some(reason) => wrong(reason),
+                };
+            }
+            Found::Empty | Found::Foreign(_) => {}
+        }
+    }
+    let ledger = Ledger::new(data.to_string(), spec);
+    ledger.write(place.work())?;
+    Ok((place, ledger, true))
+}
+
+/// Why a run cannot be continued with these data and settings; nothing if it can.
+fn refuses(ledger: &Ledger, data: &str, spec: &str) -> Option<String> {
+    if ledger.data != data {
+        return Some(
+            "it holds a run on other data; give the same, with its --seed if they are one file that was split, or another --out, or \
+             start again with --force"
+                .into(),
+        );
+    }
+    if ledger.numerics != ruge_embed::NUMERICS {
+        return Some(format!(
+            "it was begun by {}, whose arithmetic gives other bits; give another --out, or start again with --force",
+            ledger.program
+        ));
+    }
+    if ledger.spec != spec {
+        return Some(format!(
+            "it holds a run with other settings ({}); --resume continues with its own, --force starts again, and another --out keeps both",
+            difference(&ledger.spec, spec)
+        ));
+    }
+    None
+}
+
+/// Where the files of the run are that goes on in a folder: the folder itself, or the place of what is to replace it.
+pub fn folder(home: &Path) -> Result<PathBuf> {
+    workplace::current(home, KIND)
+}
+
+/// The first settings that differ, in words.
+fn difference(old: &str, new: &str) -> String {
+    fn leaves(prefix: &str, table: &toml::Table, into: &mut Vec<(String, String)>) {
+        for (key, value) in table {
+            let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            match value {
+                toml::Value::Table(table) => leaves(&key, table, into),
+                value => into.push((key, value.to_string())),
+            }
+        }
+    }
+    let read = |text: &str| {
+        let mut list = Vec::new();
+        leaves("", &toml::from_str(text).unwrap_or_default(), &mut list);
+        list
+    };
+    let (old, new) = (read(old), read(new));
+    let of = |list: &[(String, String)], key: &str| {
+        list.iter().find(|(name, _)| name == key).map_or_else(|| "nothing".to_string(), |(_, value)| value.clone())
+    };
+    let mut keys: Vec<&String> = old.iter().chain(&new).map(|(key, _)| key).collect();
+    keys.sort();
+    keys.dedup();
+    let changed: Vec<String> = keys
+        .into_iter()
+        .filter(|key| of(&old, key) != of(&new, key))
+        .map(|key| format!("{key} is {} there and {} here", of(&old, key), of(&new, key)))
+        .collect();
+    let more = changed.len().saturating_sub(3);
+    let mut text = changed.into_iter().take(3).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let spec = Spec::default();
+        let mut other = spec.clone();
+        other.model.dimension = 50;
+        other.seed = 3;
+        let said = difference(&spec.to_toml(), &other.to_toml());
+        assert_eq!(said, "model.dimension is 200 there and 50 here, seed is 0 there and 3 here");
+        other.rules.min_pca = Some(0.5);
+        assert!(difference(&spec.to_toml(), &other.to_toml()).contains("rules.min-pca is nothing there"));
+    }
+
+    #[test]
+    fn stages_read_only_what_comes_before() {
+        for stage in Stage::ALL {
+            assert!(stage.reads().iter().all(|&before| before < stage), "{stage:?}");
+            assert!(!stage.outputs().is_empty());
+        }
+        assert!(Stage::ALL.is_sorted());
+    }
+
+    #[test]
+    fn a_choice_takes_what_it_names() {
+        let only = Choice::Only(Stage::Evaluate);
+        assert!(only.needs(Stage::TrainGuided) && only.again(Stage::Evaluate) && only.ends_before(Stage::Report));
+        let from = Choice::From(Stage::Evaluate);
+        assert!(from.needs(Stage::Mine) && from.again(Stage::Report) && !from.ends_before(Stage::Report));
+        assert!(!Choice::All.needs(Stage::Report) && !Choice::All.again(Stage::Report));
+    }
+
+    #[test]
+    fn every_output_is_a_file_of_a_run() {
+        for output in Stage::ALL.iter().flat_map(|stage| stage.outputs()) {
+            assert!(FILES.contains(output), "{output} would stay when a run is replaced");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Some predicted facts with their reasons: new ones, and held-out ones that guidance found.
+//!
+//! *New* facts stand in no part of the data. They are the truest proposals of [`complete`](ruge::complete), one of each
+//! relation; those that a rule speaks for come first. On a large graph only the relations that rules say most about are asked. *Held-out*
+//! facts are test triples that a rule concludes, and for which guidance helped most: they show what the rules taught, and they
+//! are chosen for that, so they say nothing about how often it happens. The evaluation does.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+
+use ruge_embed::{RankOptions, RankQuery, Side, Ties};
+use ruge_kg::{RelationId, Triple};
+use ruge_rules::ground;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+
+use super::{Job, Stage, Watcher};
+use ruge::complete::{CompleteOptions, complete};
+use ruge::error::Result;
+use ruge::explain::{ExplainOptions, Explainer, Explanation};
+use ruge::loaded::Loaded;
+
+/// Training triples up to which facts are proposed for the whole graph.
+const SMALL: usize = 100_000;
+/// A proposal of less truth is not worth showing.
+const WORTH_SHOWING: f64 = 0.1;
+/// Held-out triples looked at.
+const LOOKED_AT: usize = 5_000;
+
+/// What is known about a predicted fact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It stands in no part of the data.
+    New,
+    /// A test triple: never trained on, and true.
+    InTest,
+}
+
+/// A predicted fact.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Sample {
+    /// What is known about it.
+    pub standing: Standing,
+    /// Its truth: of a new fact as a proposal, so that facts nobody asked for count as wrong; of a held-out one as an answer.
+    pub truth: f64,
+    /// Its truth as an answer, its ranks, and the rules that speak for it.
+    pub explanation: Explanation,
+    /// Its truth as an answer under the unguided model.
+    pub truth_unguided: f64,
+    /// The rank of its tail under the unguided model.
+    pub rank_unguided: f64,
+}
+
+/// A fact to show, with its truth as a proposal if it is one.
+struct Chosen {
+    standing: Standing,
+    triple: Triple,
+    truth: Option<f64>,
+}
+
+/// Chooses `job.samples` new facts and as many held-out ones.
+pub(super) fn choose(job: &Job<'_>, without: &Loaded, with: &Loaded, watcher: &Watcher<'_>) -> Result<Vec<Sample>> {
+    let explainer = Explainer::new(with);
+    let mut chosen = new_facts(job, with, &explainer, watcher)?;
+    chosen.extend(held_out(job, without, with, &explainer)?);
+    let mut samples = Vec::new();
+    for Chosen { standing, triple, truth } in chosen {
+        // How long it took is not part of the result.
+        let explanation = Explanation { seconds: 0.0, ..explainer.explain(triple, &ExplainOptions::default())? };
+        let truth_unguided = without.truth(triple.relation, without.score(triple)?);
+        let rank_unguided = ranks(without, &[triple])?[0];
+        let truth = truth.unwrap_or(explanation.truth);
+        samples.push(Sample { standing, truth, explanation, truth_unguided, rank_unguided });
+    }
+    Ok(samples)
+}
+
+/// Filtered ranks of tails.
+fn ranks(model: &Loaded, triples: &[Triple]) -> Result<Vec<f64>> {
+    let queries: Vec<RankQuery> = triples.iter().map(|&triple| RankQuery { triple, side: Side::Tail }).collect();
+    let filter = model.file.data.filter();
+    let ranks = model.model.rank(&queries, Some(filter), &RankOptions::default(), &|_, _| ())?;
+    Ok(ranks.iter().map(|rank| rank.filtered.rank(Ties::Mean)).collect())
+}
+
+/// The truest proposals of [`complete`], one of each relation before a second of any; those with a rule first.
+fn new_facts(job: &Job<'_>, with: &Loaded, explainer: &Explainer<'_>, watcher: &Watcher<'_>) -> Result<Vec<Chosen>> {
+    let options = CompleteOptions { top: None, min_truth: WORTH_SHOWING, ..CompleteOptions::default() };
+    let follow = |done: usize, total: usize| watcher.progress(Stage::Predict, done as u64, total as u64, "");
+    let mut truths: FxHashMap<Triple, f64> = FxHashMap::default();
+    match job.data.train().len() <= SMALL {
+        true => truths.extend(complete(with, explainer, &options, &follow)?.triples()),
+        // Proposing for every relation of a large graph would take as long as training it.
+        false => {
+            for relation in promising(job, explainer) {
+                let options = CompleteOptions { relation: Some(relation), ..options };
+                truths.extend(complete(with, explainer, &options, &follow)?.triples());
+            }
+        }
+    }
+    let horn: Vec<_> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
+    let concluded: FxHashSet<Triple> = ground(job.data.graph(), &horn).unlabeled().iter().copied().collect();
+    let (by_rules, others): (Vec<_>, Vec<_>) =
+        truths.iter().map(|(&triple, &truth)| (truth, triple)).partition(|(_, triple)| concluded.contains(triple));
+    let mut chosen = varied(by_rules, job.samples);
+    chosen.extend(varied(others, job.samples - chosen.len()));
+    Ok(chosen
+        .into_iter()
+        .map(|triple| Chosen { standing: Standing::New, triple, truth: truths.get(&triple).copied() })
+        .collect())
+}
+
+/// The relations for which rules conclude most.
+fn promising(job: &Job<'_>, explainer: &Explainer<'_>) -> Vec<RelationId> {
+    let horn: Vec<_> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
+    let mut counts: BTreeMap<RelationId, usize> = BTreeMap::new();
+    for triple in ground(job.data.graph(), &horn).unlabeled() {
+        *counts.entry(triple.relation).or_default() += 1;
+    }
+    if counts.is_empty() {
+        counts.extend(job.data.graph().relations().map(|relation| (relation, job.data.graph().facts(relation).len())));
+    }
+    let mut order: Vec<(usize, RelationId)> = counts.into_iter().map(|(relation, count)| (count, relation)).collect();
+    order.sort_by_key(|&(count, relation)| (Reverse(count), relation));
+    order.into_iter().take(job.samples).map(|(_, relation)| relation).collect()
+}
+
+/// The best first, but one of each relation before a second of any.
+fn varied(mut scored: Vec<(f64, Triple)>, count: usize) -> Vec<Triple> {
+    let best_first = |a: &(f64, Triple), b: &(f64, Triple)| -> Ordering { b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)) };
+    scored.sort_by(best_first);
+    let mut seen: FxHashMap<RelationId, usize> = FxHashMap::default();
+    let mut turns: Vec<(usize, f64, Triple)> = scored
+        .into_iter()
+        .map(|(value, triple)| {
+            let turn = seen.entry(triple.relation).or_default();
+            *turn += 1;
+            (*turn, value, triple)
+        })
+        .collect();
+    turns.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
+    turns.into_iter().take(count).map(|(_, _, triple)| triple).collect()
+}
+
+/// Test triples that rules conclude and whose tails guidance moved up most.
+fn held_out(job: &Job<'_>, without: &Loaded, with: &Loaded, explainer: &Explainer<'_>) -> Result<Vec<Chosen>> {
+    let horn: Vec<_> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
+    let concluded: FxHashSet<Triple> = ground(job.data.graph(), &horn).unlabeled().iter().copied().collect();
+    let asked: Vec<Triple> =
+        job.data.test().iter().copied().filter(|triple| concluded.contains(triple)).take(LOOKED_AT).collect();
+    let gains: Vec<(f64, Triple)> = ranks(with, &asked)?
+        .into_iter()
+        .zip(ranks(without, &asked)?)
+        .zip(&asked)
+        .map(|((with, without), &triple)| (1.0 / with - 1.0 / without, triple))
+        .filter(|(gain, _)| *gain > 0.0)
+        .collect();
+    let chosen = varied(gains, job.samples).into_iter();
+    Ok(chosen.map(|triple| Chosen { standing: Standing::InTest, triple, truth: None }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relations_take_turns() {
+        let scored = vec![
+            (0.9, Triple::new(0, 0, 1)),
+            (0.8, Triple::new(0, 0, 2)),
+            (0.3, Triple::new(0, 1, 2)),
+            (0.7, Triple::new(0, 0, 3)),
+        ];
+        let chosen = varied(scored.clone(), 3);
+        assert_eq!(chosen, [Triple::new(0, 0, 1), Triple::new(0, 1, 2), Triple::new(0, 0, 2)]);
+        assert_eq!(varied(scored, 9).len(), 4);
+    }
+}

@@ -1,0 +1,416 @@
+//! A search and its folder: `search.db`, a run folder per trial under `trials/`, and what the edges write beside.
+//!
+//! One trial is trained after another. What a trial is told to do is in `search.db` before it begins, and its run folder has
+//! checkpoints, so a search that is killed at any moment goes on inside the trial it was at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ruge_embed::EmbedError;
+use ruge_kg::Dataset;
+use ruge_rules::{RuleRecord, Watch};
+use sha2::{Digest, Sha256};
+
+use super::halving::{self, Job};
+use super::space::Space;
+use super::store::{DRAFT, DRAFT_JOURNAL, Store};
+use super::{Rung, State, Trial, ranked};
+use crate::reproduce::work::Curve;
+use ruge::assemble;
+use ruge::error::{Result, RugeError};
+use ruge::model_file::{data_hash, hex};
+use ruge::run::{Grounded, Listener, Mode, Outcome, Run, Tick};
+use ruge::spec::{DeviceName, RulesSpec, Spec};
+use ruge::workplace::{Kind, Workplace};
+
+/// What is wanted of a run of the search.
+pub struct Wishes<'w> {
+    /// Where to compute; without it, where the spec says.
+    pub device: Option<DeviceName>,
+    /// Nothing new begins after this.
+    pub until: Option<Instant>,
+    /// Set from outside to stop after the current epoch.
+    pub stop: &'w AtomicBool,
+    /// Least time between two checkpoints of a trial.
+    pub checkpoint_every: Duration,
+}
+
+impl Wishes<'_> {
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// What a listener hears.
+pub enum News<'n> {
+    /// Rules are mined or read, which may take a while.
+    Rules,
+    /// A trial begins or goes on, until so many epochs.
+    Begins(&'n Trial, u64),
+    /// An epoch of so many is done.
+    Tick(&'n Tick<'n>, u64),
+    /// A trial has reached the end of a rung, or failed; all trials.
+    Ended(&'n Trial, &'n [Trial]),
+}
+
+/// How a run of the search ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Nothing is left to try.
+    Done,
+    /// Time was up, or a stop was asked for; it can go on.
+    Unfinished,
+}
+
+/// A search.
+pub struct Search {
+    /// Held while we work: two programs on one search would overwrite each other's trials.
+    place: Option<Workplace>,
+    /// Where its files are.
+    folder: PathBuf,
+    /// Where the user finds them in the end.
+    home: PathBuf,
+    space: Space,
+    store: Store,
+    trials: Vec<Trial>,
+}
+
+const DATABASE: &str = "search.db";
+
+/// What a search consists of.
+const KIND: Kind = Kind {
+    name: "search",
+    command: "search",
+    resumes: true,
+    signs: &[DATABASE],
+    files: &[DATABASE, "search.db-journal", "best.toml", "report.html"],
+    leftovers: &[DRAFT, DRAFT_JOURNAL, "search.lock"],
+    folders: &["trials"],
+};
+
+impl Search {
+    /// Begins a search in a folder. [`Mode::Fresh`] refuses where there is one, [`Mode::Force`] makes one that replaces it when it is
+    /// finished, and [`Mode::Resume`] continues it: `space` may then be missing, and may want another number of trials.
+    pub fn open(folder: &Path, space: Option<Space>, data: &Dataset, mode: Mode) -> Result<Self> {
+        let wrong = |reason: &str| RugeError::Run { path: folder.to_path_buf(), reason: reason.to_string() };
+        if data.valid().is_empty() {
+            return Err(RugeError::Spec("the data have no validation triples: there is nothing to choose by".into()));
+        }
+        let (place, home) = (Workplace::open(folder, KIND, mode)?, folder);
+        let folder = place.work();
+        let (path, hash) = (folder.join(DATABASE), data_hash(data));
+        let store = match &space {
+            Some(space) if !path.exists() => {
+                let version = env!("CARGO_PKG_VERSION");
+                let numerics = ruge_embed::NUMERICS.to_string();
+                let facts =
+                    [("space", &*space.to_toml()), ("data", &hash), ("version", version), ("numerics", &numerics)];
+                Store::create(&path, &facts)?
+            }
+            _ => Store::open(&path)?,
+        };
+        let mut space = match (store.fact("space")?, space) {
+            (Some(kept), space) => {
+                let name = folder.join(DATABASE).display().to_string();
+                let kept = Space::parse(&kept, &name, None)?;
+                if space.as_ref().is_some_and(|space| !space.is_same(&kept)) {
+                    return Err(wrong(
+                        "its search was begun with another space or seed; leave out --spec and --seed to continue it, or start \
+                         another one with --force or another --out",
+                    ));
+                }
+                if store.fact("data")?.is_some_and(|of| of != hash) {
+                    return Err(wrong(
+                        "its trials were made from other data; give the same DATA (and --seed, if it is split), or start again with \
+                         --force",
+                    ));
+                }
+                if store.fact("numerics")?.is_some_and(|of| of != ruge_embed::NUMERICS.to_string()) {
+                    return Err(wrong(
+                        "its trials were made by a program whose arithmetic gives other bits; finish it with that one, or start again \
+                         with --force",
+                    ));
+                }
+                let trials = space.and_then(|space| space.settings.trials).or(kept.settings.trials);
+                let mut kept = kept;
+                kept.settings.trials = trials;
+                kept
+            }
+            (None, _) => return Err(wrong("its search has no space; start again with --spec and --force")),
+        };
+        space.settings.trials = space.settings.trials.filter(|trials| *trials > 0);
+        let trials = store.trials(&space)?;
+        let folder = folder.to_path_buf();
+        Ok(Self { place: Some(place), folder, home: home.to_path_buf(), space, store, trials })
+    }
+
+    /// Where its files are now; its page and best spec belong there too.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether it will replace another search when it is finished.
+    pub fn replaces(&self) -> bool {
+        self.place.as_ref().is_some_and(Workplace::replaces)
+    }
+
+    /// Puts a search that came to its end in its place, where it replaces another one. Nothing is tried after that.
+    pub fn finish(&mut self) -> Result<()> {
+        self.folder = self.home.clone();
+        self.place.take().map_or(Ok(()), Workplace::finish)
+    }
+
+    /// Wants another number of trials.
+    pub fn want(&mut self, trials: usize) {
+        self.space.settings.trials = Some(trials.max(1));
+    }
+
+    /// The space.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// Every trial so far.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// The best trial so far.
+    pub fn best(&self) -> Option<&Trial> {
+        ranked(&self.trials).first().copied()
+    }
+
+    /// The run folder of a trial.
+    pub fn run_folder(&self, trial: &Trial) -> PathBuf {
+        self.folder.join("trials").join(format!("{:04}", trial.number))
+    }
+
+    /// The spec of a trial, as it is when trained to its end.
+    pub fn spec(&self, trial: &Trial, device: Option<DeviceName>) -> Result<Spec> {
+        let mut spec = self.space.spec(&trial.point)?;
+        spec.device = device.unwrap_or(spec.device);
+        Ok(spec)
+    }
+
+    /// Gives up the trial that was under way: for one that takes the program down with it. Its number, if there was one.
+    pub fn give_up(&mut self) -> Result<Option<usize>> {
+        let Some(trial) = self.trials.iter_mut().find(|trial| trial.state == State::Running) else { return Ok(None) };
+        trial.state = State::Failed;
+        trial.error = Some("given up with --skip".into());
+        self.store.save(&self.space, trial)?;
+        Ok(Some(trial.number))
+    }
+
+    /// Trains trial after trial until nothing is left to do, time is up or a stop is asked for.
+    pub fn run(&mut self, data: &Dataset, wishes: &Wishes<'_>, hear: &mut dyn FnMut(News<'_>)) -> Result<Ended> {
+        self.store.keep(&[("space", &self.space.to_toml())])?;
+        let mut guides = Guides::default();
+        while let Some(job) = halving::next(&self.space, &self.trials) {
+            if wishes.is_over() {
+                return Ok(Ended::Unfinished);
+            }
+            let (place, anew) = match job {
+                Job::Climb(place) => (place, false),
+                Job::Begin(point) => {
+                    self.trials.push(Trial::new(self.trials.len() + 1, point));
+                    // Whatever lies in its folder is not its own.
+                    (self.trials.len() - 1, true)
+                }
+            };
+            // What is begun is known before it begins.
+            self.trials[place].state = State::Running;
+            self.store.save(&self.space, &self.trials[place])?;
+            let is_through = self.climb(place, anew, data, wishes, &mut guides, hear)?;
+            self.store.save(&self.space, &self.trials[place])?;
+            if !is_through {
+                return Ok(Ended::Unfinished);
+            }
+            self.drop_models(false)?;
+            hear(News::Ended(&self.trials[place], &self.trials));
+        }
+        self.drop_models(true)?;
+        Ok(Ended::Done)
+    }
+
+    /// All trials of a search are guided by what a rule file held when the first of them was.
+    fn know_rules(&mut self, spec: &Spec) -> Result<()> {
+        let Some(file) = spec.rules.file.as_ref().filter(|_| spec.takes_rules()) else { return Ok(()) };
+        let path = Path::new(file);
+        let text = fs::read(path).map_err(RugeError::io(path, "read the rules"))?;
+        let sum = hex(&Sha256::digest(&text));
+        let key = format!("rules of {file}");
+        match self.store.fact(&key)? {
+            None => self.store.keep(&[(&key, &sum)]),
+            Some(old) if old != sum => Err(RugeError::Run {
+                path: path.to_path_buf(),
+                reason: "it was changed since the search began; restore it, or start another search with --force"
+                    .into(),
+            }),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Trains a trial to the end of its next rung. False when stopped before.
+    fn climb(
+        &mut self,
+        place: usize,
+        anew: bool,
+        data: &Dataset,
+        wishes: &Wishes<'_>,
+        guides: &mut Guides,
+        hear: &mut dyn FnMut(News<'_>),
+    ) -> Result<bool> {
+        // A spec that cannot be is told below.
+        if let Ok(spec) = self.spec(&self.trials[place], wishes.device) {
+            self.know_rules(&spec)?;
+        }
+        let trial = &self.trials[place];
+        let folder = self.run_folder(trial);
+        let started = Instant::now();
+        let done = self.spec(trial, wishes.device).and_then(|whole| {
+            let mut spec = whole.clone();
+            spec.schedule.epochs = halving::epochs(self.space.settings.halving, &whole, trial.rungs.len());
+            hear(News::Begins(trial, spec.schedule.epochs));
+            let outcome = train(&spec, data, (&folder, anew), wishes, guides, hear)?;
+            Ok(outcome.map(|outcome| (outcome, spec.schedule.epochs == whole.schedule.epochs)))
+        });
+        let trial = &mut self.trials[place];
+        trial.seconds += started.elapsed().as_secs_f64();
+        match done {
+            Ok(None) => return Ok(false),
+            Ok(Some((Outcome { epochs, best_epoch, valid_mrr: Some(valid_mrr), .. }, is_whole)))
+                if valid_mrr.is_finite() =>
+            {
+                trial.rungs.push(Rung { epochs, valid_mrr, best_epoch });
+                trial.state = if is_whole { State::Finished } else { State::Paused };
+            }
+            Ok(Some(_)) => fail(trial, "it ended without a validation"),
+            Err(error) if stops_the_search(&error) => return Err(error),
+            Err(error) => fail(trial, &error.to_string()),
+        }
+        let curve = Curve::read(&folder.join("metrics.jsonl"), u64::MAX);
+        trial.curve =
+            curve.map_or_else(|_| Vec::new(), |curve| curve.valid.iter().map(|(at, f)| (*at, f.mrr)).collect());
+        Ok(true)
+    }
+
+    /// Removes what is large and can be made again: models and checkpoints of trials that are not the best and will not go on
+    /// soon. One that goes on after all begins anew, to the same bits.
+    fn drop_models(&self, all: bool) -> Result<()> {
+        let best = self.best().map(|trial| trial.number);
+        for trial in self.trials.iter().filter(|trial| Some(trial.number) != best) {
+            let mut files = vec!["model.safetensors"];
+            if all || matches!(trial.state, State::Failed | State::Finished) {
+                files.push("checkpoint.safetensors");
+            }
+            for file in files.into_iter().map(|name| self.run_folder(trial).join(name)).filter(|file| file.exists()) {
+                fs::remove_file(&file).map_err(RugeError::io(&file, "remove"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fail(trial: &mut Trial, reason: &str) {
+    trial.state = State::Failed;
+    trial.error = Some(reason.to_string());
+}
+
+/// Whether an error has nothing to do with the trial's setting: the next trial would meet it too.
+fn stops_the_search(error: &RugeError) -> bool {
+    match error {
+        RugeError::Io { .. } | RugeError::Run { .. } | RugeError::ModelFile { .. } | RugeError::Kg(_) => true,
+        // A rule file that cannot be read now may be there again later.
+        RugeError::Rules(_) => true,
+        RugeError::Embed(EmbedError::Io { .. } | EmbedError::Checkpoint { .. }) => true,
+        RugeError::Embed(EmbedError::Device { lasting, .. }) => *lasting,
+        RugeError::Cuda(error) => error.is_lasting(),
+        _ => false,
+    }
+}
+
+fn train(
+    spec: &Spec,
+    data: &Dataset,
+    (folder, anew): (&Path, bool),
+    wishes: &Wishes<'_>,
+    guides: &mut Guides,
+    hear: &mut dyn FnMut(News<'_>),
+) -> Result<Option<Outcome>> {
+    let Some(grounded) = guides.of(spec, data, wishes.stop, hear)? else { return Ok(None) };
+    let mut listener = Listener {
+        grounded: &mut |_, _| (),
+        paths: &mut |_| (),
+        tick: &mut |tick| hear(News::Tick(tick, spec.schedule.epochs)),
+        stop: wishes.stop,
+        checkpoint_every: wishes.checkpoint_every,
+    };
+    let work = || Run::within(spec, data, folder, anew, false)?.train_grounded(grounded, &mut listener);
+    // A night of trials must not end with a bug that one of them finds. Nothing of it is used afterwards.
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        let words = cause.downcast_ref::<String>().map(String::as_str).or(cause.downcast_ref::<&str>().copied());
+        Err(RugeError::Spec(format!("a bug in ruge: {}", words.unwrap_or("it panicked"))))
+    })?;
+    Ok((!wishes.stop.load(Ordering::Relaxed)).then_some(outcome))
+}
+
+/// Rules that were mined or read, and the groundings used last: trials that want the same share them.
+#[derive(Default)]
+struct Guides {
+    rules: Vec<(RulesSpec, Vec<RuleRecord>)>,
+    grounded: Option<(bool, RulesSpec, Grounded)>,
+}
+
+/// Different rule sets that are kept.
+const KEPT: usize = 8;
+
+impl Guides {
+    /// What guides a spec; `None` when stopped.
+    fn of(
+        &mut self,
+        spec: &Spec,
+        data: &Dataset,
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(News<'_>),
+    ) -> Result<Option<&Grounded>> {
+        let takes = spec.guidance.takes_rules();
+        // What an epoch takes of the groundings is the plan's affair.
+        let wanted = RulesSpec { most_groundings: None, ..spec.rules.clone() };
+        let is_same = |(took, of, _): &(bool, RulesSpec, Grounded)| *took == takes && (!takes || *of == wanted);
+        if !self.grounded.as_ref().is_some_and(is_same) {
+            self.grounded = None;
+            let rules = if takes { self.rules(&wanted, data, stop, hear) } else { Ok(Vec::new()) };
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let started = Instant::now();
+            let (rules, groundings) = assemble::grounded(spec, data, rules?)?;
+            let seconds = started.elapsed().as_secs_f64();
+            self.grounded = Some((takes, wanted, Grounded { rules, groundings, seconds }));
+        }
+        Ok(self.grounded.as_ref().map(|(_, _, grounded)| grounded))
+    }
+
+    fn rules(
+        &mut self,
+        wanted: &RulesSpec,
+        data: &Dataset,
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(News<'_>),
+    ) -> Result<Vec<RuleRecord>> {
+        // Which rules stay, and with which confidence, is decided after mining.
+        let source = RulesSpec { min_confidence: 0.0, confidence: None, ..wanted.clone() };
+        if let Some((_, rules)) = self.rules.iter().find(|(of, _)| *of == source) {
+            return Ok(rules.clone());
+        }
+        hear(News::Rules);
+        let rules = assemble::rules_of(&source, data, &Watch { stop: Some(stop), ..Watch::default() })?;
+        if self.rules.len() == KEPT {
+            self.rules.remove(0);
+        }
+        self.rules.push((source, rules.clone()));
+        Ok(rules)
+    }
+}

@@ -1,0 +1,76 @@
+//! A search from the inside: stopped in the middle of a trial, given up, locked, and in a folder that is not empty.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ruge::run::Mode;
+use ruge_kg::{Dataset, ReadOptions};
+use ruge_lab::search::{Ended, News, Search, Space, State, Wishes};
+
+const SPACE: &str = "[model]\ndimension = [2, 3, 4, 5]\n[batches]\ncount = 10\n[negatives]\ncount = 2\n[schedule]\nepochs = 4\n\
+                     validate-every = 2\n[search]\nmethod = \"sobol\"\nhalving = { first = 2, factor = 2 }\n";
+
+fn demo() -> Dataset {
+    Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded").0
+}
+
+fn space() -> Space {
+    Space::parse(SPACE, "x", None).expect("a space")
+}
+
+/// Runs until the end, or until so many epochs are done.
+fn run(search: &mut Search, data: &Dataset, epochs: usize) -> Ended {
+    let stop = AtomicBool::new(false);
+    let mut done = 0;
+    let wishes = Wishes { device: None, until: None, stop: &stop, checkpoint_every: Duration::ZERO };
+    let mut hear = |news: News<'_>| {
+        done += usize::from(matches!(news, News::Tick(..)));
+        stop.store(done >= epochs, Ordering::Relaxed);
+    };
+    search.run(data, &wishes, &mut hear).expect("it runs")
+}
+
+/// All that a search found, without the time it took.
+fn found(search: &Search) -> Vec<impl PartialEq + std::fmt::Debug> {
+    let of =
+        |trial: &ruge_lab::search::Trial| (trial.point.clone(), trial.state, trial.rungs.clone(), trial.curve.clone());
+    search.trials().iter().map(of).collect()
+}
+
+/// A search that was stopped in its second trial, in a folder where something else lay before, and opened again.
+fn cut(folder: &Path, data: &Dataset, strange: &Path) -> Search {
+    std::fs::create_dir_all(folder.join("trials/0001")).unwrap();
+    std::fs::copy(strange, folder.join("trials/0001/checkpoint.safetensors")).unwrap();
+    let mut search = Search::open(folder, Some(space()), data, Mode::Fresh).unwrap();
+    assert_eq!(run(&mut search, data, 3), Ended::Unfinished);
+    assert_eq!((search.trials().len(), search.trials()[1].state), (2, State::Running));
+    drop(search);
+    Search::open(folder, None, data, Mode::Resume).unwrap()
+}
+
+#[test]
+fn a_trial_that_was_under_way_goes_on_or_is_given_up() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), demo());
+    let path = |name: &str| folder.path().join(name);
+    let mut whole = Search::open(&path("whole"), Some(space()), &data, Mode::Fresh).unwrap();
+    assert_eq!(run(&mut whole, &data, usize::MAX), Ended::Done);
+    assert_eq!(whole.trials().iter().filter(|trial| trial.state == State::Finished).count(), 2);
+    let best = whole.run_folder(whole.best().expect("a best one"));
+    assert!(best.join("model.safetensors").exists());
+    let strange = best.join("checkpoint.safetensors");
+
+    let mut search = cut(&path("cut"), &data, &strange);
+    assert_eq!(run(&mut search, &data, usize::MAX), Ended::Done);
+    assert_eq!(found(&search), found(&whole), "as if it had not been cut");
+
+    let mut search = cut(&path("skipped"), &data, &strange);
+    assert_eq!((search.give_up().unwrap(), search.give_up().unwrap()), (Some(2), None));
+    assert_eq!(run(&mut search, &data, usize::MAX), Ended::Done);
+    let second = &search.trials()[1];
+    assert_eq!((second.state, second.rungs.len()), (State::Failed, 0));
+    assert!(second.error.as_ref().unwrap().contains("--skip"));
+
+    let error = Search::open(&path("whole"), None, &data, Mode::Resume).err().expect("it is at work");
+    assert!(error.to_string().contains("another ruge"), "{error}");
+}
