@@ -6,13 +6,12 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use ruge::guidance::ptranse::PathReport;
 use ruge::model_file::data_hash;
 use ruge::nearest::suggestion;
 use ruge::rules_only::{Aggregation, RulesOnly};
 use ruge::{GuidanceSpec, ModelFile, ModelName};
 use ruge_embed::rank::{RankQuery, Side};
-use ruge_embed::{Evaluation, Metrics, Model, RankOptions, Ties};
+use ruge_embed::{Evaluation, Metrics, Model, PathReport, RankOptions, Ties};
 use ruge_kg::{Dataset, Triple};
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};

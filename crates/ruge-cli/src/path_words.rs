@@ -1,6 +1,6 @@
 //! What is said about relation paths: those found, and those left out.
 
-use ruge::guidance::ptranse::PathReport;
+use ruge_embed::PathReport;
 
 use crate::text::grouped;
 

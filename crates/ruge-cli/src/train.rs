@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use ruge::guidance::ptranse::PathReport;
 use ruge::run::{self, Listener, Mode, Run, Tick};
 use ruge::spec::{Base, Norm, RulesSpec};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
-use ruge_embed::{Loss, Penalty, StopReason, TNorm};
+use ruge_embed::{Loss, PathReport, Penalty, StopReason, TNorm};
 use ruge_kg::Dataset;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{RuleRecord, Watch};

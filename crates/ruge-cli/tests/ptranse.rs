@@ -4,8 +4,7 @@ use std::path::Path;
 
 use crate::support::{json, kill_until_done, ruge, stderr};
 use ruge::ModelFile;
-use ruge::guidance::ptranse::{PTransE, PTransEConfig};
-use ruge_embed::{HITS, Metrics, Model, RankQuery, State, Ties};
+use ruge_embed::{HITS, Metrics, Model, PTransE, PTransEConfig, RankQuery, State, Ties};
 
 /// A small, quick setting on the embedded graph.
 fn small<'a>(out: &'a str, epochs: &'a str, more: &[&'a str]) -> Vec<&'a str> {

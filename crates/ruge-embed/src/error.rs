@@ -51,6 +51,24 @@ pub enum EmbedError {
         /// What it is.
         model: &'static str,
     },
+    /// A setting of PTransE is out of range.
+    #[error("ptranse: {name} = {value}, but it must be {want}")]
+    Setting {
+        /// Which one.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        want: &'static str,
+    },
+    /// PTransE packs a path into 64 bits, which bounds the number of relations.
+    #[error("ptranse: the graph has {found} relations, paths can tell {limit} apart")]
+    TooManyRelations {
+        /// In the graph.
+        found: usize,
+        /// The most there may be.
+        limit: usize,
+    },
     /// A stored state does not belong to this model.
     #[error("the stored state has {what} of {found}, the model expects {expected}")]
     Shape {

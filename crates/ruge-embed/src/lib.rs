@@ -9,6 +9,7 @@
 //! | what does an epoch consist of? | [`plan`], [`batch`], [`negatives`], [`evidence`] |
 //! | what is minimised, and how? | [`objective`], [`optimizer`] |
 //! | where do the numbers live and move? | [`model`], with `pass` and `update`, its two passes, and [`cpu`] |
+//! | how do relation paths train and rank? | [`ptranse`], a model of its own |
 //! | when does it stop, and how does it resume? | [`trainer`], [`checkpoint`] |
 //! | how good is it? | [`rank`](mod@rank), [`metrics`] |
 //! | what does it answer? | [`top`] |
@@ -32,6 +33,7 @@ pub mod objective;
 pub mod optimizer;
 mod pass;
 pub mod plan;
+pub mod ptranse;
 pub mod rank;
 pub mod scoring;
 pub mod softmax;
@@ -53,6 +55,7 @@ pub use negatives::{Negatives, Sides};
 pub use objective::{Loss, Objective, Penalty};
 pub use optimizer::{Cap, Optimizer, Projection, Rule};
 pub use plan::{Batching, Plan};
+pub use ptranse::{PTransE, PTransEConfig, PathReport, Paths};
 pub use rank::{Place, Rank, RankOptions, RankQuery, Side, Ties};
 pub use scoring::{Comparator, ScoringFunction};
 pub use softmax::{AnswerLoss, Answers, Example, Softmax, StaticLabel};

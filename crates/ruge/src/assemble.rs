@@ -9,7 +9,7 @@ use ruge_embed::model::State;
 use ruge_embed::optimizer::Rule;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::softmax::static_labels;
-use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, Plan};
+use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, PTransE, Paths, Plan};
 use ruge_kg::Dataset;
 use ruge_rules::words::formula;
 use ruge_rules::words::is_sayable;
@@ -19,7 +19,6 @@ use ruge_rules::{
 };
 
 use crate::error::{Result, RugeError};
-use crate::guidance::ptranse::{PTransE, Paths};
 use crate::memory::{self, Shape, Sizes};
 use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec, Weigh};
 use crate::validated;

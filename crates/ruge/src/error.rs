@@ -18,9 +18,6 @@ pub enum RugeError {
     /// The card could not be used.
     #[error(transparent)]
     Cuda(#[from] ruge_cuda::CudaError),
-    /// The paths of a graph could not be found.
-    #[error(transparent)]
-    Paths(#[from] crate::guidance::ptranse::PTransEError),
     /// A spec that says nothing sensible.
     #[error("{0}")]
     Spec(String),

@@ -14,7 +14,6 @@ pub mod consistency;
 pub mod error;
 pub mod explain;
 pub mod fold_in;
-pub mod guidance;
 pub mod identity;
 pub mod like;
 pub mod loaded;

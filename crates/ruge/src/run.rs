@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use ruge_embed::model::State;
 use ruge_embed::trainer::Event;
 use ruge_embed::{
-    Losses, Metrics, Model, Progress, RankOptions, StopReason, Validation, checkpoint, train as train_epochs,
+    Losses, Metrics, Model, PathReport, Progress, RankOptions, StopReason, Validation, checkpoint,
+    train as train_epochs,
 };
 use ruge_kg::Dataset;
 use ruge_kg::io::write::replace_file_in;
@@ -28,7 +29,6 @@ use serde_json::json;
 use crate::assemble;
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
-use crate::guidance::ptranse::PathReport;
 use crate::identity::{self, Identity, Papers};
 use crate::model_file::{Contents, ModelFile};
 use crate::spec::{ModelName, Spec};

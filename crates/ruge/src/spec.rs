@@ -16,6 +16,7 @@ mod distance;
 mod numbers;
 mod place;
 mod preset;
+mod ptranse;
 mod rules;
 
 pub use place::open;

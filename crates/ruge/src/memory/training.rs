@@ -5,11 +5,10 @@
 
 use ruge_embed::incidence::PARTS;
 use ruge_embed::scoring::{entity_parameters, relation_parameters};
-use ruge_embed::{Negatives, RankOptions, ScoringFunction, Table};
+use ruge_embed::{Negatives, PTransEConfig, RankOptions, ScoringFunction, Table};
 
 use super::{Need, Part};
 use crate::error::{Result, RugeError};
-use crate::guidance::ptranse::PTransEConfig;
 use crate::spec::{GuidanceSpec, Spec};
 
 /// Widths of rows in floats, padding included.

@@ -16,8 +16,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
-use ruge_embed::cpu::{Isa, Kernel};
-use ruge_embed::{Embeddings, Place, Rank, RankQuery, Side, Table};
 use ruge_kg::{EntityId, Filter, RelationId, Triple};
 
 use super::PTransEConfig;
@@ -25,6 +23,8 @@ use super::doubled::{Doubled, Sequence};
 use super::gradient::{add_rows, distance};
 use super::paths::Paths;
 use super::walk::{Start, Walker};
+use crate::cpu::{Isa, Kernel};
+use crate::{Embeddings, Place, Rank, RankQuery, Side, Table};
 
 /// From what the energy of a path is taken away.
 const PATH_BONUS: f64 = 10.0;

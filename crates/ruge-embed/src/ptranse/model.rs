@@ -4,13 +4,13 @@
 //! a query: entities outside of its block have no path term, whatever paths they have. So the two agree within a block,
 //! and a triple whose answer lies outside scores higher alone than in its query if paths speak for it.
 
-use ruge_embed::model::{State, check_shapes};
-use ruge_embed::top::{self, Scored, TopOptions};
-use ruge_embed::{Losses, Model, Plan, Rank, RankOptions, RankQuery, Result};
 use ruge_kg::{Filter, Triple};
 
 use super::rank::{self, Scorer};
 use super::train::PTransE;
+use crate::model::{State, check_shapes};
+use crate::top::{self, Scored, TopOptions};
+use crate::{Losses, Model, Plan, Rank, RankOptions, RankQuery, Result};
 
 impl Model for PTransE {
     fn name(&self) -> &'static str {

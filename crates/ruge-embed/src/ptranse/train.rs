@@ -13,15 +13,15 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use ruge_embed::cpu::Isa;
-use ruge_embed::model::State;
-use ruge_embed::{EmbedError, Embeddings, Rank, RankQuery, Table};
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{EntityId, Filter, Graph, Label, Triple};
 
+use super::PTransEConfig;
 use super::gradient::{Gradients, Part, bound};
 use super::paths::Paths;
-use super::{PTransEConfig, PTransEError};
+use crate::cpu::Isa;
+use crate::model::State;
+use crate::{EmbedError, Embeddings, Rank, RankQuery, Result, Table};
 
 /// Start values of entity rows.
 const INIT_ENTITIES: Stream = Stream(0x501);
@@ -70,7 +70,7 @@ pub(super) struct Sample {
 
 impl PTransE {
     /// Finds the paths of the training graph and starts the rows.
-    pub fn new(graph: Arc<Graph>, config: PTransEConfig, seed: u64) -> Result<Self, PTransEError> {
+    pub fn new(graph: Arc<Graph>, config: PTransEConfig, seed: u64) -> Result<Self> {
         Ok(Self::with_paths(Paths::extract(graph, &config)?, config, seed))
     }
 
@@ -129,7 +129,7 @@ impl PTransE {
     }
 
     /// Runs the epoch with the given number, counted from 1; returns the mean loss of a sample.
-    pub fn epoch(&mut self, number: u64) -> Result<f64, EmbedError> {
+    pub fn epoch(&mut self, number: u64) -> Result<f64> {
         self.paths.list_features();
         let (size, batches) = (self.batch_size(), self.batches());
         let mut loss = 0.0;

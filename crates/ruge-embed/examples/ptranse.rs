@@ -1,13 +1,12 @@
 //! Trains PTransE on a data set and prints its paths, its pace and the filtered MRR of the first validation triples.
 //!
-//! `cargo run --release -p ruge --example ptranse -- FOLDER [EPOCHS] [TRIPLES] [MAX_PATH] [CUT_OFF] [RATE]`
+//! `cargo run --release -p ruge-embed --example ptranse -- FOLDER [EPOCHS] [TRIPLES] [MAX_PATH] [CUT_OFF] [RATE]`
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;
 use std::time::Instant;
 
-use ruge::guidance::ptranse::{PTransE, PTransEConfig};
-use ruge_embed::{HITS, Metrics, RankQuery, Ties};
+use ruge_embed::{HITS, Metrics, PTransE, PTransEConfig, RankQuery, Ties};
 use ruge_kg::{Dataset, ReadOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ruge_embed::{Embeddings, RankQuery, Side, Table};
 use ruge_kg::{EntityId, Filter, Triple};
 
 use super::PTransEConfig;
 use super::train::{Corruption, PTransE};
+use crate::{Embeddings, RankQuery, Side, Table};
 
 /// Entities of every graph it is compared on.
 pub(super) const ENTITIES: usize = 11;

@@ -4,11 +4,12 @@
 //! own. So a spec may change seed, dimension, margin, learning rate, number of batches, deviation of start values,
 //! schedule and all of `[guidance]`; any other leaf must stay as it is, or it would be stored and have no effect.
 
-use ruge_embed::{Batching, Cap, Init, Loss, Negatives, Objective, Optimizer, Projection, Rule, Sides, Start};
+use ruge_embed::{
+    Batching, Cap, Init, Loss, Negatives, Objective, Optimizer, PTransEConfig, Projection, Rule, Sides, Start,
+};
 
-use super::PTransEConfig;
+use super::{BatchSpec, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec};
 use crate::error::{Result, RugeError};
-use crate::spec::{BatchSpec, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec};
 
 impl GuidanceSpec {
     /// PTransE as its authors released it.

@@ -11,7 +11,6 @@
 //! | what does a path mean? | [`confidence`] |
 //! | which paths join a training pair? | [`paths`] |
 //! | where does a set of paths lead from one entity? | [`walk`] |
-//! | which leaves of a spec are its settings? | `spec` |
 //! | how does it train and rank like any other model? | `model` |
 //!
 //! *Deviations from the reference program.* A batch's gradients are taken at its starting parameters there too, but the
@@ -27,7 +26,6 @@ mod gradient;
 mod model;
 pub mod paths;
 pub mod rank;
-mod spec;
 pub mod train;
 pub mod walk;
 
@@ -43,6 +41,8 @@ pub use rank::rank;
 pub use train::PTransE;
 
 use serde::{Deserialize, Serialize};
+
+use crate::error::{EmbedError, Result};
 
 /// The settings of PTransE; the defaults are those of the released program.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -86,8 +86,8 @@ impl Default for PTransEConfig {
 
 impl PTransEConfig {
     /// Says which setting cannot be used, if one cannot.
-    pub fn check(&self) -> Result<(), PTransEError> {
-        let fail = |name, value: String, want| Err(PTransEError::Setting { name, value, want });
+    pub fn check(&self) -> Result<()> {
+        let fail = |name, value: String, want| Err(EmbedError::Setting { name, value, want });
         if self.dimension == 0 {
             return fail("dimension", self.dimension.to_string(), "at least 1");
         }
@@ -114,28 +114,4 @@ impl PTransEConfig {
         }
         Ok(())
     }
-}
-
-/// What can go wrong with PTransE.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PTransEError {
-    /// A setting is out of range.
-    #[error("ptranse: {name} = {value}, but it must be {want}")]
-    Setting {
-        /// Which one.
-        name: &'static str,
-        /// What it is.
-        value: String,
-        /// What it may be.
-        want: &'static str,
-    },
-    /// Sequences are packed into 64 bits, which bounds the number of relations.
-    #[error("ptranse: the graph has {found} relations, paths can tell {limit} apart")]
-    Relations {
-        /// In the graph.
-        found: usize,
-        /// The most there may be.
-        limit: usize,
-    },
 }

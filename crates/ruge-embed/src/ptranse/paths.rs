@@ -15,10 +15,11 @@ use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label};
 use serde::{Deserialize, Serialize};
 
+use super::PTransEConfig;
 use super::confidence::{Confidences, ThreeStepReport};
 use super::doubled::{Doubled, Sequence};
 use super::walk::{Start, Walker};
-use super::{PTransEConfig, PTransEError};
+use crate::error::{EmbedError, Result};
 
 /// Entities whose features are held twice at a time while they are gathered.
 const BLOCK: usize = 1024;
@@ -74,17 +75,17 @@ pub struct Features<'p> {
 
 impl Paths {
     /// Finds and measures the paths of a training graph, with the features of every training pair.
-    pub fn extract(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self, PTransEError> {
+    pub fn extract(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self> {
         let mut paths = Self::measure(graph, config)?;
         paths.list_features();
         Ok(paths)
     }
 
     /// Measures what paths mean, without the features of training pairs: all that ranking needs.
-    pub fn measure(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self, PTransEError> {
+    pub fn measure(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self> {
         config.check()?;
         if graph.relation_count() > Sequence::RELATIONS {
-            return Err(PTransEError::Relations { found: graph.relation_count(), limit: Sequence::RELATIONS });
+            return Err(EmbedError::TooManyRelations { found: graph.relation_count(), limit: Sequence::RELATIONS });
         }
         let doubled = Doubled::new(graph);
         let (confidences, three_steps) = Confidences::count(&doubled, config.path_length, config.confidence_cut_off);

@@ -3,11 +3,11 @@
 //! Entities move by whole multiples of the rate, since the gradient of an L1 norm is a sign; relations also by the
 //! weights of paths. A [`Part`] of a batch gathers both for its samples from parameters that stand still meanwhile.
 
-use ruge_embed::cpu::{Kernel, row};
-use ruge_embed::{Embeddings, Table};
 use ruge_kg::{EntityId, Label};
 
 use super::train::{Corruption, PTransE, Sample};
+use crate::cpu::{Kernel, row};
+use crate::{Embeddings, Table};
 
 /// What one part of a batch adds.
 #[derive(Debug)]

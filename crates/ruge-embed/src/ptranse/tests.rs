@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ruge_embed::cpu::Isa;
-use ruge_embed::model::State;
-use ruge_embed::{EmbedError, Embeddings, Model, Rank, RankQuery, Side, Table, Ties, TopOptions};
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Filter, Graph, Label, RelationId, Triple};
 
 use super::twin::{ENTITIES, Path, RELATIONS, Rows, Twin, twin_bounds};
 use super::*;
+use crate::cpu::Isa;
+use crate::model::State;
+use crate::{EmbedError, Embeddings, Model, Rank, RankQuery, Side, Table, Ties, TopOptions};
 
 const DRAWS: Stream = Stream(0x7e58);
 
@@ -255,7 +255,7 @@ fn divergence_and_bad_settings_are_errors() {
         PTransEConfig { drop: 1.0, ..config(2) },
         PTransEConfig { rate: f32::NAN, ..config(2) },
     ] {
-        assert!(matches!(PTransE::new(graph.clone(), bad, 1), Err(PTransEError::Setting { .. })));
+        assert!(matches!(PTransE::new(graph.clone(), bad, 1), Err(EmbedError::Setting { .. })));
     }
     assert!(serde_json::from_str::<PTransEConfig>(r#"{"dimention": 3}"#).is_err());
     let config: PTransEConfig = serde_json::from_str(r#"{"path-length": 3}"#).unwrap();

@@ -1,3 +1,0 @@
-//! What, besides the observed triples, pulls on the embeddings.
-
-pub mod ptranse;
