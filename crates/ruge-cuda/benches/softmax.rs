@@ -30,7 +30,7 @@ fn main() {
     let scoring = Reciprocal(ComplEx::new(rank));
     let start = Start::Normal { deviation: 1e-3, unit: false };
     let init = Init { entities: start, relations: start, shared: false };
-    let rule = Rule::AdaGrad { epsilon: 1e-10, inside: false };
+    let rule = UpdateRule::AdaGrad { epsilon: 1e-10, inside: false };
     let optimizer = Optimizer { rule, entity_rate: 0.1, relation_rate: 0.1, cap: Cap::None };
     let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &init, 5);
     let batches = (2 * TRIPLES).div_ceil(batch as u64) as f64;

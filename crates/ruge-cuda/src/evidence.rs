@@ -2,7 +2,8 @@
 
 use cudarc::driver::DeviceRepr;
 use ruge_embed::Sides;
-use ruge_embed::evidence::{Evidence, Step};
+use ruge_embed::evidence::Evidence;
+use ruge_embed::fuzzy::Step;
 use ruge_embed::plan::Plan;
 
 use crate::device::{Buffer, Device};

@@ -5,9 +5,10 @@
 
 use std::fmt::Write;
 
-use ruge_embed::evidence::{Guidance, TNorm};
+use ruge_embed::evidence::Guidance;
+use ruge_embed::fuzzy::TNorm;
 use ruge_embed::objective::{Loss, Objective, Penalty, share, truth_scale};
-use ruge_embed::optimizer::{Cap, Optimizer, Rule};
+use ruge_embed::optimizer::{Cap, Optimizer, UpdateRule};
 
 const MODEL: &str = include_str!("../kernels/model.cu");
 const RANDOM: &str = include_str!("../kernels/random.cu");
@@ -178,9 +179,9 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     whole("GUIDANCE", guidance);
     whole("T_NORM", t_norm);
     let (rule, epsilon, beta1, beta2) = match constants.optimizer.rule {
-        Rule::AdaGrad { epsilon, inside } => (usize::from(inside), epsilon, 0.0, 0.0),
-        Rule::Sgd => (2, 0.0, 0.0, 0.0),
-        Rule::Adam { beta1, beta2, epsilon } => (3, epsilon, beta1, beta2),
+        UpdateRule::AdaGrad { epsilon, inside } => (usize::from(inside), epsilon, 0.0, 0.0),
+        UpdateRule::Sgd => (2, 0.0, 0.0, 0.0),
+        UpdateRule::Adam { beta1, beta2, epsilon } => (3, epsilon, beta1, beta2),
     };
     whole("OPTIMIZER", rule);
     let mut real = |name: &str, value: f32| {

@@ -91,7 +91,7 @@ fn train_with<F: ScoringFunction + Clone>(
     let evidence = evidence(&facts);
     let mut plan = Plan { batches: 7, evidence: &evidence, ..Plan::new(&graph, &facts, 9) };
     // Plain steps: AdaGrad would magnify the rounding of tiny gradients.
-    let mut optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
+    let mut optimizer = Optimizer { rule: UpdateRule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
     change(&mut plan, &mut optimizer);
     let start = Start::Normal { deviation: 0.4, unit: false };
     let init = Init { entities: start, relations: start, shared: false };
@@ -258,7 +258,7 @@ fn rates_may_fall_between_epochs() {
     let Some(device) = device() else { return };
     let facts = facts(3000, 3);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
-    let optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
+    let optimizer = Optimizer { rule: UpdateRule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
     let start = Start::Normal { deviation: 0.4, unit: false };
     let init = Init { entities: start, relations: start, shared: false };
     let scoring = ComplEx::new(24);
@@ -283,9 +283,9 @@ fn adaptive_rules_agree_after_an_epoch() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };
     let rules = [
-        Rule::AdaGrad { epsilon: 1e-8, inside: false },
-        Rule::AdaGrad { epsilon: 1e-4, inside: true },
-        Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-4 },
+        UpdateRule::AdaGrad { epsilon: 1e-8, inside: false },
+        UpdateRule::AdaGrad { epsilon: 1e-4, inside: true },
+        UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-4 },
     ];
     for rule in rules {
         let change = |_: &mut Plan<'_>, optimizer: &mut Optimizer| {
@@ -425,7 +425,7 @@ fn ranks_scores_and_best_answers_agree() {
 }
 
 /// Softmax against the processor, step by step, and the same bits in two runs on tensor cores.
-fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: Softmax, rule: Rule) {
+fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: Softmax, rule: UpdateRule) {
     let facts = facts(3000, 3);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
     let examples = ruge_embed::softmax::static_labels(&evidence(&facts), StaticLabel::NoisyOr);
@@ -466,7 +466,7 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
 }
 
 /// AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
-const ADAGRAD: Rule = Rule::AdaGrad { epsilon: 1e-2, inside: false };
+const ADAGRAD: UpdateRule = UpdateRule::AdaGrad { epsilon: 1e-2, inside: false };
 
 fn plain() -> Softmax {
     Softmax { batch: 512, n3: 0.01, ..Softmax::default() }
@@ -477,10 +477,15 @@ fn softmax_agrees_with_the_processor() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };
     let asking = Softmax { relations: 0.5, ..plain() };
-    softmax(&device, &Reciprocal(ComplEx::new(24)), plain(), Rule::Sgd);
+    softmax(&device, &Reciprocal(ComplEx::new(24)), plain(), UpdateRule::Sgd);
     softmax(&device, &Reciprocal(ComplEx::new(300)), asking, ADAGRAD);
-    softmax(&device, &ComplEx::new(24), asking, Rule::Sgd);
-    softmax(&device, &Reciprocal(DistMult::new(37)), asking, Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
+    softmax(&device, &ComplEx::new(24), asking, UpdateRule::Sgd);
+    softmax(
+        &device,
+        &Reciprocal(DistMult::new(37)),
+        asking,
+        UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 },
+    );
     softmax(&device, &DistMult::new(40), plain(), ADAGRAD);
 }
 
@@ -488,10 +493,10 @@ fn softmax_agrees_with_the_processor() {
 fn softmax_in_another_basis_agrees_with_the_processor() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };
-    softmax(&device, &HolE::new(24), plain(), Rule::Sgd);
+    softmax(&device, &HolE::new(24), plain(), UpdateRule::Sgd);
     softmax(&device, &HolE::new(101), Softmax { l2: 0.01, dropout: 0.2, ..plain() }, ADAGRAD);
     let all = Softmax { loss: AnswerLoss::Bce, answers: Answers::All, ..plain() };
-    softmax(&device, &HolE::new(37), all, Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
+    softmax(&device, &HolE::new(37), all, UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 });
 }
 
 #[test]
@@ -499,13 +504,13 @@ fn a_sample_of_candidates_agrees_with_the_processor() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };
     let drawn = |sample| Softmax { sample, ..plain() };
-    softmax(&device, &Reciprocal(ComplEx::new(24)), drawn(50), Rule::Sgd);
+    softmax(&device, &Reciprocal(ComplEx::new(24)), drawn(50), UpdateRule::Sgd);
     // More than half of all, so that most answers are drawn too.
     softmax(&device, &Reciprocal(ComplEx::new(300)), Softmax { relations: 0.5, l2: 0.01, ..drawn(200) }, ADAGRAD);
-    let adam = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 };
+    let adam = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 };
     softmax(&device, &DistMult::new(37), Softmax { dropout: 0.2, ..drawn(33) }, adam);
     // One candidate, which may be the answer.
-    softmax(&device, &ComplEx::new(40), drawn(1), Rule::Sgd);
+    softmax(&device, &ComplEx::new(40), drawn(1), UpdateRule::Sgd);
 }
 
 #[test]
@@ -513,8 +518,8 @@ fn dropout_and_smoothing_agree_with_the_processor() {
     let _one = CARD.lock();
     let Some(device) = device() else { return };
     let dropped = Softmax { dropout: 0.3, l2: 0.02, relations: 0.5, ..plain() };
-    softmax(&device, &Reciprocal(ComplEx::new(24)), dropped, Rule::Sgd);
-    softmax(&device, &ComplEx::new(300), Softmax { relations: 0.0, smoothing: 0.2, ..dropped }, Rule::Sgd);
+    softmax(&device, &Reciprocal(ComplEx::new(24)), dropped, UpdateRule::Sgd);
+    softmax(&device, &ComplEx::new(300), Softmax { relations: 0.0, smoothing: 0.2, ..dropped }, UpdateRule::Sgd);
 }
 
 #[test]
@@ -524,7 +529,7 @@ fn every_answer_and_loss_agrees_with_the_processor() {
     for loss in [AnswerLoss::Softmax, AnswerLoss::Bce] {
         for answers in [Answers::One, Answers::All] {
             let all = Softmax { loss, answers, smoothing: 0.1, ..plain() };
-            softmax(&device, &Reciprocal(ComplEx::new(24)), all, Rule::Sgd);
+            softmax(&device, &Reciprocal(ComplEx::new(24)), all, UpdateRule::Sgd);
             softmax(&device, &DistMult::new(40), Softmax { smoothing: 0.0, dropout: 0.2, ..all }, ADAGRAD);
         }
     }

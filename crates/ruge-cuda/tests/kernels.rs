@@ -3,7 +3,7 @@
 
 use ruge_cuda::{Constants, CudaError, compile_kernels, constants};
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
-use ruge_embed::{Cap, Guidance, Loss, Objective, Optimizer, Rule, ScoringFunction, TNorm};
+use ruge_embed::{Cap, Guidance, Loss, Objective, Optimizer, ScoringFunction, TNorm, UpdateRule};
 
 /// Whether the compiler is there; CI asks for it by `RUGE_NVRTC=required`.
 fn compiles(constants: &ruge_cuda::Constants) -> bool {
@@ -35,10 +35,10 @@ fn compiles(constants: &ruge_cuda::Constants) -> bool {
 
 fn every_setting<F: ScoringFunction>(scoring: &F) {
     let rules = [
-        Rule::AdaGrad { epsilon: 1e-8, inside: false },
-        Rule::AdaGrad { epsilon: 1e-8, inside: true },
-        Rule::Sgd,
-        Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+        UpdateRule::AdaGrad { epsilon: 1e-8, inside: false },
+        UpdateRule::AdaGrad { epsilon: 1e-8, inside: true },
+        UpdateRule::Sgd,
+        UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
     ];
     let losses = [
         Loss::Logistic,
@@ -80,7 +80,7 @@ fn kernels_compile_for_every_model() {
 
 #[test]
 fn softmax_kernels_compile_with_reciprocal_relations() {
-    for rule in [Rule::AdaGrad { epsilon: 1e-10, inside: false }, Rule::Sgd] {
+    for rule in [UpdateRule::AdaGrad { epsilon: 1e-10, inside: false }, UpdateRule::Sgd] {
         let optimizer = Optimizer { rule, cap: Cap::None, ..Optimizer::default() };
         for rounded in [false, true] {
             compiles(&Constants { rounded, ..constants(&Reciprocal(ComplEx::new(2000)), optimizer) });

@@ -97,7 +97,7 @@ fn main() {
     let scoring = Reciprocal(ComplEx::new(rank));
     let start = Start::Normal { deviation: 1e-3, unit: false };
     let init = Init { entities: start, relations: start, shared: false };
-    let rule = Rule::AdaGrad { epsilon: 1e-10, inside: false };
+    let rule = UpdateRule::AdaGrad { epsilon: 1e-10, inside: false };
     let optimizer = Optimizer { rule, entity_rate: 0.1, relation_rate: 0.1, cap: Cap::None };
     let embeddings = Embeddings::new(&scoring, ENTITIES, RELATIONS, &init, 5);
     let softmax = Softmax { batch, sample, ..Softmax::default() };

@@ -7,6 +7,8 @@
 use ruge_kg::Triple;
 use serde::{Deserialize, Serialize};
 
+use crate::fuzzy::{Step, TNorm};
+
 /// Groundings as flat arrays: premises ragged, one conclusion and one confidence each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
@@ -16,19 +18,6 @@ pub struct Evidence {
     confidences: Vec<f32>,
     formula_ends: Vec<u32>,
     formulas: Vec<Step>,
-}
-
-/// A step of a premise formula in postfix order, over the truths of the grounding's premises.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Puts down the truth of the premise at this place.
-    Premise(u32),
-    /// ¬: 1 − a.
-    Not,
-    /// ∧ of the last two.
-    And,
-    /// ∨ of the last two.
-    Or,
 }
 
 impl Evidence {
@@ -140,58 +129,7 @@ impl Evidence {
     }
 }
 
-/// How truth values combine to the truth of a conjunction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TNorm {
-    /// a · b, the paper's.
-    #[default]
-    Product,
-    /// max(0, a + b − 1).
-    Lukasiewicz,
-    /// min(a, b).
-    Godel,
-}
-
 impl TNorm {
-    /// The truth of a conjunction; of no premise at all, 1.
-    pub fn conjunction(self, truths: impl ExactSizeIterator<Item = f32>) -> f32 {
-        let spare = truths.len() as f32 - 1.0;
-        match self {
-            Self::Product => truths.product(),
-            Self::Lukasiewicz => (truths.sum::<f32>() - spare).clamp(0.0, 1.0),
-            Self::Godel => truths.fold(1.0, f32::min),
-        }
-    }
-
-    /// The truth of a premise formula, Eq. (3) to (5): ∧ by the t-norm, ∨ by its dual, ¬a = 1 − a.
-    pub fn formula(self, formula: &[Step], truths: &[f32], stack: &mut Vec<f32>) -> f32 {
-        if formula.is_empty() {
-            return self.conjunction(truths.iter().copied());
-        }
-        stack.clear();
-        for step in formula {
-            let value = match *step {
-                Step::Premise(at) => truths[at as usize],
-                Step::Not => 1.0 - stack.pop().unwrap_or(0.0),
-                Step::And | Step::Or => {
-                    let (b, a) = (stack.pop().unwrap_or(0.0), stack.pop().unwrap_or(0.0));
-                    match (self, step) {
-                        (Self::Product, Step::And) => a * b,
-                        (Self::Product, _) => a + b - a * b,
-                        (Self::Lukasiewicz, Step::And) => (a + b - 1.0).max(0.0),
-                        (Self::Lukasiewicz, _) => (a + b).min(1.0),
-                        (Self::Godel, Step::And) => a.min(b),
-                        (Self::Godel, _) => a.max(b),
-                    }
-                }
-            };
-            stack.push(value);
-        }
-        // Rounding may leave a hair below 0 or above 1.
-        stack.pop().unwrap_or(0.0).clamp(0.0, 1.0)
-    }
-
     /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings, by
     /// falling truth.
     ///
@@ -299,15 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn conjunctions_by_hand() {
-        let truths = [0.75f32, 0.5];
-        let of = |t_norm: TNorm| t_norm.conjunction(truths.iter().copied());
-        assert_eq!((of(TNorm::Product), of(TNorm::Lukasiewicz), of(TNorm::Godel)), (0.375, 0.25, 0.5));
-        assert_eq!(TNorm::Lukasiewicz.conjunction([].into_iter()), 1.0);
-        // ¬(a ∧ b) ∨ a
-        let steps = [Step::Premise(0), Step::Premise(1), Step::And, Step::Not, Step::Premise(0), Step::Or];
-        let of = |t_norm: TNorm| t_norm.formula(&steps, &truths, &mut Vec::new());
-        assert_eq!((of(TNorm::Product), of(TNorm::Lukasiewicz), of(TNorm::Godel)), (0.90625, 1.0, 0.75));
+    fn a_label_of_godel_by_hand() {
         assert_eq!(TNorm::Godel.soft_label(0.5, &[(0.75, 1.0), (0.25, 1.0)], 0.125), 0.625);
     }
 }

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use crate::batch::Batch;
-use crate::evidence::TNorm;
+use crate::fuzzy::TNorm;
 
 /// What speaks for the unlabeled triples of a batch, by triple.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ impl Supports {
         let mut from = 0;
         for grounding in 0..batch.evidence.len() {
             let to = from + batch.evidence.premises(grounding).len();
-            let premise = t_norm.formula(batch.evidence.formula(grounding), &truths[from..to], stack);
+            let premise = t_norm.truth_of(batch.evidence.formula(grounding), &truths[from..to], stack);
             sorted.push((batch.places[grounding], grounding as u32, premise));
             from = to;
         }
@@ -64,7 +64,7 @@ pub(crate) fn inject(batch: &Batch, truths: &[f32], pull: f32, margin: f32, d_sc
         atoms.extend(places.iter().map(|&place| truths[place as usize]));
         let (kept, corrupted) = (atoms[premises], atoms[premises + 1]);
         let formula = batch.evidence.formula(grounding);
-        let premise = TNorm::Product.formula(formula, &atoms[..premises], &mut stack);
+        let premise = TNorm::Product.truth_of(formula, &atoms[..premises], &mut stack);
         if margin - premise * (kept - 1.0) + premise * (corrupted - 1.0) <= 0.0 {
             continue;
         }
@@ -73,7 +73,7 @@ pub(crate) fn inject(batch: &Batch, truths: &[f32], pull: f32, margin: f32, d_sc
             let own = atoms[at];
             let [below, above] = [0.0, 1.0].map(|truth| {
                 atoms[at] = truth;
-                TNorm::Product.formula(formula, &atoms[..premises], &mut stack)
+                TNorm::Product.truth_of(formula, &atoms[..premises], &mut stack)
             });
             atoms[at] = own;
             d_scores[places[at] as usize] += pull * (above - below) * (corrupted - kept);

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | how is a triple scored? | [`scoring`]: one file per model |
 //! | what does an epoch consist of? | [`plan`], [`batch`], [`negatives`], [`evidence`] |
+//! | how true is a formula of premises? | [`fuzzy`] |
 //! | what is minimised, and how? | [`objective`], [`optimizer`] |
 //! | where do the numbers live and move? | [`model`], with `pass` and `update`, its two passes, and [`cpu`] |
 //! | how do relation paths train and rank? | [`ptranse`], a model of its own |
@@ -24,6 +25,7 @@ pub mod cpu;
 pub mod embeddings;
 pub mod error;
 pub mod evidence;
+pub mod fuzzy;
 mod guidance;
 pub mod incidence;
 pub mod metrics;
@@ -48,12 +50,13 @@ mod update;
 pub use batch::{Batch, Examples};
 pub use embeddings::{Embeddings, Init, Start};
 pub use error::{EmbedError, Result};
-pub use evidence::{Dealing, Evidence, Guidance, Step, TNorm};
+pub use evidence::{Dealing, Evidence, Guidance};
+pub use fuzzy::{Step, TNorm};
 pub use metrics::{Category, Evaluation, HITS, Metrics};
 pub use model::{CpuModel, Losses, Model, OnProcessor, State};
 pub use negatives::{Negatives, Sides};
 pub use objective::{Loss, Objective, Penalty};
-pub use optimizer::{Cap, Optimizer, Projection, Rule};
+pub use optimizer::{Cap, Optimizer, Projection, UpdateRule};
 pub use plan::{Batching, Plan};
 pub use ptranse::{PTransE, PTransEConfig, PathReport, Paths};
 pub use rank::{Place, Rank, RankOptions, RankQuery, Side, Ties};

@@ -25,10 +25,10 @@ pub enum Cap {
     },
 }
 
-/// The rule of movement.
+/// How a gradient moves a row.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
-pub enum Rule {
+pub enum UpdateRule {
     /// A ← A + g²; θ ← θ − γ g / (√A + ε), A starts at 0.
     AdaGrad {
         /// ε
@@ -66,12 +66,12 @@ fn second() -> f32 {
     0.999
 }
 
-/// Rule, rates and cap.
+/// Update rule, rates and cap.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Optimizer {
-    /// The rule of movement.
-    pub rule: Rule,
+    /// How a gradient moves a row.
+    pub rule: UpdateRule,
     /// γ of entity rows.
     pub entity_rate: f32,
     /// γ of relation rows.
@@ -83,7 +83,7 @@ pub struct Optimizer {
 impl Default for Optimizer {
     fn default() -> Self {
         Self {
-            rule: Rule::AdaGrad { epsilon: 1e-8, inside: false },
+            rule: UpdateRule::AdaGrad { epsilon: 1e-8, inside: false },
             entity_rate: 0.5,
             relation_rate: 0.5,
             cap: Cap::Row { norm: 1.0 },
@@ -100,9 +100,9 @@ impl Optimizer {
     /// Tables of state beside the parameters.
     pub fn state_tables(&self) -> usize {
         match self.rule {
-            Rule::Sgd => 0,
-            Rule::AdaGrad { .. } => 1,
-            Rule::Adam { .. } => 2,
+            UpdateRule::Sgd => 0,
+            UpdateRule::AdaGrad { .. } => 1,
+            UpdateRule::Adam { .. } => 2,
         }
     }
 }
@@ -123,7 +123,7 @@ pub enum Projection {
 /// An optimiser's constants for one table and one step.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
-    rule: Rule,
+    rule: UpdateRule,
     rate: f32,
     row_cap: Option<f32>,
     parts: usize,
@@ -139,7 +139,7 @@ impl Move {
             Cap::None | Cap::Matrix { .. } => None,
         };
         let corrections = match optimizer.rule {
-            Rule::Adam { beta1, beta2, .. } => {
+            UpdateRule::Adam { beta1, beta2, .. } => {
                 [beta1, beta2].map(|beta| (1.0 / (1.0 - f64::from(beta).powf(step as f64))) as f32)
             }
             _ => [1.0; 2],
@@ -150,7 +150,7 @@ impl Move {
     /// Whether a row without a gradient stays as it is.
     #[inline(always)]
     pub fn rests(&self) -> bool {
-        !matches!(self.rule, Rule::Adam { .. })
+        !matches!(self.rule, UpdateRule::Adam { .. })
     }
 
     /// Caps the gradient row and moves the parameter row; state rows are empty where the rule has none.
@@ -166,20 +166,20 @@ impl Move {
         }
         let rate = self.rate;
         match self.rule {
-            Rule::AdaGrad { epsilon, inside: false } => {
+            UpdateRule::AdaGrad { epsilon, inside: false } => {
                 for ((x, a), &g) in parameters.iter_mut().zip(first).zip(&*gradient) {
                     *a = g.mul_add(g, *a);
                     *x -= rate * g / (a.sqrt() + epsilon);
                 }
             }
-            Rule::AdaGrad { epsilon, inside: true } => {
+            UpdateRule::AdaGrad { epsilon, inside: true } => {
                 for ((x, a), &g) in parameters.iter_mut().zip(first).zip(&*gradient) {
                     *a = g.mul_add(g, *a);
                     *x -= rate * g / (*a + epsilon).sqrt();
                 }
             }
-            Rule::Sgd => row::add_scaled(parameters, -rate, gradient),
-            Rule::Adam { beta1, beta2, epsilon } => {
+            UpdateRule::Sgd => row::add_scaled(parameters, -rate, gradient),
+            UpdateRule::Adam { beta1, beta2, epsilon } => {
                 for (((x, m), v), &g) in parameters.iter_mut().zip(first).zip(second).zip(&*gradient) {
                     *m = beta1.mul_add(*m, (1.0 - beta1) * g);
                     *v = beta2.mul_add(*v, (1.0 - beta2) * (g * g));

@@ -9,7 +9,7 @@ use ruge_kg::Triple;
 
 use crate::batch::{Batch, Examples};
 use crate::cpu::{Isa, Kernel, prefetch, row};
-use crate::evidence::TNorm;
+use crate::fuzzy::TNorm;
 use crate::guidance::Supports;
 use crate::incidence::{HEAD_GRADIENT, HEAD_QUERY, PARTS, Segment, TAIL_GRADIENT, TAIL_QUERY};
 use crate::objective::Pull;

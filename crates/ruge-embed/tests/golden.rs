@@ -152,7 +152,7 @@ fn ruge_through_the_fast_path() {
     };
     let batch = Batch::of(&plan, examples(), evidence.clone());
     let adagrad = Optimizer { relation_rate: 0.25, ..Optimizer::default() };
-    let plain = Optimizer { rule: Rule::Sgd, entity_rate: 1.0, relation_rate: 1.0, cap: Cap::None };
+    let plain = Optimizer { rule: UpdateRule::Sgd, entity_rate: 1.0, relation_rate: 1.0, cap: Cap::None };
     let mut model = CpuModel::new(ComplEx::new(2), embeddings(&start), plain);
     let before = model.state().embeddings.clone();
     model.train(&plan, &batch);

@@ -23,7 +23,7 @@ fn world() -> Dataset {
 
 fn model(data: &Dataset, hole: bool) -> Box<dyn Model> {
     let optimizer = Optimizer {
-        rule: Rule::Adam { beta1: 0.9, beta2: 0.99, epsilon: 1e-8 },
+        rule: UpdateRule::Adam { beta1: 0.9, beta2: 0.99, epsilon: 1e-8 },
         entity_rate: 0.05,
         relation_rate: 0.05,
         ..Optimizer::default()

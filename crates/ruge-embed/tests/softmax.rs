@@ -156,7 +156,7 @@ fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool
     let init = Init { entities: start, relations: start, shared: false };
     let embeddings = Embeddings::new(&scoring, ENTITIES, RELATIONS, &init, 5);
     let (mut entities, mut relations) = (wide(&embeddings.entities), wide(&embeddings.relations));
-    let optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
+    let optimizer = Optimizer { rule: UpdateRule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
     let mut model = CpuModel::new(scoring, embeddings, optimizer);
     let found = model.epoch(&plan, 1).unwrap();
 
@@ -319,7 +319,7 @@ fn learns(softmax: Softmax, epochs: u64, least: f64) {
     let start = Start::Normal { deviation: 0.1, unit: false };
     let init = Init { entities: start, relations: start, shared: false };
     let optimizer = Optimizer {
-        rule: Rule::AdaGrad { epsilon: 1e-10, inside: false },
+        rule: UpdateRule::AdaGrad { epsilon: 1e-10, inside: false },
         entity_rate: 0.3,
         relation_rate: 0.3,
         cap: Cap::None,

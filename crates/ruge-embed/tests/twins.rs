@@ -37,7 +37,7 @@ fn wide(table: &Table) -> Rows {
 
 fn optimizer() -> Optimizer {
     // Plain steps: AdaGrad would magnify the rounding of tiny gradients.
-    Optimizer { rule: Rule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None }
+    Optimizer { rule: UpdateRule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None }
 }
 
 fn check<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring) {
@@ -248,13 +248,13 @@ fn self_adversarial(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
     plan.objective = Objective { loss: Loss::SelfAdversarial { temperature: 0.5 }, shift: 2.0, ..Objective::default() };
     plan.objective.subsampling = true;
     plan.negatives = Negatives { count: 7, sides: Sides::OneEnd, ..Negatives::default() };
-    optimizer.rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+    optimizer.rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
 }
 
 fn adaptive(plan: &mut Plan<'_>, optimizer: &mut Optimizer) {
     plan.batching = Batching::WithReplacement;
     plan.guidance = Guidance::Injection { weight: 0.1, margin: 0.2 };
-    optimizer.rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+    optimizer.rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn divergence_is_named() {
     let plan = Plan { batches: 2, ..Plan::new(&graph, &facts, 9) };
     let scoring = ComplEx::new(4);
     let embeddings = Embeddings::new(&scoring, ENTITIES as usize, RELATIONS as usize, &Init::default(), 5);
-    let optimizer = Optimizer { rule: Rule::Sgd, entity_rate: 1e30, relation_rate: 1e30, cap: Cap::None };
+    let optimizer = Optimizer { rule: UpdateRule::Sgd, entity_rate: 1e30, relation_rate: 1e30, cap: Cap::None };
     let mut model = CpuModel::new(scoring, embeddings, optimizer);
     let error = (1..50).find_map(|epoch| model.epoch(&plan, epoch).err()).expect("such rates diverge");
     let message = error.to_string();

@@ -57,7 +57,7 @@
 
 use std::ops::Range;
 
-use ruge_embed::{Cap, Optimizer, Penalty, Plateau, Rule, Start, StaticLabel};
+use ruge_embed::{Cap, Optimizer, Penalty, Plateau, Start, StaticLabel, UpdateRule};
 use ruge_kg::Dataset;
 
 use ruge::error::Result;
@@ -183,9 +183,9 @@ fn size_distance(spec: &mut Spec, train: usize) {
     let (rule, entity_rate, relation_rate) = if rotate {
         spec.init.relations = Start::Uniform { bound: std::f32::consts::PI, unit: false };
         let (entities, phases) = if large { (0.001, 0.03) } else { (0.005, 0.06) };
-        (Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }, entities, phases)
+        (UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }, entities, phases)
     } else {
-        (Rule::AdaGrad { epsilon: 1e-10, inside: false }, 0.1, 0.1)
+        (UpdateRule::AdaGrad { epsilon: 1e-10, inside: false }, 0.1, 0.1)
     };
     spec.optimizer = Optimizer { rule, entity_rate, relation_rate, cap: Cap::None };
     (spec.schedule.epochs, spec.schedule.validate_every) = if large { (40, 4) } else { (100, 5) };

@@ -7,7 +7,7 @@ pub mod apply;
 pub mod atom;
 pub mod count;
 pub mod error;
-pub mod fuzzy;
+mod expression;
 pub mod ground;
 pub mod index;
 pub mod io;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use ruge_cuda::{CudaModel, Device};
-use ruge_embed::evidence::Step;
+use ruge_embed::fuzzy::Step;
 use ruge_embed::model::State;
-use ruge_embed::optimizer::Rule;
+use ruge_embed::optimizer::UpdateRule;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::softmax::static_labels;
 use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, PTransE, Paths, Plan};
@@ -14,8 +14,7 @@ use ruge_kg::Dataset;
 use ruge_rules::words::formula;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{
-    Confidence, Groundings, Rule as HornRule, RuleError, RuleReadOptions, RuleRecord, Watch, ground_within, mine,
-    read_rules,
+    Confidence, Groundings, Rule, RuleError, RuleReadOptions, RuleRecord, Watch, ground_within, mine, read_rules,
 };
 
 use crate::error::{Result, RugeError};
@@ -91,7 +90,7 @@ pub fn trained(spec: &Spec, data: &Dataset, embeddings: &Embeddings) -> Result<B
 fn begin(spec: &Spec, data: &Dataset, stored: Option<&Embeddings>) -> Result<Box<dyn Model>> {
     let ModelSpec { name, dimension, norm, reciprocal } = spec.model;
     let (entities, relations) = (data.entity_count(), data.relation_count());
-    let rule = if stored.is_some() { Rule::Sgd } else { spec.optimizer.rule };
+    let rule = if stored.is_some() { UpdateRule::Sgd } else { spec.optimizer.rule };
     let start = Begin {
         entities,
         relations,
@@ -261,7 +260,7 @@ pub fn grounded_watched(
 }
 
 /// All groundings of rules in train, where they fit into memory; else an error that names the rule.
-pub fn groundings(data: &Dataset, rules: &[HornRule], watch: &Watch<'_>) -> Result<Groundings> {
+pub fn groundings(data: &Dataset, rules: &[Rule], watch: &Watch<'_>) -> Result<Groundings> {
     ground_within(data.graph(), rules, memory::ground_limit(), watch).map_err(|error| match error {
         RuleError::TooManyGroundings { rule, limit } => {
             let rule = &rules[rule];
@@ -450,7 +449,7 @@ mod tests {
             0 => ruge_rules::Atom::new(relation, variable(at), variable(at + 1)),
             _ => ruge_rules::Atom::new(relation, variable(at + 1), variable(at)),
         };
-        let rule = HornRule::new(
+        let rule = Rule::new(
             ruge_rules::Atom::new(relation, ruge_rules::Variable::X, ruge_rules::Variable::Y),
             (0..60).map(step).collect(),
         );

@@ -5,8 +5,8 @@
 //! every run, so that the run can be repeated from it.
 
 use ruge_embed::{
-    Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Rule, Schedule, Sides,
-    Softmax, Start, StaticLabel, TNorm,
+    Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Schedule, Sides, Softmax,
+    Start, StaticLabel, TNorm, UpdateRule,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub struct Spec {
     /// Softmax over all entities, instead of batches, negatives and objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softmax: Option<Softmax>,
-    /// Rule of movement, rates, cap.
+    /// Update rule, rates, cap.
     pub optimizer: Optimizer,
     /// What is done to rows besides gradient steps.
     pub projection: Projection,
@@ -316,7 +316,7 @@ impl Spec {
         self.negatives = Negatives { count: 1, sides: Sides::Coin, keep_original: true, filtered: false };
         self.init.relations = Start::Normal { deviation: 1.0, unit: true };
         self.optimizer = Optimizer {
-            rule: Rule::AdaGrad { epsilon: 1e-8, inside: true },
+            rule: UpdateRule::AdaGrad { epsilon: 1e-8, inside: true },
             entity_rate: 0.01,
             relation_rate: 0.01,
             cap: Cap::Matrix { norm: 1.0 },
@@ -336,7 +336,7 @@ impl Spec {
         let start = Start::Uniform { bound: 1.0, unit: true };
         self.init = Init { entities: start, relations: start, shared: false };
         self.optimizer = Optimizer {
-            rule: Rule::AdaGrad { epsilon: 1e-8, inside: false },
+            rule: UpdateRule::AdaGrad { epsilon: 1e-8, inside: false },
             entity_rate: 0.1,
             relation_rate: 0.1,
             cap: Cap::Row { norm: 1.0 },

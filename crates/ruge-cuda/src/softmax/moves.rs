@@ -1,7 +1,7 @@
 //! The end of a softmax step: owners of rows add up what touches them, and rows move.
 
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
-use ruge_embed::optimizer::Rule;
+use ruge_embed::optimizer::UpdateRule;
 
 use super::SoftmaxTraining;
 use crate::device::{Buffer, Device};
@@ -32,7 +32,7 @@ impl SoftmaxTraining {
         self.gather(device, gather, (&self.touched_relations, slots, range.relations), found, into, penalty_here)?;
         let optimizer = self.constants.optimizer.slowed(rate);
         let corrections = match optimizer.rule {
-            Rule::Adam { beta1, beta2, .. } => {
+            UpdateRule::Adam { beta1, beta2, .. } => {
                 [beta1, beta2].map(|beta| (1.0 / (1.0 - f64::from(beta).powf(step as f64))) as f32)
             }
             _ => [1.0; 2],

@@ -13,7 +13,7 @@ use super::targets::Targets;
 use super::{Answer, AnswerLoss, Question, Questions, Softmax, Touches};
 use crate::cpu::Isa;
 use crate::embeddings::Embeddings;
-use crate::optimizer::{Move, Optimizer, Rule};
+use crate::optimizer::{Move, Optimizer, UpdateRule};
 use crate::rank::Side;
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
@@ -72,7 +72,7 @@ impl Sorted {
         self.touches.build(questions, answers, asks_relations, self.sample.is_some());
         list_touched(&self.touches, self.sample.as_deref(), entities, &mut self.touched);
         // Without a gradient only Adam moves.
-        let moves_all = asks_relations || matches!(optimizer.rule, Rule::Adam { .. });
+        let moves_all = asks_relations || matches!(optimizer.rule, UpdateRule::Adam { .. });
         list_relations(&self.touches, moves_all.then_some(relations), &mut self.touched_relations);
         self.weights.clear();
         self.weights.extend(questions.iter().map(|question| question.weight / questions.len() as f32));

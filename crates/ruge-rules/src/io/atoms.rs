@@ -12,7 +12,7 @@ use super::logic;
 use super::raw::{Fault, RawAtom, RawRule, RawTerm};
 use super::ruge::quoted;
 use crate::atom::{Atom, Term, Variable};
-use crate::fuzzy::Alternative;
+use crate::expression::Alternative;
 use crate::rule::Rule;
 
 /// Stands for every byte of a quoted name; control characters never occur in structure.

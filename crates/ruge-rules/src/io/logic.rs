@@ -9,7 +9,7 @@
 
 use super::atoms::{Notation, Span, atom};
 use super::raw::{Fault, RawAtom};
-use crate::fuzzy::{Alternative, Expression};
+use crate::expression::{Alternative, Expression};
 
 const OR: &[&str] = &["||", "|", "∨"];
 const NOT: &[&str] = &["!", "¬"];

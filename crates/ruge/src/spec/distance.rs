@@ -1,6 +1,6 @@
 //! Distance models as they are trained today: many negatives, the hard ones weighing more.
 
-use ruge_embed::{Cap, Init, Loss, Objective, Optimizer, Plateau, Rule, Sides, Start};
+use ruge_embed::{Cap, Init, Loss, Objective, Optimizer, Plateau, Sides, Start, UpdateRule};
 
 use super::{ModelName, Spec};
 use crate::error::{Result, RugeError};
@@ -27,7 +27,7 @@ impl Spec {
         // Known facts among the negatives would be the hardest of them, and weigh most.
         self.negatives.filtered = true;
         self.init.relations = Start::Uniform { bound: std::f32::consts::PI, unit: false };
-        let rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
         self.optimizer = Optimizer { rule, entity_rate: 1e-4, relation_rate: 0.0286, cap: Cap::None };
         (self.schedule.epochs, self.schedule.validate_every, self.schedule.patience) = (200, 8, Some(3));
         // The authors divide the rate by ten at half time. Small cuts as soon as a validation brings nothing are worth more: most is learned
@@ -40,7 +40,7 @@ impl Spec {
         self.set_self_adversarial(16.0, 1.0);
         self.model.dimension = 400;
         (self.negatives.count, self.batches.size) = (200, Some(1000));
-        let rule = Rule::AdaGrad { epsilon: 1e-10, inside: false };
+        let rule = UpdateRule::AdaGrad { epsilon: 1e-10, inside: false };
         self.optimizer = Optimizer { rule, entity_rate: 0.01, relation_rate: 0.01, cap: Cap::None };
         (self.schedule.epochs, self.schedule.validate_every, self.schedule.patience) = (200, 10, Some(4));
     }

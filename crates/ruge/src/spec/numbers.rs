@@ -1,7 +1,7 @@
 //! Numbers that mean nothing where they stand, told before anything runs: a NaN would be found as a loss that diverged, a
 //! negative ε as a model that learns nothing.
 
-use ruge_embed::{Cap, Rule, Start};
+use ruge_embed::{Cap, Start, UpdateRule};
 
 use super::Spec;
 use crate::error::{Result, RugeError};
@@ -29,7 +29,7 @@ impl Spec {
         }
         let above = |x: f32| x.is_finite() && x > 0.0;
         match self.optimizer.rule {
-            Rule::Adam { beta1, beta2, epsilon } => {
+            UpdateRule::Adam { beta1, beta2, epsilon } => {
                 for (leaf, beta) in [("beta1", beta1), ("beta2", beta2)] {
                     if !(0.0..1.0).contains(&beta) {
                         return refuse(format!("optimizer.rule.{leaf} lies from 0 to below 1, not {beta}"));
@@ -39,10 +39,10 @@ impl Spec {
                     return refuse(format!("optimizer.rule.epsilon must be finite and above 0, not {epsilon}"));
                 }
             }
-            Rule::AdaGrad { epsilon, .. } if !above(epsilon) => {
+            UpdateRule::AdaGrad { epsilon, .. } if !above(epsilon) => {
                 return refuse(format!("optimizer.rule.epsilon must be finite and above 0, not {epsilon}"));
             }
-            Rule::AdaGrad { .. } | Rule::Sgd => {}
+            UpdateRule::AdaGrad { .. } | UpdateRule::Sgd => {}
         }
         if let Cap::Row { norm } | Cap::Matrix { norm } = self.optimizer.cap
             && !above(norm)

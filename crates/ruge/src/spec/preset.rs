@@ -1,7 +1,7 @@
 //! Settings by name, and the trainer that came after the paper.
 
 use ruge_embed::softmax::StaticLabel;
-use ruge_embed::{Answers, Cap, Init, Penalty, Projection, Rule, Softmax, Start};
+use ruge_embed::{Answers, Cap, Init, Penalty, Projection, Softmax, Start, UpdateRule};
 
 use super::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec, Weigh};
 use crate::error::{Result, RugeError};
@@ -98,7 +98,7 @@ impl Spec {
         let start = Start::Normal { deviation: 1e-3, unit: false };
         self.init = Init { entities: start, relations: start, shared: false };
         self.objective.penalty = Penalty::None;
-        self.optimizer.rule = Rule::AdaGrad { epsilon: 1e-10, inside: false };
+        self.optimizer.rule = UpdateRule::AdaGrad { epsilon: 1e-10, inside: false };
         (self.optimizer.entity_rate, self.optimizer.relation_rate) = (0.1, 0.1);
         self.optimizer.cap = Cap::None;
         self.schedule.epochs = 100;

@@ -5,7 +5,7 @@
 //! schedule and all of `[guidance]`; any other leaf must stay as it is, or it would be stored and have no effect.
 
 use ruge_embed::{
-    Batching, Cap, Init, Loss, Negatives, Objective, Optimizer, PTransEConfig, Projection, Rule, Sides, Start,
+    Batching, Cap, Init, Loss, Negatives, Objective, Optimizer, PTransEConfig, Projection, Sides, Start, UpdateRule,
 };
 
 use super::{BatchSpec, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec};
@@ -31,7 +31,7 @@ impl Spec {
         let start = Start::Normal { deviation: config.deviation, unit: false };
         self.init = Init { entities: start, relations: start, shared: false };
         self.optimizer =
-            Optimizer { rule: Rule::Sgd, entity_rate: config.rate, relation_rate: config.rate, cap: Cap::None };
+            Optimizer { rule: UpdateRule::Sgd, entity_rate: config.rate, relation_rate: config.rate, cap: Cap::None };
         self.batches =
             BatchSpec { count: config.batches, size: None, positives: Batching::WithReplacement, inner_steps: 1 };
         self.projection = Projection::None;
