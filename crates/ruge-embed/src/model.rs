@@ -133,7 +133,7 @@ struct Work {
     aims: Vec<f32>,
     supports: Supports,
     batches: [Batch; 2],
-    softmax: step::Work,
+    softmax: step::Buffers,
 }
 
 impl<F: ScoringFunction> CpuModel<F> {
@@ -152,7 +152,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             aims: Vec::new(),
             supports: Supports::default(),
             batches: Default::default(),
-            softmax: step::Work::default(),
+            softmax: step::Buffers::default(),
         };
         let state = State { embeddings, moments, steps: 0 };
         let mut model = Self { scoring, optimizer, state, images: None, work, isa: Isa::detect() };

@@ -21,7 +21,7 @@ use crate::update::{Kind, transform_of};
 
 /// Memory that steps reuse.
 #[derive(Default)]
-pub(crate) struct Work {
+pub(crate) struct Buffers {
     queries: Option<Table>,
     d_queries: Option<Table>,
     /// By question, what its given end gets; then, where relations are asked for, what its answer gets.
@@ -29,14 +29,20 @@ pub(crate) struct Work {
     /// By question, what the side of its relation's row gets that it asks with.
     d_relations: Option<Table>,
     d_entities: Option<Table>,
-    relation_queries: Option<Table>,
-    d_relation_queries: Option<Table>,
-    d_asked_relations: Option<Table>,
+    for_relations: RelationBuffers,
     /// The rows of a sample of candidates.
     sampled: Option<Table>,
     scores: Vec<f32>,
     /// The batch, and the next one.
     sorted: [Sorted; 2],
+}
+
+/// The same for the question for relations.
+#[derive(Default)]
+struct RelationBuffers {
+    queries: Option<Table>,
+    d_queries: Option<Table>,
+    d_candidates: Option<Table>,
 }
 
 /// A batch sorted out. No parameter has a part in it, so the next one's is made while this one's rows still move.
@@ -87,7 +93,7 @@ impl Sorted {
     }
 }
 
-impl Work {
+impl Buffers {
     /// Sorts out the batch that the next step will train on.
     pub fn sort(&mut self, sorting: &Sorting<'_>, questions: &[Question], step: u64) {
         self.sorted[0].sort(sorting, questions, step);
@@ -126,137 +132,47 @@ pub(crate) fn step<F: ScoringFunction>(
     (questions, next): (&[Question], Option<&[Question]>),
     parameters: Parameters<'_>,
     step: u64,
-    work: &mut Work,
+    buffers: &mut Buffers,
     isa: Isa,
 ) -> f64 {
     let Parameters { embeddings, images, first, second } = parameters;
-    let Sorting { softmax, answers: all_answers, optimizer, seed, entities, relations } = *sorting;
+    let Sorting { softmax, optimizer, seed, entities, .. } = *sorting;
     let (width, relation_width) = (scoring.entity_width(), scoring.relation_width());
     let (count, sides) = (questions.len(), scoring.relation_sides());
     let asks_relations = softmax.relations > 0.0;
-    let [sorted, upcoming] = &mut work.sorted;
+    let [sorted, upcoming] = &mut buffers.sorted;
     let mut next = next.map(|questions| (upcoming, questions));
     let sort = |next: Option<(&mut Sorted, &[Question])>| {
         if let Some((upcoming, questions)) = next {
             upcoming.sort(sorting, questions, step + 1);
         }
     };
-    let weights = &sorted.weights;
-    let queries = table(&mut work.queries, count, width);
-    let d_queries = table(&mut work.d_queries, count, width);
-    let d_ends = table(&mut work.d_ends, count * (1 + usize::from(asks_relations)), width);
-    let d_relations = table(&mut work.d_relations, count, relation_width / sides);
+    let queries = table(&mut buffers.queries, count, width);
+    let d_queries = table(&mut buffers.d_queries, count, width);
+    let d_ends = table(&mut buffers.d_ends, count * (1 + usize::from(asks_relations)), width);
+    let d_relations = table(&mut buffers.d_relations, count, relation_width / sides);
     let among = sorted.sample.as_ref().map_or(entities.next_multiple_of(CHUNK), Vec::len);
-    let d_entities = table(&mut work.d_entities, among, width);
-    let stride = queries.stride();
+    let d_entities = table(&mut buffers.d_entities, among, width);
+    let scores = &mut buffers.scores;
 
     let rows: &Embeddings = images.as_deref().unwrap_or(embeddings);
     let asking = &Asking { scoring, rows, dropout: softmax.dropout(seed, step) };
-    let d_given = &mut d_ends.as_mut_slice()[..count * stride];
+    let d_given = &mut d_ends.as_mut_slice()[..count * queries.stride()];
+    let gradients = Gradients { queries, d_queries, d_given, d_relations, d_candidates: d_entities };
     let loss = match &sorted.sample {
         Some(drawn) => {
-            let gathered = table(&mut work.sampled, among, width);
-            let strips = gathered.as_mut_slice().par_chunks_mut(STRIP * stride).zip(drawn.par_chunks(STRIP));
-            strips.for_each(|(to, drawn)| {
-                for (to, &entity) in to.chunks_exact_mut(stride).zip(drawn) {
-                    to[..width].copy_from_slice(rows.entities.row(entity as usize));
-                }
-            });
+            let gathered = table(&mut buffers.sampled, among, width);
+            gather(&rows.entities, drawn, gathered);
             let sample = Sample { rows: gathered, count: among, others: entities - 1, isa };
-            let gradients = Gradients { queries, d_queries, d_given, d_relations, d_candidates: d_entities };
             let next = next.take();
-            sample.ask(asking, questions, &mut sorted.own, &mut work.scores, gradients, || sort(next))
+            sample.ask(asking, questions, &mut sorted.own, scores, gradients, || sort(next))
         }
-        None => {
-            let strips = queries.as_mut_slice().par_chunks_mut(STRIP * stride).zip(questions.par_chunks(STRIP));
-            strips.enumerate().for_each(|(strip, (queries, questions))| {
-                let run = Run { questions, first: strip * STRIP };
-                isa.run(Queries { asking, run, queries, stride, own: None });
-            });
-            let candidates = Candidates {
-                data: rows.entities.as_slice(),
-                width,
-                stride: rows.entities.stride(),
-                chunks: Candidates::rows(0, entities, rows.entities.stride()).collect(),
-            };
-            let (ends, targets) = match softmax.is_plain() {
-                true => (Vec::new(), Vec::new()),
-                false => Questions::targets(questions, all_answers),
-            };
-            let targets = (!softmax.is_plain()).then_some(Targets {
-                ends: &ends,
-                answers: &targets,
-                smoothing: softmax.smoothing,
-                candidates: entities,
-                binary: softmax.loss == AnswerLoss::Bce,
-            });
-            let answers: Vec<u32> = questions.iter().map(Question::answer).collect();
-            let asked = Asked { queries, answers: &answers, weights, targets };
-            let loss = ask(&asked, &candidates, &mut work.scores, d_queries, d_entities, isa);
-            // From queries back to what they were made of.
-            let relation_stride = d_relations.stride();
-            d_given
-                .par_chunks_mut(STRIP * stride)
-                .zip(d_relations.as_mut_slice().par_chunks_mut(STRIP * relation_stride))
-                .zip(d_queries.as_mut_slice()[..count * stride].par_chunks_mut(STRIP * stride))
-                .zip(questions.par_chunks(STRIP))
-                .enumerate()
-                .for_each(|(strip, (((d_given, d_relations), d_queries), questions))| {
-                    let run = Run { questions, first: strip * STRIP };
-                    isa.run(Backward {
-                        asking,
-                        run,
-                        own: None,
-                        d_queries,
-                        d_given,
-                        stride,
-                        d_relations,
-                        relation_stride,
-                    });
-                });
-            loss
-        }
+        None => ask_all(asking, sorting, (questions, &sorted.weights), scores, gradients, isa),
     };
-
-    let mut d_asked: Option<&Table> = None;
-    if asks_relations {
-        let half = relation_width / sides;
-        let queries = table(&mut work.relation_queries, count, half);
-        let d_queries = table(&mut work.d_relation_queries, count, half);
-        let d_candidates = table(&mut work.d_asked_relations, relations.next_multiple_of(CHUNK) * sides, half);
-        let query_stride = queries.stride();
-        let strips = queries.as_mut_slice().par_chunks_mut(STRIP * query_stride).zip(questions.par_chunks(STRIP));
-        strips.for_each(|(queries, questions)| {
-            isa.run(RelationQueries { scoring, rows, questions, queries, stride: query_stride, width: half });
-        });
-        let stride_of_rows = rows.relations.stride();
-        let candidates = Candidates {
-            data: rows.relations.as_slice(),
-            width: half,
-            stride: stride_of_rows,
-            chunks: (0..sides).flat_map(|side| Candidates::rows(side * half, relations, stride_of_rows)).collect(),
-        };
-        let place = |question: &Question| {
-            let side = if sides == 2 && question.side == Side::Head { relations.next_multiple_of(CHUNK) } else { 0 };
-            side as u32 + question.triple.relation.0
-        };
-        let answers: Vec<u32> = questions.iter().map(place).collect();
-        let weights: Vec<f32> = weights.iter().map(|weight| weight * softmax.relations).collect();
-        let asked = Asked { queries, answers: &answers, weights: &weights, targets: None };
-        ask(&asked, &candidates, &mut work.scores, d_queries, d_candidates, isa);
-        let d_queries: &Table = d_queries;
-        let (d_given, d_answers) = d_ends.as_mut_slice().split_at_mut(count * stride);
-        d_given
-            .par_chunks_mut(STRIP * stride)
-            .zip(d_answers.par_chunks_mut(STRIP * stride))
-            .zip(questions.par_chunks(STRIP))
-            .enumerate()
-            .for_each(|(strip, ((d_given, d_answers), questions))| {
-                let first = strip * STRIP;
-                isa.run(RelationBackward { scoring, rows, questions, first, d_queries, d_given, d_answers, stride });
-            });
-        d_asked = Some(d_candidates);
-    }
+    let d_asked = asks_relations.then(|| {
+        let asked = (questions, &sorted.weights[..]);
+        ask_relations(asking, sorting, asked, scores, &mut buffers.for_relations, d_ends, isa)
+    });
 
     let penalty = softmax.penalty(count);
     let ((first_e, first_r), (second_e, second_r)) = (split(first), split(second));
@@ -291,6 +207,123 @@ pub(crate) fn step<F: ScoringFunction>(
         rayon::join(|| entity_moves.run(touched, entity_rows), || relation_moves.run(touched_relations, relation_rows))
     };
     rayon::join(moves, || sort(next));
-    work.sorted.swap(0, 1);
+    buffers.sorted.swap(0, 1);
     loss
+}
+
+/// Copies the rows of a sample.
+fn gather(entities: &Table, drawn: &[u32], to: &mut Table) {
+    let (width, stride) = (to.width(), to.stride());
+    let strips = to.as_mut_slice().par_chunks_mut(STRIP * stride).zip(drawn.par_chunks(STRIP));
+    strips.for_each(|(to, drawn)| {
+        for (to, &entity) in to.chunks_exact_mut(stride).zip(drawn) {
+            to[..width].copy_from_slice(entities.row(entity as usize));
+        }
+    });
+}
+
+/// Asks a batch, with the weights of its questions, among all entities; returns Σ weight · loss.
+fn ask_all<F: ScoringFunction>(
+    asking: &Asking<'_, F>,
+    sorting: &Sorting<'_>,
+    (questions, weights): (&[Question], &[f32]),
+    scores: &mut Vec<f32>,
+    gradients: Gradients<'_>,
+    isa: Isa,
+) -> f64 {
+    let Gradients { queries, d_queries, d_given, d_relations, d_candidates } = gradients;
+    let Sorting { softmax, answers, entities, .. } = *sorting;
+    let (count, stride) = (questions.len(), queries.stride());
+    let strips = queries.as_mut_slice().par_chunks_mut(STRIP * stride).zip(questions.par_chunks(STRIP));
+    strips.enumerate().for_each(|(strip, (queries, questions))| {
+        let run = Run { questions, first: strip * STRIP };
+        isa.run(Queries { asking, run, queries, stride, own: None });
+    });
+    let rows = &asking.rows.entities;
+    let candidates = Candidates {
+        data: rows.as_slice(),
+        width: rows.width(),
+        stride: rows.stride(),
+        chunks: Candidates::rows(0, entities, rows.stride()).collect(),
+    };
+    let (ends, targets) = match softmax.is_plain() {
+        true => (Vec::new(), Vec::new()),
+        false => Questions::targets(questions, answers),
+    };
+    let targets = (!softmax.is_plain()).then_some(Targets {
+        ends: &ends,
+        answers: &targets,
+        smoothing: softmax.smoothing,
+        candidates: entities,
+        binary: softmax.loss == AnswerLoss::Bce,
+    });
+    let answers: Vec<u32> = questions.iter().map(Question::answer).collect();
+    let asked = Asked { queries, answers: &answers, weights, targets };
+    let loss = ask(&asked, &candidates, scores, d_queries, d_candidates, isa);
+    // From queries back to what they were made of.
+    let relation_stride = d_relations.stride();
+    d_given
+        .par_chunks_mut(STRIP * stride)
+        .zip(d_relations.as_mut_slice().par_chunks_mut(STRIP * relation_stride))
+        .zip(d_queries.as_mut_slice()[..count * stride].par_chunks_mut(STRIP * stride))
+        .zip(questions.par_chunks(STRIP))
+        .enumerate()
+        .for_each(|(strip, (((d_given, d_relations), d_queries), questions))| {
+            let run = Run { questions, first: strip * STRIP };
+            let own = None;
+            isa.run(Backward { asking, run, own, d_queries, d_given, stride, d_relations, relation_stride });
+        });
+    loss
+}
+
+/// Asks a batch, with the weights of its questions, for its relations: adds to what given ends get, sets what answers get,
+/// and returns what the relations get that were asked among.
+fn ask_relations<'b, F: ScoringFunction>(
+    &Asking { scoring, rows, .. }: &Asking<'_, F>,
+    sorting: &Sorting<'_>,
+    (questions, weights): (&[Question], &[f32]),
+    scores: &mut Vec<f32>,
+    buffers: &'b mut RelationBuffers,
+    d_ends: &mut Table,
+    isa: Isa,
+) -> &'b Table {
+    let Sorting { softmax, relations, .. } = *sorting;
+    let (count, sides) = (questions.len(), scoring.relation_sides());
+    let half = scoring.relation_width() / sides;
+    let queries = table(&mut buffers.queries, count, half);
+    let d_queries = table(&mut buffers.d_queries, count, half);
+    let d_candidates = table(&mut buffers.d_candidates, relations.next_multiple_of(CHUNK) * sides, half);
+    let query_stride = queries.stride();
+    let strips = queries.as_mut_slice().par_chunks_mut(STRIP * query_stride).zip(questions.par_chunks(STRIP));
+    strips.for_each(|(queries, questions)| {
+        isa.run(RelationQueries { scoring, rows, questions, queries, stride: query_stride, width: half });
+    });
+    let stride_of_rows = rows.relations.stride();
+    let candidates = Candidates {
+        data: rows.relations.as_slice(),
+        width: half,
+        stride: stride_of_rows,
+        chunks: (0..sides).flat_map(|side| Candidates::rows(side * half, relations, stride_of_rows)).collect(),
+    };
+    let place = |question: &Question| {
+        let side = if sides == 2 && question.side == Side::Head { relations.next_multiple_of(CHUNK) } else { 0 };
+        side as u32 + question.triple.relation.0
+    };
+    let answers: Vec<u32> = questions.iter().map(place).collect();
+    let weights: Vec<f32> = weights.iter().map(|weight| weight * softmax.relations).collect();
+    let asked = Asked { queries, answers: &answers, weights: &weights, targets: None };
+    ask(&asked, &candidates, scores, d_queries, d_candidates, isa);
+    let d_queries: &Table = d_queries;
+    let stride = d_ends.stride();
+    let (d_given, d_answers) = d_ends.as_mut_slice().split_at_mut(count * stride);
+    d_given
+        .par_chunks_mut(STRIP * stride)
+        .zip(d_answers.par_chunks_mut(STRIP * stride))
+        .zip(questions.par_chunks(STRIP))
+        .enumerate()
+        .for_each(|(strip, ((d_given, d_answers), questions))| {
+            let first = strip * STRIP;
+            isa.run(RelationBackward { scoring, rows, questions, first, d_queries, d_given, d_answers, stride });
+        });
+    d_candidates
 }
