@@ -5,22 +5,24 @@
 //! the next epoch's order.
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, DeviceRepr};
 use ruge_embed::evidence::Guidance;
-use ruge_embed::optimizer::{Cap, Projection};
+use ruge_embed::optimizer::Cap;
 use ruge_embed::plan::Plan;
 use ruge_embed::{Dealing, Losses};
 
-use crate::crowd::{self, Crowd, Crowded};
-use crate::device::{Buffer, Device, Recorded};
+use crate::crowd::{self, Crowd};
+use crate::device::{Buffer, Device, Kernels, Recorded};
 use crate::error::{Doing, Result};
 use crate::evidence::{EvidenceBuffers, deepest, head_shares};
 use crate::fit::Fit;
-use crate::fold::{Folded, Folds};
+use crate::fold::Folds;
 use crate::gradients::Gradients;
 use crate::model::Tables;
 use crate::order::{BatchRange, Conclusions, EpochData, Pair, Quad, RelationSlots};
 use crate::source::{Constants, Program};
+
+mod launches;
 
 /// Vectors a slot leaves for entity rows.
 const PARTS: usize = 4;
@@ -50,6 +52,24 @@ struct Functions {
     normalise_entities: CudaFunction,
     normalise_relations: CudaFunction,
     sum_losses: CudaFunction,
+}
+
+impl Functions {
+    fn new(kernels: &Kernels) -> Result<Self> {
+        Ok(Self {
+            draw_negatives: kernels.get("draw_negatives")?,
+            sort_touches: kernels.get("sort_touches")?,
+            pass: kernels.get("pass")?,
+            inject: kernels.get("inject")?,
+            update: kernels.get("update")?,
+            sum_rows: kernels.get("sum_rows")?,
+            move_rows: kernels.get("move_rows")?,
+            matrix_factors: kernels.get("matrix_factors")?,
+            normalise_entities: kernels.get("normalise_entities")?,
+            normalise_relations: kernels.get("normalise_relations")?,
+            sum_losses: kernels.get("sum_losses")?,
+        })
+    }
 }
 
 /// All that training needs beside the model's own tables.
@@ -174,19 +194,7 @@ impl Training {
         device.require(&parts, "use more --batches, or lower --negatives or --dim")?;
 
         let kernels = device.compile(&constants, Program::Train)?;
-        let functions = Functions {
-            draw_negatives: kernels.get("draw_negatives")?,
-            sort_touches: kernels.get("sort_touches")?,
-            pass: kernels.get("pass")?,
-            inject: kernels.get("inject")?,
-            update: kernels.get("update")?,
-            sum_rows: kernels.get("sum_rows")?,
-            move_rows: kernels.get("move_rows")?,
-            matrix_factors: kernels.get("matrix_factors")?,
-            normalise_entities: kernels.get("normalise_entities")?,
-            normalise_relations: kernels.get("normalise_relations")?,
-            sum_losses: kernels.get("sum_losses")?,
-        };
+        let functions = Functions::new(&kernels)?;
         let gradients = match split {
             true => Some(Gradients::new(device, tables, &constants, [most.rows, most.relations])?),
             false => None,
@@ -194,21 +202,12 @@ impl Training {
         let most_touches = per_batch * (2 + alpha) + 2 * most_unlabeled;
         let folds = Folds::new(device, &constants, kernels.get("fold")?, most_touches, most_unlabeled)?;
         let triples: Vec<Quad> = plan.triples.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)).collect();
-        let mut keys: Vec<u64> = Vec::new();
-        if plan.negatives.filtered {
-            let (entities, relations) = (plan.entities as u64, plan.relations as u64);
-            let key = |x: &ruge_kg::Triple| {
-                (u64::from(x.head.0) * relations + u64::from(x.relation.0)) * entities + u64::from(x.tail.0)
-            };
-            keys.extend(plan.triples.iter().map(key));
-            keys.sort_unstable();
-        }
         Ok(Self {
             fit: Fit::of(plan),
             functions,
             evidence: EvidenceBuffers::new(device, plan.evidence)?,
             triples: device.copy(&triples)?,
-            keys: device.copy(&keys)?,
+            keys: device.copy(&sorted_keys(plan))?,
             shares: device.copy(&head_shares(plan))?,
             counters: device.zeros(2)?,
             order: device.zeros(count)?,
@@ -299,299 +298,18 @@ impl Training {
         self.graph = graph.doing("recording an epoch")?.map(Recorded);
         Ok(())
     }
+}
 
-    fn launch(&mut self, device: &Device, tables: &mut Tables, plan: &Plan<'_>) -> Result<()> {
-        let f = &self.functions;
-        let block = self.constants.block() as u32;
-        let teams = self.constants.teams();
-        let layout = |blocks: usize, threads: u32| LaunchConfig {
-            grid_dim: (blocks.clamp(1, 1 << 20) as u32, 1, 1),
-            block_dim: (threads, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        let stream = &device.stream;
-        let count = self.order.slice.len() as u32;
-        let (entities, relations) = (plan.entities as u32, plan.relations as u32);
-        let (keep, filtered) = (i32::from(plan.negatives.keep_original), i32::from(plan.negatives.filtered));
-        let key_count = self.most.key_count as u64;
-        let steps_at = self.counters.address + 8;
-        // SAFETY: (of all launches of this function) arguments follow the kernels' parameter lists; every buffer was made
-        // for the largest batch; kernels stay within the ranges of `batches`, which come from the same plan.
-        unsafe {
-            stream
-                .launch_builder(&f.draw_negatives)
-                .arg(&self.order.address)
-                .arg(&count)
-                .arg(&self.triples.address)
-                .arg(&plan.seed)
-                .arg(&self.counters.address)
-                .arg(&entities)
-                .arg(&relations)
-                .arg(&keep)
-                .arg(&filtered)
-                .arg(&self.keys.address)
-                .arg(&key_count)
-                .arg(&self.shares.address)
-                .arg(&self.positives.address)
-                .arg(&self.negatives.address)
-                .launch(layout((count as usize).div_ceil(256), 256))
-        }
-        .doing("drawing negatives")?;
-        let bits = (usize::BITS - plan.entities.saturating_sub(1).leading_zeros()).max(1) as i32;
-        let sorted = &self.touches[usize::from((bits as usize).div_ceil(4) % 2 == 1)];
-        // SAFETY: see above.
-        unsafe {
-            stream
-                .launch_builder(&f.sort_touches)
-                .arg(&self.batches.address)
-                .arg(&self.positives.address)
-                .arg(&self.negatives.address)
-                .arg(&self.unlabeled.address)
-                .arg(&bits)
-                .arg(&self.touches[0].address)
-                .arg(&self.touches[1].address)
-                .arg(&self.rows.address)
-                .arg(&self.row_counts.address)
-                .launch(layout(plan.batches, 512))
-        }
-        .doing("sorting touches")?;
-
-        let evidence = self.evidence.pointers();
-        let folds = Folds::pointers(self.folds.as_ref());
-        let [negative_scores, pulls] = Crowd::addresses(self.crowd.as_ref());
-        let moving = |parameters: &Buffer<f32>, moments: [u64; 2], rate: f32| Moving {
-            parameters: parameters.address,
-            first: moments[0],
-            second: moments[1],
-            rate,
-        };
-        let optimizer = self.constants.optimizer.slowed(self.rate);
-        let entity_move = moving(&tables.entities, tables.moments(0), optimizer.entity_rate);
-        let relation_move = moving(&tables.relations, tables.moments(1), optimizer.relation_rate);
-        let relation_blocks = self.most.relations.min(4096) as u32;
-        let entity_blocks = self.most.rows.div_ceil(teams).min(1 << 16);
-        let update_layout = layout(relation_blocks as usize + entity_blocks, block);
-        let everything = self.most.positives + self.most.unlabeled;
-        let entity_rows = self.most.rows as u32;
-        let mut step = 0u32;
-        for batch in 0..plan.batches as u32 {
-            if plan.projection == Projection::UnitEntitiesBeforeBatch {
-                // SAFETY: see above.
-                unsafe {
-                    stream
-                        .launch_builder(&f.normalise_entities)
-                        .arg(&tables.entities.address)
-                        .arg(&entities)
-                        .launch(layout(plan.entities.div_ceil(teams), block))
-                }
-                .doing("normalising rows")?;
-                tables.refresh_images(device)?;
-            }
-            for inner in 0..plan.inner_steps {
-                let (scored_entities, scored_relations) = tables.scored();
-                if let Guidance::Injection { .. } = plan.guidance {
-                    // SAFETY: see above.
-                    unsafe {
-                        stream
-                            .launch_builder(&f.inject)
-                            .arg(&self.batches.address)
-                            .arg(&batch)
-                            .arg(&scored_entities)
-                            .arg(&scored_relations)
-                            .arg(&self.unlabeled.address)
-                            .arg(&evidence)
-                            .arg(&self.groundings.address)
-                            .arg(&self.ends.address)
-                            .arg(&self.places.address)
-                            .arg(&self.aims.address)
-                            .launch(layout(self.most.unlabeled.div_ceil(teams), block))
-                    }
-                    .doing("injecting rules")?;
-                }
-                let fresh = i32::from(inner == 0);
-                if let Some(crowd) = &self.crowd {
-                    let crowded = Crowded {
-                        batches: self.batches.address,
-                        entities: scored_entities,
-                        relations: scored_relations,
-                        positives: self.positives.address,
-                        negatives: self.negatives.address,
-                        weights: self.weights.address,
-                        d_scores: self.d_scores.address,
-                    };
-                    crowd.launch(device, &self.constants, batch, &crowded)?;
-                }
-                // SAFETY: see above.
-                unsafe {
-                    stream
-                        .launch_builder(&f.pass)
-                        .arg(&self.batches.address)
-                        .arg(&batch)
-                        .arg(&fresh)
-                        .arg(&scored_entities)
-                        .arg(&scored_relations)
-                        .arg(&self.positives.address)
-                        .arg(&self.negatives.address)
-                        .arg(&self.unlabeled.address)
-                        .arg(&evidence)
-                        .arg(&self.groundings.address)
-                        .arg(&self.ends.address)
-                        .arg(&self.supports.address)
-                        .arg(&self.aims.address)
-                        .arg(&self.slots.address)
-                        .arg(&self.relation_slots.address)
-                        .arg(&self.d_scores.address)
-                        .arg(&self.losses.address)
-                        .arg(&self.unlabeled_losses.address)
-                        .arg(&negative_scores)
-                        .arg(&pulls)
-                        .arg(&self.weights.address)
-                        .launch(layout(everything.div_ceil(teams), block))
-                }
-                .doing("scoring a batch")?;
-                if let Some(folds) = &self.folds {
-                    let folded = Folded {
-                        batches: self.batches.address,
-                        scored: scored_entities,
-                        positives: self.positives.address,
-                        unlabeled: self.unlabeled.address,
-                        touches: sorted.address,
-                        slots: self.slots.address,
-                        relation_slots: self.relation_slots.address,
-                        d_scores: self.d_scores.address,
-                    };
-                    folds.launch(device, &self.constants, batch, &folded)?;
-                }
-                match &mut self.gradients {
-                    // SAFETY: see above.
-                    None => unsafe {
-                        stream
-                            .launch_builder(&f.update)
-                            .arg(&self.batches.address)
-                            .arg(&batch)
-                            .arg(&step)
-                            .arg(&steps_at)
-                            .arg(&relation_blocks)
-                            .arg(&entity_move)
-                            .arg(&relation_move)
-                            .arg(&self.positives.address)
-                            .arg(&sorted.address)
-                            .arg(&self.rows.address)
-                            .arg(&self.row_counts.address)
-                            .arg(&self.relation_slots_of.address)
-                            .arg(&self.slots.address)
-                            .arg(&self.relation_slots.address)
-                            .arg(&self.d_scores.address)
-                            .arg(&folds)
-                            .launch(update_layout)
-                            .map(|_| ())
-                    }
-                    .doing("moving rows")?,
-                    Some(gradients) => {
-                        device.clear(&mut gradients.entities)?;
-                        device.clear(&mut gradients.relations)?;
-                        // SAFETY: see above.
-                        unsafe {
-                            stream
-                                .launch_builder(&f.sum_rows)
-                                .arg(&self.batches.address)
-                                .arg(&batch)
-                                .arg(&relation_blocks)
-                                .arg(&scored_entities)
-                                .arg(&self.positives.address)
-                                .arg(&sorted.address)
-                                .arg(&self.rows.address)
-                                .arg(&self.row_counts.address)
-                                .arg(&self.relation_slots_of.address)
-                                .arg(&self.slots.address)
-                                .arg(&self.relation_slots.address)
-                                .arg(&self.d_scores.address)
-                                .arg(&gradients.entities.address)
-                                .arg(&gradients.relations.address)
-                                .arg(&gradients.occurrences.address)
-                                .arg(&folds)
-                                .launch(update_layout)
-                        }
-                        .doing("adding up gradients")?;
-                        gradients.turn(device, tables)?;
-                        let (entity_gradients, relation_gradients) = gradients.of_parameters();
-                        let capped = matches!(optimizer.cap, Cap::Matrix { .. });
-                        let rounds = if capped { &[true, false][..] } else { &[false][..] };
-                        for &measure in rounds {
-                            let squares = if measure { gradients.squares.address } else { 0 };
-                            // SAFETY: see above.
-                            unsafe {
-                                stream
-                                    .launch_builder(&f.move_rows)
-                                    .arg(&self.batches.address)
-                                    .arg(&batch)
-                                    .arg(&step)
-                                    .arg(&steps_at)
-                                    .arg(&entity_move)
-                                    .arg(&relation_move)
-                                    .arg(&self.rows.address)
-                                    .arg(&self.row_counts.address)
-                                    .arg(&self.relation_slots_of.address)
-                                    .arg(&gradients.occurrences.address)
-                                    .arg(&entity_gradients)
-                                    .arg(&relation_gradients)
-                                    .arg(&squares)
-                                    .arg(&entity_rows)
-                                    .arg(&gradients.factors.address)
-                                    .launch(layout((self.most.rows + self.most.relations).div_ceil(teams), block))
-                            }
-                            .doing("moving rows")?;
-                            if measure {
-                                // SAFETY: see above.
-                                unsafe {
-                                    stream
-                                        .launch_builder(&f.matrix_factors)
-                                        .arg(&self.batches.address)
-                                        .arg(&batch)
-                                        .arg(&self.row_counts.address)
-                                        .arg(&gradients.squares.address)
-                                        .arg(&entity_rows)
-                                        .arg(&gradients.factors.address)
-                                        .launch(layout(1, 256))
-                                }
-                                .doing("measuring gradients")?;
-                            }
-                        }
-                        tables.refresh_images(device)?;
-                    }
-                }
-                step += 1;
-                if plan.projection == Projection::UnitRowsAfterStep {
-                    // SAFETY: see above.
-                    unsafe {
-                        stream
-                            .launch_builder(&f.normalise_entities)
-                            .arg(&tables.entities.address)
-                            .arg(&entities)
-                            .launch(layout(plan.entities.div_ceil(teams), block))
-                            .doing("normalising rows")?;
-                        stream
-                            .launch_builder(&f.normalise_relations)
-                            .arg(&tables.relations.address)
-                            .arg(&relations)
-                            .launch(layout(plan.relations.div_ceil(teams), block))
-                            .doing("normalising rows")?;
-                    }
-                    tables.refresh_images(device)?;
-                }
-            }
-        }
-        // SAFETY: see above.
-        unsafe {
-            stream
-                .launch_builder(&f.sum_losses)
-                .arg(&self.batches.address)
-                .arg(&self.losses.address)
-                .arg(&self.unlabeled_losses.address)
-                .arg(&self.sums.address)
-                .launch(layout(plan.batches, 256))
-        }
-        .doing("adding up losses")?;
-        Ok(())
+/// What draws are compared with: a number for every training triple, in order; none where nothing is filtered.
+fn sorted_keys(plan: &Plan<'_>) -> Vec<u64> {
+    if !plan.negatives.filtered {
+        return Vec::new();
     }
+    let (entities, relations) = (plan.entities as u64, plan.relations as u64);
+    let key = |x: &ruge_kg::Triple| {
+        (u64::from(x.head.0) * relations + u64::from(x.relation.0)) * entities + u64::from(x.tail.0)
+    };
+    let mut keys: Vec<u64> = plan.triples.iter().map(key).collect();
+    keys.sort_unstable();
+    keys
 }
