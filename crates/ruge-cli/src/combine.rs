@@ -19,11 +19,11 @@ use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, progress};
 
-/// Puts rules beside a trained model: both rank together
+/// Combine a trained model with rules at ranking time
 ///
-/// A candidate scores what the model says plus a weight times what the rules say. Weights, and how rules are summed, are fitted on
-/// the model's validation triples, by relation and direction as far as the data carry; where rules do not help they weigh
-/// nothing. The result is a model like any other: eval, predict, explain and complete take it.
+/// A candidate's score is that of the model plus a weight times that of the rules. The weight, and how rules are summed, are
+/// fitted on the model's validation triples, by relation and direction if there are enough data. Rules that do not help get
+/// weight zero. The result is a model like any other: eval, predict, explain and complete take it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge combine runs/complex --out runs/complex-rules
@@ -33,16 +33,16 @@ pub struct CombineArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Rules to put beside it [default: mined from train, as `ruge mine --preset ranking` does]
+    /// Rules to use [default: mined from train, as by `ruge mine --preset ranking`]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Weighs the rules by 200,000 questions instead of 60,000, and on 20,000 validation triples instead of 10,000
+    /// Learn from 200,000 questions instead of 60,000, and fit on 20,000 validation triples instead of 10,000
     #[arg(long)]
     thorough: bool,
-    /// The folder to write
+    /// Output folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Replaces a run that is there
+    /// Replace an existing run when the new one is finished
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -23,11 +23,11 @@ use crate::text::{Column, Table, grouped, wrapped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, output, progress};
 
-/// Proposes new facts, each with its truth and its rules
+/// Propose new facts, each with its truth and its rules
 ///
-/// Candidates are what rules conclude, and the model's best answers for every (head, relation) and (relation, tail) that
-/// occurs in train. Facts of train, valid and test are left out. Truth is fitted on such candidates against valid: of
-/// candidates like this one, such a share were validation facts; true facts that nobody listed count as wrong.
+/// Candidates are the conclusions of rules, and the model's best answers for every (head, relation) and (relation, tail)
+/// that occurs in train. Facts of train, valid and test are not proposed. Truth is the share of such candidates that were
+/// validation facts; true facts that nobody listed count as wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge complete runs/demo
@@ -36,37 +36,37 @@ use crate::{interrupt, memory, output, progress};
   ruge complete runs/demo --top 1000 --format jsonl --out new.jsonl
   ruge complete runs/demo --measure --json
 
-Without --top and --min-truth the 100 truest are proposed; with --min-truth alone, all of them. The format follows the
-name of --out: .tsv, .jsonl or .nt.")]
+By default the 100 facts with the highest truth are proposed; with --min-truth alone, all facts that
+reach it. The name of --out sets the format: .tsv, .jsonl or .nt.")]
 pub struct CompleteArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Facts of this relation only
+    /// Propose facts of this relation only
     #[arg(long, value_name = "R", allow_hyphen_values = true)]
     relation: Option<String>,
-    /// Leaves out facts that are less true
+    /// Minimum truth of a proposed fact
     #[arg(long, value_name = "X", value_parser = share)]
     min_truth: Option<f64>,
-    /// The most facts to propose
+    /// Maximum number of facts to propose
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Answers taken from the model for each (head, relation) and (relation, tail)
+    /// Number of model answers to consider for each (head, relation) and (relation, tail)
     #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     per_query: u16,
-    /// Other rules than the model's own, in any format of `ruge rules convert`
+    /// Rules to use instead of the model's, in any format of `ruge rules convert`
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// The format to write [default: by the name of --out, or a table]
+    /// Output format [default: by the name of --out, or a table]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<FormatArg>,
-    /// The file to write [default: stdout]
+    /// Output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replaces the file if it is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Proposes nothing, and tells how far the truths can be believed: test facts are kept among the candidates
+    /// Propose nothing; measure the calibration of the truths on test facts
     #[arg(long, conflicts_with_all = ["out", "format", "top", "min_truth"])]
     measure: bool,
     #[command(flatten)]
@@ -80,9 +80,9 @@ pub struct CompleteArgs {
 enum FormatArg {
     /// head, relation, tail, truth, rules, separated by tabs
     Tsv,
-    /// One JSON object a line
+    /// One JSON object per line
     Jsonl,
-    /// N-Triples: the facts alone
+    /// N-Triples, facts only
     Nt,
 }
 

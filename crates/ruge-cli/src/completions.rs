@@ -6,14 +6,14 @@ use clap_complete::{Shell, generate};
 
 use crate::console::Console;
 
-/// Prints a completion script for your shell
+/// Print a completion script for your shell
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge completions bash > ~/.local/share/bash-completion/completions/ruge
   ruge completions zsh > \"${fpath[1]}/_ruge\"
   ruge completions fish > ~/.config/fish/completions/ruge.fish")]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 

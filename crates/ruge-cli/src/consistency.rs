@@ -15,11 +15,11 @@ use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, percent, wrapped};
 use crate::{interrupt, progress};
 
-/// Compares a model with its rules, and lists training triples that neither believes
+/// Compare a model with its rules, and list training triples that neither believes
 ///
 /// A rule of confidence λ demands of each grounding that the model hold the conclusion at least λ times as true as the
-/// premises together. Shown is the share of groundings that meet the demand, beside that of the model without guidance where
-/// the run has one (`unguided/model.safetensors`).
+/// premises together. Shows the share of groundings that meet the demand, next to the share for the model without guidance
+/// if the run has one (`unguided/model.safetensors`).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge rules consistency runs/demo
@@ -29,13 +29,13 @@ pub struct ConsistencyArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// The model without guidance to compare with [default: the run's own, if it has one]
+    /// Model without guidance to compare with [default: that of the run, if any]
     #[arg(long, value_name = "MODEL")]
     unguided: Option<PathBuf>,
-    /// Other rules than the model's own, in any format of `ruge rules convert`
+    /// Rules to use instead of the model's, in any format of `ruge rules convert`
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Rules and doubtful triples shown; --json has all rules
+    /// Number of rules and doubtful triples to show; --json has all rules
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
     #[command(flatten)]

@@ -14,25 +14,25 @@ use crate::progress;
 /// Where the graph is, and how it is written down.
 #[derive(Debug, Clone, Args)]
 pub struct DataArgs {
-    /// `demo` (the embedded graph), a folder with train, valid and test, or one file of triples, which is split
+    /// `demo` (the embedded graph), a folder with train, valid and test, or one file of triples, which will be split
     #[arg(value_name = "DATA")]
     pub data: PathBuf,
-    /// Order of the columns: h head, r relation, t tail, - a column to skip
+    /// Order of the columns: h head, r relation, t tail, - an ignored column
     #[arg(long, value_name = "ORDER", default_value_t = Columns::default(), allow_hyphen_values = true, help_heading = READING)]
     pub columns: Columns,
-    /// Whether the first line of a file names its columns
+    /// Whether the first line of a file is a header
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = HeaderArg::Auto, help_heading = READING)]
     pub header: HeaderArg,
-    /// The format, where neither the file's name nor its content should decide
+    /// File format [default: by name and content]
     #[arg(long, value_name = "FORMAT", value_enum, help_heading = READING)]
     pub format: Option<FormatArg>,
-    /// Skips and counts lines that are no triples, instead of stopping
+    /// Skip and count malformed lines instead of stopping
     #[arg(long, help_heading = READING)]
     pub lenient: bool,
-    /// Seed of every random choice; for a single file, of its split [default: 0]
+    /// Random seed, also of the split of a single file [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Shares of valid and test when a single file is split
+    /// Shares of valid and test when splitting a single file
     #[arg(long, value_name = "VALID,TEST", default_value = "0.1,0.1", value_parser = shares, help_heading = READING)]
     pub held_out: Shares,
 }
@@ -42,7 +42,7 @@ const READING: &str = "Reading DATA";
 /// When a first line is a header.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum HeaderArg {
-    /// If it reads like `head relation tail`
+    /// If it looks like `head relation tail`
     Auto,
     /// Always
     Yes,
@@ -53,15 +53,15 @@ pub enum HeaderArg {
 /// How triples are written down, as the user names it.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum FormatArg {
-    /// Separated by tabs
+    /// Tab-separated
     Tsv,
-    /// Separated by blanks
+    /// Whitespace-separated
     Blanks,
-    /// Separated by commas, quoted where needed
+    /// Comma-separated, quoted if needed
     Csv,
-    /// The same with semicolons
+    /// Semicolon-separated, quoted if needed
     CsvSemicolon,
-    /// The same with bars
+    /// Bar-separated (|), quoted if needed
     CsvBar,
     /// N-Triples
     Nt,

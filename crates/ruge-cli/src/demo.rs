@@ -8,10 +8,10 @@ use clap::Args;
 use crate::console::Console;
 use crate::run::{self, RunArgs};
 
-/// Shows the whole job on the embedded graph, in about half a minute
+/// Run the whole job on the embedded graph, in about half a minute
 ///
 /// Checks the graph, mines and grounds rules, trains a model without and with them, evaluates both and the rules alone,
-/// predicts new facts with their reasons, and leaves a report. It is `ruge run demo`, told as a story.
+/// predicts new facts with their reasons, and writes a report. The same as `ruge run demo`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge demo
@@ -21,10 +21,10 @@ pub struct DemoArgs {
     /// The run folder
     #[arg(long, value_name = "DIR", default_value = "runs/demo")]
     out: PathBuf,
-    /// Begins anew; without it, finished stages are not repeated
+    /// Start again; without it, finished stages are skipped
     #[arg(long)]
     force: bool,
-    /// Seed of every random choice
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }

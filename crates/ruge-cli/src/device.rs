@@ -6,9 +6,9 @@ use ruge::DeviceName;
 /// Where to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeviceArg {
-    /// The processor
+    /// CPU
     Cpu,
-    /// The first NVIDIA card; needs its driver and the CUDA 13 run-time libraries
+    /// The first NVIDIA GPU; needs its driver and the CUDA 13 run-time libraries
     Cuda,
 }
 
@@ -24,7 +24,7 @@ impl From<DeviceArg> for DeviceName {
 /// The flag of commands that load a model.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct DeviceArgs {
-    /// Where to compute
+    /// Device
     #[arg(long, value_enum, value_name = "DEVICE", default_value_t = DeviceArg::Cpu)]
     device: DeviceArg,
 }

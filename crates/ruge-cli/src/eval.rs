@@ -24,11 +24,11 @@ use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, progress};
 
-/// Ranks the true answer of every held-out triple among all entities
+/// Rank the true answer of every held-out triple among all entities
 ///
-/// Both sides of every triple are asked; candidates that form another known fact are left out (filtered). Ties count by
-/// their mean rank unless said otherwise. Other data may be given where the model knows all their names and was not trained on
-/// what is asked for; the facts left out are theirs, then.
+/// Both sides of every triple are ranked; candidates that form another known fact are ignored (filtered). Ties get their
+/// mean rank by default. With DATA, the model is evaluated on other data, and the known facts are those of DATA. The model
+/// must know all its names, and must not have been trained on the triples in question.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge eval runs/ruge
@@ -39,26 +39,26 @@ pub struct EvalArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Other data to evaluate on, all of whose names the model knows [default: those in the model]
+    /// Other data to evaluate on [default: the data stored in the model]
     #[arg(value_name = "DATA")]
     data: Option<PathBuf>,
-    /// Which part to ask for
+    /// Split to evaluate on
     #[arg(long, value_enum, value_name = "SPLIT", default_value_t = SplitArg::Test)]
     split: SplitArg,
-    /// Also by relation
+    /// Also show figures by relation
     #[arg(long)]
     by_relation: bool,
-    /// How equal scores count
+    /// Rank of equal scores
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = TiesArg::Mean)]
     ties: TiesArg,
-    /// The N of Hits@N
+    /// N of Hits@N
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 3, 5, 10])]
     hits: Vec<u32>,
-    /// Tells facts from these verified negatives instead of ranking: a folder with valid_negatives and test_negatives, or the
-    /// file of the latter with the former beside it
+    /// Classify facts against these verified negatives instead of ranking: a folder with valid_negatives and
+    /// test_negatives, or the test file with the valid file next to it
     #[arg(long, value_name = "NEGATIVES", conflicts_with_all = ["split", "ties", "hits"])]
     classify: Option<PathBuf>,
-    /// Memory for the packed entities, in MB
+    /// Memory for entity vectors, in MB
     #[arg(long, value_name = "MB", default_value_t = 1024)]
     memory: usize,
     #[command(flatten)]

@@ -16,11 +16,11 @@ use crate::output;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
 
-/// Says why a triple is held true: its truth and rank, the rules that speak for it, and what they rest on
+/// Explain a triple: its truth and rank, the rules that conclude it, and their premises
 ///
-/// A rule speaks where its premises are training facts. How far it moves the soft label is what guidance adds in training,
-/// Eq. (9): slackness times confidence times the truth of the premises, for each grounding. Rules that say the same are shown
-/// once. Where no rule speaks, the most similar known facts are listed, and it is said that no rule does.
+/// A rule fires if its premises are training facts. For each grounding, it moves the soft label by slackness times
+/// confidence times the truth of the premises, as in training (Eq. 9). Redundant rules are shown once. If no rule fires, the
+/// most similar known facts are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge explain runs/demo Chad borders Niger
@@ -32,31 +32,31 @@ pub struct ExplainArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// The head, by name
+    /// Head, by name
     #[arg(value_name = "H")]
     head: String,
-    /// The relation, by name
+    /// Relation, by name
     #[arg(value_name = "R")]
     relation: String,
-    /// The tail, by name
+    /// Tail, by name
     #[arg(value_name = "T")]
     tail: String,
-    /// Other rules than the model's own, in any format of `ruge rules convert`
+    /// Rules to use instead of the model's, in any format of `ruge rules convert`
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Groundings shown of each rule
+    /// Number of groundings to show for each rule
     #[arg(long, value_name = "N", default_value_t = 3)]
     groundings: usize,
-    /// Similar facts shown where no rule speaks
+    /// Number of similar facts to show if no rule fires
     #[arg(long, value_name = "N", default_value_t = 5)]
     similar: usize,
-    /// Prints the evidence as a Graphviz graph
+    /// Print the evidence as a Graphviz graph
     #[arg(long, conflicts_with = "json")]
     dot: bool,
-    /// Draws the evidence into this SVG file
+    /// Draw the evidence to this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Replaces the SVG file if it is there already
+    /// Overwrite an existing SVG file
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -11,10 +11,11 @@ use serde_json::json;
 use crate::console::Console;
 use crate::text::grouped;
 
-/// Writes a model's vectors, rules and groundings for other tools
+/// Export a model's vectors, rules and groundings for other tools
 ///
 /// npy: NumPy arrays and names. word2vec: the text format gensim reads. parquet: tables with a list column. pykeen: a folder
-/// whose load.py gives PyKEEN's own model with these weights. All with the rules and where they hold, if rules guided it.
+/// whose load.py builds PyKEEN's own model with these weights. If rules guided the model, they are exported with their
+/// groundings.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge export runs/demo --to npy
@@ -24,13 +25,13 @@ pub struct ExportArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// The format
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: FormatArg,
-    /// The folder to write to [default: export/FORMAT beside the model]
+    /// Output folder [default: export/FORMAT next to the model]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replaces files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }

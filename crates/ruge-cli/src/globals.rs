@@ -18,16 +18,16 @@ use crate::usage::UsageError;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// Worker threads [default: one per core]; never changes a result
+    /// Number of threads; does not change results [default: one per core]
     #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Prints the result as one JSON object
+    /// Print the result as one JSON object
     #[arg(long, global = true)]
     pub json: bool,
-    /// No notes and no progress; errors are still told
+    /// Print errors only: no notes, no progress
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Tells on stderr what is being done; twice for more. RUGE_LOG=debug does the same
+    /// Log to stderr; repeat for more detail. RUGE_LOG=debug does the same
     #[arg(long, short, global = true, action = ArgAction::Count)]
     pub verbose: u8,
 }

@@ -18,34 +18,34 @@ use crate::rule_args::RuleArgs;
 use crate::text::{grouped, percent};
 use crate::{interrupt, memory, output, progress};
 
-/// Finds every valid grounding of a rule file, and the unlabeled triples it concludes
+/// List every valid grounding of a rule file, and the unlabeled triples it concludes
 ///
-/// A grounding is valid when all its premises are training triples and its conclusion is not. The distinct conclusions
+/// A grounding is valid if all its premises are training triples and its conclusion is not. The distinct conclusions
 /// are the unlabeled triples that guided training learns from.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge ground data/fb15k --rules data/fb15k/rules.tsv
   ruge ground demo --rules rules.tsv --min-conf 0.9 --out groundings.tsv
 
-The file has one grounding a line: number of the rule, its confidence, head, relation and tail of the conclusion, then
-head, relation and tail of each premise. A negated premise, which holds where the triple is not in train, has a `!` before
-its relation.")]
+The output file has one grounding per line: the number of the rule, its confidence, head, relation
+and tail of the conclusion, then head, relation and tail of each premise. The relation of a negated
+premise has a `!` before it.")]
 pub struct GroundArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// The rules, in any format of `ruge rules convert`
+    /// Rules, in any format of `ruge rules convert`
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
-    /// Leaves out rules below this confidence
+    /// Ignore rules below this confidence
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     min_conf: f64,
-    /// The file to write the groundings to
+    /// Output file of the groundings [default: none]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Memory for counting distinct conclusions (512MB, 4GB); beyond it a temporary file is used
+    /// Memory for counting distinct conclusions (512MB, 4GB); a temporary file is used beyond it
     #[arg(long, value_name = "SIZE", default_value = "2GB", value_parser = size)]
     memory: usize,
-    /// Most groundings of all rules together; more are an error
+    /// Maximum number of groundings of all rules together; more are an error
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     max_groundings: u64,
     #[command(flatten)]

@@ -58,13 +58,12 @@ struct Cli {
 
 const EXAMPLES: &str = "Examples:
   ruge demo                       the whole job on the embedded graph
-  ruge run my-triples.tsv         the whole job on your own
-  ruge check demo                 what is in the embedded graph
-  ruge check my-triples.tsv       the same for your own
-  ruge mine demo                  the rules that hold in it, best first
-  ruge data get fb15k-237         a public benchmark set, verified
+  ruge run my-triples.tsv         the whole job on your own triples
+  ruge check my-triples.tsv       is the data fit to learn from?
+  ruge mine my-triples.tsv        the rules that hold in it
+  ruge data get fb15k-237         download a public benchmark set and verify it
 
-DATA is `demo`, a folder with train, valid and test, or one file of triples. `ruge COMMAND --help` says more.";
+DATA is `demo`, a folder with train, valid and test, or one file of triples. See `ruge COMMAND --help` for details.";
 
 /// What `ruge` can do, in the order a newcomer needs it.
 #[derive(Debug, Subcommand)]
@@ -73,7 +72,7 @@ enum Command {
     Run(run::RunArgs),
     Check(check::CheckArgs),
     Mine(mine::MineArgs),
-    /// Verifies rule files against data, translates them, and compares them with a model
+    /// Verify rule files against data, convert them, compare them with a model
     #[command(
         subcommand,
         after_help = "Examples:\n  ruge rules verify data/fb15k --rules data/fb15k/rules.tsv\n  ruge rules convert rules.tsv --to json\n  ruge rules consistency runs/demo"
@@ -89,7 +88,7 @@ enum Command {
     Complete(complete::CompleteArgs),
     Search(search::SearchArgs),
     Reproduce(reproduce::ReproduceArgs),
-    /// Lists and downloads public benchmark sets, checksummed
+    /// List and download public benchmark sets
     #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
     Data(data::DataCommand),
     Completions(completions::CompletionsArgs),

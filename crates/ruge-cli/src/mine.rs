@@ -22,10 +22,10 @@ use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, output, progress};
 
-/// Mines soft rules from the training triples
+/// Mine soft rules from the training triples
 ///
 /// Closed Horn rules with AMIE's measures, complete and exact: support, head coverage, standard and PCA confidence. Only
-/// train is looked at. The rules go to stdout, or to a file with --out; the numbers of each rule stand beside it.
+/// train is used. Rules and their measures go to stdout, or to a file with --out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge mine demo --out rules.tsv
@@ -35,55 +35,55 @@ use crate::{interrupt, memory, output, progress};
 pub struct MineArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// Thresholds of a published rule set; flags beside it win
+    /// Named thresholds; flags override them
     #[arg(long, value_enum, value_name = "PRESET")]
     preset: Option<Preset>,
-    /// Most atoms in a premise: 1, 2 or 3 [default: 2]
+    /// Maximum number of atoms in a premise: 1, 2 or 3 [default: 2]
     #[arg(long, value_name = "N")]
     max_body: Option<usize>,
-    /// Least PCA confidence [default: 0.8]
+    /// Minimum PCA confidence [default: 0.8]
     #[arg(long, value_name = "X")]
     min_pca: Option<f64>,
-    /// Least head coverage: support by facts of the head relation [default: 0.01]
+    /// Minimum head coverage (support / facts of the head relation) [default: 0.01]
     #[arg(long, value_name = "X")]
     min_hc: Option<f64>,
-    /// Least standard confidence [default: 0]
+    /// Minimum standard confidence [default: 0]
     #[arg(long, value_name = "X")]
     min_std: Option<f64>,
-    /// Least support [default: 1, for rules with constants 5]
+    /// Minimum support [default: 1; 5 for rules with constants]
     #[arg(long, value_name = "N")]
     min_support: Option<u64>,
-    /// Least number of facts of a head relation [default: 100]
+    /// Minimum number of facts of a head relation [default: 100]
     #[arg(long, value_name = "N")]
     min_head_size: Option<u64>,
-    /// Keeps two-atom rules that are no better than one of their atoms alone
+    /// Keep two-atom rules that are no better than one of their atoms alone
     #[arg(long)]
     no_skyline: bool,
-    /// Different variables take different values
+    /// Bind different variables to different entities
     #[arg(long)]
     injective: bool,
-    /// Also rules that name an entity, such as `h(x,c) <= r(x,d)`
+    /// Also mine rules that name an entity, such as `h(x,c) <= r(x,d)`
     #[arg(long)]
     constants: bool,
-    /// Only these relations as heads: names separated by commas, or @FILE with one a line
+    /// Use only these relations as heads: names separated by commas, or @FILE with one per line
     #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     heads: Option<String>,
-    /// None of these as heads
+    /// Do not use these relations as heads
     #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     exclude_heads: Option<String>,
-    /// Only these relations in premises
+    /// Use only these relations in premises
     #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     bodies: Option<String>,
-    /// None of these in premises
+    /// Do not use these relations in premises
     #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     exclude_bodies: Option<String>,
-    /// Stops after this time (90s, 10m, 1h) with the rules of the heads that are done
+    /// Stop after this time (90s, 10m, 1h); rules of finished heads are written
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
-    /// The file to write [default: stdout]
+    /// Output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Format of the rules, see `ruge rules convert --help`
+    /// Output format, see `ruge rules convert --help`
     #[arg(long, value_name = "FORMAT", default_value = "native")]
     to: RuleFormat,
 }
@@ -95,9 +95,9 @@ enum Preset {
     Amie,
     /// Exactly the 454 rules published with the paper for FB15K
     RugeFb15k,
-    /// What the rule file published for YAGO37 is believed to be
+    /// The presumed thresholds of the rule file published for YAGO37
     RugeYago,
-    /// Everything worth ranking by: low thresholds, rules that name an entity, long paths
+    /// For ranking: low thresholds, rules that name an entity, long paths
     Ranking,
 }
 

@@ -14,13 +14,13 @@ use crate::console::Console;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Reading rules")]
 pub struct RuleArgs {
-    /// Format of the rule file [default: by its content]
+    /// Format of the rule file [default: by content]
     #[arg(long, value_name = "FORMAT")]
     pub rule_format: Option<RuleFormat>,
-    /// Which of the file's numbers is the confidence
+    /// Which number of the file to use as confidence
     #[arg(long, value_name = "NUMBER", value_enum, default_value_t = TakeArg::Written)]
     pub confidence: TakeArg,
-    /// For formats that number relations: their names, one `id TAB name` a line [default: the data's order]
+    /// Relation names for formats with ids, one `id TAB name` per line [default: the data's order]
     #[arg(long, value_name = "FILE")]
     pub relation_ids: Option<PathBuf>,
 }
@@ -28,7 +28,7 @@ pub struct RuleArgs {
 /// Which number to trust.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum TakeArg {
-    /// The one the format means: PCA for AMIE, the confidence column elsewhere
+    /// As the format defines it: PCA for AMIE, the confidence column elsewhere
     Written,
     /// PCA confidence
     Pca,

@@ -25,10 +25,10 @@ pub enum RulesCommand {
     Consistency(crate::consistency::ConsistencyArgs),
 }
 
-/// Counts every rule of a file anew and compares
+/// Recount every rule of a file and compare
 ///
 /// For each rule: is its confidence the PCA confidence (and on which side), the standard or the smoothed one, or none of
-/// them? For the file: which filters would have made it.
+/// them? For the file: which thresholds would produce it?
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge rules verify data/fb15k --rules data/fb15k/rules.tsv
@@ -36,34 +36,34 @@ pub enum RulesCommand {
 pub struct VerifyArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// The rules, in any format of `ruge rules convert`
+    /// Rules, in any format of `ruge rules convert`
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
     #[command(flatten)]
     reading: RuleArgs,
 }
 
-/// Translates a rule file
+/// Convert a rule file to another format
 ///
-/// Formats: native (ours, with all numbers), ruge, amie, anyburl, amie-anyburl, rnnlogic, rpje, nne-aer, kale, prolog,
-/// text (for people), json. What a format cannot say is an error that names the rule.
+/// Formats: native (ours, with all measures), ruge, amie, anyburl, amie-anyburl, rnnlogic, rpje, nne-aer, kale, prolog,
+/// text (for people), json. If a format cannot express a rule, that is an error that names the rule.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge rules convert amie.log --to text
   ruge rules convert rules.tsv --to anyburl --data data/fb15k --out rules.txt
 
-With --data the rules are counted, so that formats with counts can be written.")]
+With --data the rules are counted, so formats with counts can be written.")]
 pub struct ConvertArgs {
-    /// The rules to translate
+    /// Rule file to convert
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The format to write
+    /// Output format
     #[arg(long, value_name = "FORMAT")]
     to: RuleFormat,
-    /// Data to count the rules in, and to take the order of relations from
+    /// Data to count the rules in; also gives the order of relations
     #[arg(long, value_name = "DATA")]
     data: Option<PathBuf>,
-    /// The file to write [default: stdout]
+    /// Output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -9,16 +9,16 @@ use crate::usage::UsageError;
 /// What may be said about softmax training and about examples.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct SoftmaxArgs {
-    /// Questions of a softmax batch; positives of a batch where a spec sizes batches
+    /// Questions per softmax batch; positives per batch if the spec sets batches.size
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// Weight of the N3 penalty of softmax training
+    /// Weight of the N3 penalty (softmax training)
     #[arg(long, value_name = "X")]
     n3: Option<f32>,
-    /// Entities that a softmax batch is answered among; 0 for all
+    /// Number of candidate entities per softmax batch; 0 for all
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// What a rule's conclusion weighs beside an observed triple, in guidance by examples
+    /// Weight of a rule's conclusion relative to an observed triple (guidance examples)
     #[arg(long, value_name = "X")]
     weight: Option<f32>,
 }

@@ -25,10 +25,10 @@ use crate::text::grouped;
 use crate::usage::UsageError;
 use crate::{interrupt, memory, progress};
 
-/// Trains an embedding model, with or without guidance from rules
+/// Train an embedding model, with or without guidance from rules
 ///
-/// Defaults are the paper's setting. Flags are leaves of the spec: --spec lays a TOML file over the defaults, flags beside
-/// it win, and the resolved spec is stored with the run. The model that is best on validation is kept.
+/// Defaults are the paper's settings. --spec overrides them with a TOML file, and flags override both. The resolved spec is
+/// stored with the run. The model that is best on validation is kept.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge train demo --dim 50 --epochs 100 --out runs/demo
@@ -39,30 +39,30 @@ use crate::{interrupt, memory, progress};
 pub struct TrainArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// The scoring function [default: complex]
+    /// Scoring function [default: complex]
     #[arg(long, value_enum, value_name = "NAME")]
     model: Option<ModelArg>,
-    /// What guides it besides the triples [default: none]
+    /// What guides training besides the triples [default: none]
     #[arg(long, value_enum, value_name = "NAME")]
     guidance: Option<GuidanceArg>,
-    /// Rules to be guided by, in any format of `ruge rules convert` [default: mined from train]
+    /// Rules to use, in any format of `ruge rules convert` [default: mined from train]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Leaves out rules below this confidence
+    /// Ignore rules below this confidence
     #[arg(long, value_name = "X")]
     min_conf: Option<f64>,
-    /// A TOML file with leaves of the spec
+    /// TOML file with settings
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
-    /// A complete setting by name
+    /// Named set of settings
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["model", "guidance"])]
     preset: Option<PresetArg>,
     #[command(flatten)]
     softmax: SoftmaxArgs,
-    /// Epochs at most
+    /// Maximum number of epochs
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
-    /// Dimension; complex entries for complex models
+    /// Embedding dimension (complex numbers for complex models)
     #[arg(long, value_name = "N")]
     dim: Option<usize>,
     /// Negatives per positive
@@ -77,49 +77,49 @@ pub struct TrainArgs {
     /// Margin of a ranking loss
     #[arg(long, value_name = "X")]
     margin: Option<f32>,
-    /// Slackness penalty C of guidance by rules
+    /// Slackness penalty C of the guidance
     #[arg(long, value_name = "X")]
     slackness: Option<f32>,
-    /// How truth values combine
+    /// T-norm: how truth values combine
     #[arg(long, value_enum, value_name = "NAME")]
     t_norm: Option<TNormArg>,
-    /// The most relations in a path of PTransE: 1, 2 or 3
+    /// Maximum number of relations in a path of PTransE: 1, 2 or 3
     #[arg(long, value_name = "N")]
     path_length: Option<usize>,
-    /// Candidates of a query that PTransE ranks again with their paths
+    /// Number of candidates per query that PTransE re-ranks by their paths
     #[arg(long, value_name = "N")]
     rerank: Option<usize>,
-    /// What the confidence of PTransE's paths of three steps must exceed
+    /// Confidence that PTransE's paths of three steps must exceed
     #[arg(long, value_name = "X")]
     confidence_cut_off: Option<f64>,
     /// Gradient steps per batch
     #[arg(long, value_name = "N")]
     inner_steps: Option<usize>,
-    /// Mini-batches of an epoch
+    /// Mini-batches per epoch
     #[arg(long, value_name = "N")]
     batches: Option<usize>,
     /// Distance of TransE
     #[arg(long, value_enum, value_name = "NORM")]
     norm: Option<NormArg>,
-    /// Validates after every so many epochs; 0 for never
+    /// Validate every N epochs; 0 for never
     #[arg(long, value_name = "N")]
     validate_every: Option<u64>,
-    /// Stops after so many validations without a better one
+    /// Stop after N validations without improvement
     #[arg(long, value_name = "N")]
     patience: Option<u64>,
-    /// Where to compute [default: cpu]
+    /// Device [default: cpu]
     #[arg(long, value_enum, value_name = "DEVICE")]
     device: Option<DeviceArg>,
     /// The run folder [default: runs/DATA-MODEL-GUIDANCE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replaces a run that is there
+    /// Replace an existing run when the new one is finished
     #[arg(long, conflicts_with = "resume")]
     force: bool,
-    /// Least seconds between two checkpoints
+    /// Minimum seconds between two checkpoints
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     checkpoint_every: u64,
-    /// Goes on from the last checkpoint of the run folder
+    /// Continue from the last checkpoint in the run folder
     #[arg(long)]
     resume: bool,
 }
@@ -131,7 +131,7 @@ enum ModelArg {
     Hole,
     Transe,
     Rotate,
-    /// Rules alone: mined or read, fitted on validation, nothing trained
+    /// Rules alone: mined or from a file, fitted on validation; nothing is trained
     Rules,
 }
 
@@ -152,7 +152,7 @@ impl From<ModelArg> for ModelName {
 enum GuidanceArg {
     None,
     Ruge,
-    /// The pull of ruge towards labels that never change
+    /// Like ruge, with soft labels that never change
     Static,
     /// Conclusions as weighted training triples of softmax
     Examples,

@@ -12,11 +12,11 @@ use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::progress;
 
-/// Reads a graph and tells what is in it
+/// Show what is in a graph, and whether it is fit for training and evaluation
 ///
-/// Counts, duplicates, names that train lacks, degrees, relation patterns (symmetric, inverse, duplicate), and leakage:
-/// how much of valid and test could be copied from train. A line that is no triple stops the reading with file, line,
-/// reason and remedy; --lenient skips and counts such lines.
+/// Counts, duplicates, names missing from train, degrees, relation patterns (symmetric, inverse, duplicate), and leakage:
+/// how much of valid and test can be copied from train. Reading stops at a malformed line; --lenient skips and counts
+/// malformed lines.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge check demo

@@ -32,13 +32,13 @@ use crate::console::Console;
 /// What `ruge data` can do.
 #[derive(Debug, Subcommand)]
 pub enum DataCommand {
-    /// Lists the public benchmark sets
+    /// List the public benchmark sets
     #[command(after_help = "Example:\n  ruge data list")]
     List(ListArgs),
-    /// Downloads a benchmark set and verifies its checksums
+    /// Download a benchmark set and verify its checksums
     ///
-    /// The finished folder holds train.txt, valid.txt and test.txt, and rules.tsv where rules are published with the
-    /// set. A download that was cut is resumed when the command is given again.
+    /// The folder holds train.txt, valid.txt and test.txt, and rules.tsv if rules are published with the set. To resume an
+    /// interrupted download, run the command again.
     #[command(after_help = "Examples:\n  ruge data get fb15k\n  ruge data get wn18rr --out sets/wn18rr\n  \
                       ruge data get fb15k-237 --from ~/downloads")]
     Get(GetArgs),
@@ -55,19 +55,19 @@ pub struct ListArgs {
 /// Options of `ruge data get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// The set, as `ruge data list` names it
+    /// Name of the set, see `ruge data list`
     name: String,
-    /// The folder the set's files are written to [default: data/NAME]
+    /// Output folder [default: data/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Takes the set from this folder instead of the network: DIR/NAME or DIR with train, valid and test as .txt,
+    /// Take the set from this folder instead of the network: DIR/NAME or DIR with train, valid and test as .txt,
     /// .txt.gz or NAME_triples.train, or the publisher's archive
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Replaces files that are already there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// How often to try again when a connection is cut or a server is busy
+    /// Number of retries if a connection is cut or a server is busy
     #[arg(long, value_name = "N", default_value_t = 3)]
     retries: u32,
     /// For mirrors and tests: replaces scheme and host of every address, and allows plain HTTP.

@@ -23,15 +23,15 @@ use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
 use crate::{output, progress};
 
-/// Answers questions by name: which tail, which head, which relation?
+/// Answer questions by name: which tail, which head, which relation?
 ///
-/// A question names two of head, relation and tail. Every entity (or relation) is scored in the open place; the best are
-/// shown with their score, with their calibrated truth, the chance that such an answer is a listed fact, and with a mark
-/// where the fact is known already.
+/// A question names two of head, relation and tail. Every entity (or relation) is scored in the open place. The best are
+/// shown with their score, their calibrated truth (the probability that such an answer is a listed fact), and a mark if the
+/// fact is already known.
 ///
-/// --queries reads many questions: a line is either head, relation and tail separated by tabs with ? in the open place, or
-/// a JSON object with two of the keys head, relation and tail. Answers are written as the questions come in, as a table of
-/// tab-separated columns (query rank head relation tail score truth known, the query by its line) or as JSON lines.
+/// --queries reads many questions. A line is either head, relation and tail separated by tabs with ? in the open place, or
+/// a JSON object with two of the keys head, relation and tail. Answers are written as the questions come in, as
+/// tab-separated columns (query rank head relation tail score truth known; query is the line number) or as JSON lines.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge predict runs/demo --head France --relation has_capital
@@ -44,46 +44,46 @@ pub struct PredictArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// The head; without it heads are asked for
+    /// Head; omit it to ask for heads
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     head: Option<String>,
-    /// The relation; without it relations are asked for
+    /// Relation; omit it to ask for relations
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     relation: Option<String>,
-    /// The tail; without it tails are asked for
+    /// Tail; omit it to ask for tails
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     tail: Option<String>,
-    /// Answers per question
+    /// Number of answers per question
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Leaves out what is known already, in train, valid or test
+    /// Show new facts only: nothing from train, valid or test
     #[arg(long)]
     new: bool,
-    /// Only the entities of this list, one name a line
+    /// Only entities in this file, one name per line
     #[arg(long, value_name = "FILE")]
     candidates: Option<PathBuf>,
-    /// Only entities that train has seen at that end of the relation
+    /// Only entities that occur in train at that end of the relation
     #[arg(long)]
     typed: bool,
-    /// Facts about entities the model does not know: their vectors are fitted, all else stays, and rules are asked too
+    /// Facts about new entities: their vectors are fitted, other vectors stay, and rules are used too
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
-    /// The entities nearest to this one, and likely duplicates of it
+    /// List the entities nearest to this one, and its likely duplicates
     #[arg(long, value_name = "NAME", allow_hyphen_values = true, conflicts_with_all = ["head", "relation", "tail", "new", "candidates", "typed"])]
     like: Option<String>,
-    /// A file of questions, - for stdin
+    /// File of questions; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["head", "relation", "tail", "like"])]
     queries: Option<PathBuf>,
-    /// How answers to --queries are written [default: tsv]
+    /// Output format of --queries [default: tsv]
     #[arg(long, value_enum, value_name = "FORMAT", requires = "queries")]
     to: Option<FormatArg>,
-    /// Writes the answers to --queries into a file
+    /// Output file of --queries [default: stdout]
     #[arg(long, value_name = "FILE", requires = "queries")]
     out: Option<PathBuf>,
-    /// Replaces the file of --out
+    /// Overwrite the file of --out
     #[arg(long, requires = "out")]
     force: bool,
-    /// Skips and counts lines of --queries that cannot be asked, instead of stopping
+    /// Skip and count bad lines of --queries instead of stopping
     #[arg(long, requires = "queries")]
     lenient: bool,
     #[command(flatten)]
@@ -93,9 +93,9 @@ pub struct PredictArgs {
 /// How answers are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
-    /// A header and one answer a line
+    /// A header, then one answer per line
     Tsv,
-    /// One question a line, with its answers
+    /// One question per line, with its answers
     Jsonl,
 }
 

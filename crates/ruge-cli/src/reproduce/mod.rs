@@ -26,69 +26,69 @@ use crate::text::{Column, grouped, wrapped};
 use crate::usage::UsageError;
 use crate::{interrupt, output, progress, text};
 
-/// Fills the paper's tables and its figure, cell by cell, and shows published beside measured
+/// Reproduce the paper's tables and figure, cell by cell, with published figures next to measured ones
 ///
-/// Cells are listed in experiments/TABLE.toml; each result is recorded under experiments/records with its spec, seed,
-/// commit, device, curve and a digest of all ranks. What is recorded is not run again, and a run that was interrupted goes
-/// on where it was. `--recorded` shows what is there and runs nothing.
+/// Cells are listed in experiments/TABLE.toml. Each result is recorded under experiments/records with its spec, seed,
+/// commit, device, curve and a digest of all ranks. Recorded cells are not run again, and an interrupted run continues
+/// where it stopped. `--recorded` shows recorded results and runs nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ruge reproduce --quick                                a small subset on the embedded graph, for everyone
-  ruge reproduce link-prediction --recorded             what is recorded, beside what the paper says
+  ruge reproduce --quick                                a small subset on the embedded graph
+  ruge reproduce link-prediction --recorded             recorded and published results
   ruge data get fb15k && ruge reproduce link-prediction fb15k-ruge
-  ruge reproduce confidence --device cuda --minutes 25  a piece of the figure; repeat to go on
-  ruge reproduce link-prediction --verify fb15k-ruge    runs it again and compares every rank
+  ruge reproduce confidence --device cuda --minutes 25  part of the figure; repeat to continue
+  ruge reproduce link-prediction --verify fb15k-ruge    run it again, compare every rank
   ruge reproduce --recorded --html tables.html --markdown tables.md")]
 pub struct ReproduceArgs {
-    /// Which table [default: all]
+    /// Table [default: all]
     #[arg(value_enum, value_name = "TABLE")]
     table: Option<TableArg>,
     /// Cells to run [default: all of the table]
     #[arg(value_name = "CELL")]
     cells: Vec<String>,
-    /// The same as a list
+    /// The same, as a comma-separated list
     #[arg(long, value_name = "CELL,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// Seeds to run, of those a cell has [default: all]
+    /// Seeds to run [default: all seeds of a cell]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     seeds: Vec<u64>,
-    /// The folder that holds fb15k, wn18, …
+    /// Folder that holds fb15k, wn18, …
     #[arg(long, value_name = "DIR", default_value = "data")]
     data: PathBuf,
-    /// The folder of tables and specs
+    /// Folder of tables and specs
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     experiments: PathBuf,
-    /// The folder of records [default: records in the experiments folder; of --quick, in that of --out]
+    /// Folder of records [default: records in the experiments folder; with --quick, records in --out]
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
-    /// The folder of runs, checkpoints included
+    /// Folder of runs and checkpoints
     #[arg(long, value_name = "DIR", default_value = "runs/reproduce")]
     out: PathBuf,
-    /// Where to compute
+    /// Device
     #[arg(long, value_enum, value_name = "DEVICE", default_value_t = DeviceArg::Cpu)]
     device: DeviceArg,
-    /// Begins nothing new after so many minutes
+    /// Start nothing new after M minutes
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
-    /// Shows what is recorded and runs nothing
+    /// Show recorded results and run nothing
     #[arg(long, conflicts_with_all = ["verify", "force"])]
     recorded: bool,
-    /// A small subset that anyone can run on the processor in a few minutes
+    /// Run a small subset, a few minutes on any CPU
     #[arg(long)]
     quick: bool,
-    /// Runs recorded cells again and compares: rank by rank on the same kind of device, within .003 MRR on another
+    /// Run recorded cells again and compare: rank by rank on the same kind of device, within .003 MRR on another
     #[arg(long)]
     verify: bool,
-    /// Runs and records again what is recorded
+    /// Run and record recorded cells again
     #[arg(long, conflicts_with = "verify")]
     force: bool,
-    /// Writes the tables as Markdown
+    /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Writes the tables with plots as one HTML page
+    /// Write the tables with plots as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// The commit to record, where the program does not know its own
+    /// Commit to record if the program does not know its own
     #[arg(long, value_name = "HASH")]
     commit: Option<String>,
 }
@@ -100,11 +100,11 @@ enum TableArg {
     LinkPrediction,
     /// MRR against the confidence threshold of rules
     Confidence,
-    /// Seconds of extraction, propositionalisation and an epoch
+    /// Seconds of mining, grounding and an epoch
     Runtime,
     /// Rules, groundings, unlabeled triples
     Statistics,
-    /// What each part of RUGE is worth
+    /// Contribution of each part of RUGE
     Ablation,
     /// The best systems beyond the paper
     Best,

@@ -21,12 +21,12 @@ use crate::text::labelled;
 use crate::{interrupt, progress};
 use settings::Settings;
 
-/// From triples to a finished run: rules, two models, figures, new facts with reasons, a report
+/// Run the whole job: from triples to rules, two models, figures, new facts with reasons, and a report
 ///
-/// Checks the data, mines rules and grounds them, trains the same model without and with their guidance, evaluates both and
-/// the rules alone, calibrates truth values, predicts new facts with explanations and writes report.html. Settings are sized to the
-/// data and printed; flags and --spec change any of them. Finished stages are skipped when nothing they were made from
-/// has changed, so the same command goes on after an interruption.
+/// Checks the data, mines and grounds rules, trains the same model without and with their guidance, evaluates both and the
+/// rules alone, calibrates truth values, predicts new facts with explanations and writes report.html. Settings are sized to
+/// the data and printed; flags and --spec change any of them. Finished stages are skipped if their input has not changed, so
+/// the same command continues after an interruption.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge run demo
@@ -35,31 +35,34 @@ use settings::Settings;
   ruge run data/wn18rr --dim 100 --epochs 100 --rules my-rules.txt --out runs/wn18rr
   ruge run demo --only report
 
-Stages: check, mine, ground, train-unguided, train-guided, with-rules, evaluate, calibrate, consistency, predict, report.
-The run folder holds the guided model (model.safetensors), the same with rules beside it (with-rules/), the unguided one (unguided/), spec.toml, rules.tsv, metrics.jsonl,
-evaluation.json, report.html and a file per stage. `ruge predict`, `explain`, `complete` and `eval` take it as MODEL.")]
+Stages: check, mine, ground, train-unguided, train-guided, with-rules, evaluate, calibrate,
+consistency, predict, report.
+
+The run folder holds the guided model (model.safetensors), the same model combined with rules
+(with-rules/), the unguided model (unguided/), spec.toml, rules.tsv, metrics.jsonl, evaluation.json,
+report.html and a file per stage. `ruge predict`, `explain`, `complete` and `eval` take it as MODEL.")]
 pub struct RunArgs {
     #[command(flatten)]
     pub data: DataArgs,
     /// The run folder [default: runs/DATA]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Begins anew in a folder that holds a run
+    /// Replace the run in the folder
     #[arg(long, conflicts_with = "resume")]
     force: bool,
-    /// Goes on with the run that the folder holds, with its own settings
+    /// Continue the run in the folder with its own settings
     #[arg(long)]
     resume: bool,
-    /// Takes this stage alone, even if it is finished
+    /// Run this stage only, even if it is finished
     #[arg(long, value_name = "STAGE", value_parser = stage, conflicts_with_all = ["from", "force"])]
     only: Option<Stage>,
-    /// Takes this stage and all after it, even if they are finished
+    /// Run this stage and all later ones, even if they are finished
     #[arg(long, value_name = "STAGE", value_parser = stage, conflicts_with = "force")]
     from: Option<Stage>,
-    /// New facts to predict, and held-out ones to show beside them
+    /// Number of new facts to predict, and of held-out facts to show
     #[arg(long, value_name = "N", default_value_t = 3)]
     samples: usize,
-    /// Least seconds between two checkpoints
+    /// Minimum seconds between two checkpoints
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     checkpoint_every: u64,
     #[command(flatten)]

@@ -18,51 +18,51 @@ use crate::usage::UsageError;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Settings (default: sized to the data)")]
 pub struct Settings {
-    /// A TOML file with leaves of the spec, such as the spec.toml of another run
+    /// TOML file with settings, such as the spec.toml of another run
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
-    /// The scoring function [default: complex]
+    /// Scoring function [default: complex]
     #[arg(long, value_name = "NAME", value_parser = model)]
     model: Option<ModelName>,
-    /// How rules guide it [default: examples for complex and distmult, ruge for others]
+    /// How rules guide training [default: examples for complex and distmult, ruge for others]
     #[arg(long, value_enum, value_name = "NAME")]
     guidance: Option<GuidanceArg>,
-    /// A complete setting by name instead of one sized to the data; flags stand over it
+    /// Named set of settings instead of one sized to the data; flags override it
     #[arg(long, value_parser = preset(), value_name = "NAME", conflicts_with_all = ["spec", "model", "guidance"])]
     preset: Option<PresetArg>,
     #[command(flatten)]
     softmax: SoftmaxArgs,
-    /// Rules to be guided by, in any format of `ruge rules convert` [default: mined from train]
+    /// Rules to use, in any format of `ruge rules convert` [default: mined from train]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Leaves out rules below this confidence
+    /// Ignore rules below this confidence
     #[arg(long, value_name = "X")]
     min_conf: Option<f64>,
-    /// Least PCA confidence of a mined rule
+    /// Minimum PCA confidence of a mined rule
     #[arg(long, value_name = "X")]
     min_pca: Option<f64>,
-    /// Least head coverage of a mined rule
+    /// Minimum head coverage of a mined rule
     #[arg(long, value_name = "X")]
     min_hc: Option<f64>,
-    /// Least standard confidence of a mined rule
+    /// Minimum standard confidence of a mined rule
     #[arg(long, value_name = "X")]
     min_std: Option<f64>,
-    /// Least support of a mined rule
+    /// Minimum support of a mined rule
     #[arg(long, value_name = "N")]
     min_support: Option<u64>,
-    /// Most conclusions of mined rules together, as a share of the training triples; the surest rules stay
+    /// Maximum number of conclusions of all mined rules, per training triple; the most confident rules are kept
     #[arg(long, value_name = "X")]
     max_conclusions: Option<f64>,
-    /// Most atoms in the premise of a mined rule: 1, 2 or 3
+    /// Maximum number of atoms in the premise of a mined rule: 1, 2 or 3
     #[arg(long, value_name = "N")]
     max_body: Option<usize>,
-    /// Dimension; complex entries for complex models
+    /// Embedding dimension (complex numbers for complex models)
     #[arg(long, value_name = "N")]
     dim: Option<usize>,
     /// Negatives per positive
     #[arg(long, value_name = "N")]
     negatives: Option<usize>,
-    /// Mini-batches of an epoch
+    /// Mini-batches per epoch
     #[arg(long, value_name = "N")]
     batches: Option<usize>,
     /// Learning rate of entities and relations
@@ -71,19 +71,19 @@ pub struct Settings {
     /// Weight of the L2 penalty; 0 for none
     #[arg(long, value_name = "X")]
     l2: Option<f32>,
-    /// Slackness penalty C of guidance by rules
+    /// Slackness penalty C of the guidance
     #[arg(long, value_name = "X")]
     slackness: Option<f32>,
-    /// Epochs at most, for each of the two models
+    /// Maximum number of epochs, for each of the two models
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
-    /// Validates after every so many epochs; 0 for never
+    /// Validate every N epochs; 0 for never
     #[arg(long, value_name = "N")]
     validate_every: Option<u64>,
-    /// Stops after so many validations without a better one
+    /// Stop after N validations without improvement
     #[arg(long, value_name = "N")]
     patience: Option<u64>,
-    /// Where to train [default: cpu]
+    /// Device [default: cpu]
     #[arg(long, value_enum, value_name = "DEVICE")]
     device: Option<DeviceArg>,
 }
@@ -91,13 +91,13 @@ pub struct Settings {
 /// Guidances that have rules; without rules there is nothing to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GuidanceArg {
-    /// Their conclusions are further examples for softmax training
+    /// Conclusions as weighted training triples of softmax
     Examples,
-    /// Soft labels, renewed in every step: the paper's
+    /// The paper's: soft labels, updated in every step
     Ruge,
-    /// Labels given once
+    /// Soft labels that never change
     Static,
-    /// Groundings as a loss of their own
+    /// Groundings as an additional loss
     Kale,
 }
 

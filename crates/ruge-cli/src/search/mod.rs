@@ -24,12 +24,12 @@ use crate::text::{Column, Table, labelled};
 use crate::usage::UsageError;
 use crate::{interrupt, output, progress};
 
-/// Searches for the settings that are best on validation
+/// Search for the settings that are best on validation
 ///
-/// SPACE.toml is a spec in which some leaves are open: a list is a choice, `{ low = …, high = … }` a range (`scale = "log"`,
-/// `step = N`). Its table [search] says how to look: method (grid, random, sobol, tpe), trials, seed, and
-/// halving = { first = EPOCHS, factor = 3 } for short runs first. Trials are kept in search.db; a search that was stopped
-/// or killed goes on with --resume, inside the trial it was at. A trial that fails is kept with its reason.
+/// SPACE.toml is a spec in which some settings are open: a list is a choice, `{ low = …, high = … }` a range
+/// (`scale = "log"`, `step = N`). Its table [search] configures the search: method (grid, random, sobol, tpe), trials, seed,
+/// and halving = { first = EPOCHS, factor = 3 } for short runs first. Trials are stored in search.db. --resume continues a
+/// stopped or killed search inside the current trial. Failed trials are kept with their reason.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge search demo --spec experiments/search/demo.toml --out runs/search
@@ -53,31 +53,31 @@ See docs/search.md.")]
 pub struct SearchArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// The space: a spec with open leaves [default with --resume: the one the search was begun with]
+    /// The space: a spec with open settings [default with --resume: that of the search]
     #[arg(long, value_name = "SPACE", required_unless_present = "resume")]
     spec: Option<PathBuf>,
-    /// Trials in all, instead of the space's
+    /// Total number of trials [default: as in the space]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
-    /// Begins no trial or rung after so many minutes
+    /// Start no trial or rung after M minutes
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
-    /// Where to compute [default: as the spec says]
+    /// Device [default: as in the spec]
     #[arg(long, value_enum, value_name = "DEVICE")]
     device: Option<DeviceArg>,
-    /// The folder of the search [default: runs/search-DATA]
+    /// Search folder [default: runs/search-DATA]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replaces a search that is there
+    /// Replace an existing search when the new one is finished
     #[arg(long, conflicts_with = "resume")]
     force: bool,
-    /// Goes on with the search of the folder
+    /// Continue the search in the folder
     #[arg(long)]
     resume: bool,
-    /// Gives up the trial that was under way, and goes on: for one that takes the program down with it
+    /// Give up the current trial and continue; for a trial that crashes the program
     #[arg(long, requires = "resume")]
     skip: bool,
-    /// Least seconds between two checkpoints of a trial
+    /// Minimum seconds between two checkpoints of a trial
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     checkpoint_every: u64,
 }
