@@ -39,8 +39,8 @@ impl Files {
         }
         if !name.contains("test") || !valid.exists() {
             bail!(
-                "{}: thresholds are learnt from validation, so beside a file of test negatives (test_negatives.txt) its \
-                 sibling valid_negatives.txt is needed\n  remedy: give the folder that holds both",
+                "{}: thresholds are fitted on validation, so valid_negatives.txt is needed next to \
+                 test_negatives.txt\n  remedy: give the folder that holds both",
                 path.display()
             );
         }
@@ -58,7 +58,7 @@ pub fn run(path: &Path, file: &ModelFile, model: &dyn Model, data: &Dataset, con
     let files = Files::find(path)?;
     for (name, triples) in [("valid", data.valid()), ("test", data.test())] {
         if triples.is_empty() {
-            bail!("the data have no {name} triples; classification learns from valid and is judged on test");
+            bail!("the data have no {name} triples; thresholds are fitted on valid and evaluated on test");
         }
     }
     let valid = Labeled::both(data.valid(), &read(&files.valid, data, console)?);
@@ -75,7 +75,7 @@ fn read(path: &Path, data: &Dataset, console: Console) -> Result<Vec<Triple>> {
     let mut names = data.names().clone();
     let contents = ruge_kg::io::read_file(path, &mut names, &ReadOptions::default())?;
     if contents.triples.is_empty() {
-        bail!("{}: there is no triple in it", path.display());
+        bail!("{}: the file has no triples", path.display());
     }
     let mut facts = 0;
     for (index, triple) in contents.triples.iter().enumerate() {
@@ -134,7 +134,7 @@ fn report(found: &Classification, file: &ModelFile, data: &Dataset, console: Con
         row(data.names().relations.name(*relation), scores);
     }
     format!(
-        "{} of dimension {}: is it a fact? Thresholds from validation, {} relations with their own\n\n{}",
+        "{} of dimension {}: facts against negatives. Thresholds fitted on validation, {} relations have their own\n\n{}",
         file.spec.model.name.name(),
         file.spec.model.dimension,
         found.thresholds.len(),

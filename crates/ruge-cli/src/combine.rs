@@ -70,7 +70,7 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
             rules.retain(|record| is_sayable(&record.rule, data.names()));
             if rules.len() < all {
                 let lost = all - rules.len();
-                console.note(&format!("note: {lost} rules name relations or entities the data do not have; left out"));
+                console.note(&format!("note: {lost} rules name relations or entities the data do not have; ignored"));
             }
             rules
         }
@@ -82,14 +82,14 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
         }
     };
     if rules.is_empty() {
-        bail!("there are no rules to put beside the model; give a file with --rules");
+        bail!("no rules were found to combine with the model; give a file with --rules");
     }
     let prepared = {
         let bar = progress::work(console, "weighing rules", 1);
         let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
         let watch = Watch { stop: Some(stop), progress: Some(&follow), ..Watch::default() };
         let prepared = Prepared::beside(rules, data, Effort::of(args.thorough), &watch)?;
-        prepared.ok_or_else(|| interrupt::error("interrupted; nothing was written, and what was there stays"))?
+        prepared.ok_or_else(|| interrupt::error("interrupted; nothing was written or replaced"))?
     };
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");
@@ -104,22 +104,18 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
         }));
     }
     let mut table = Table::new(&[Column::Left, Column::Right, Column::Left]);
-    table.row(["what rules count", "validation MRR", ""]);
+    table.row(["how rules are used", "validation MRR", ""]);
     for tried in &ranking.tried {
         let taken = if tried.taken { "taken" } else { "" };
         table.row([tried.what.clone(), format!("{:.4}", tried.mrr), taken.into()]);
     }
     let said = if ranking.uses_rules() {
-        format!(
-            "{} rules stand beside the model; {} numbers were fitted",
-            grouped(outcome.rules),
-            grouped(ranking.fitted)
-        )
+        format!("combined with {} rules; {} numbers were fitted", grouped(outcome.rules), grouped(ranking.fitted))
     } else {
-        "the rules do not help this model: it ranks as before".to_string()
+        "the rules do not help this model: they get weight zero".to_string()
     };
     console.result(&format!(
-        "{}\n{said}\nEach half of validation is judged by what was fitted on the other.\nwritten to {}; next: ruge eval {}\n",
+        "{}\n{said}\nMRR is cross-validated: each half of validation is ranked with what was fitted on the other.\nwritten to {}; next: ruge eval {}\n",
         table.render(console.width()),
         args.out.display(),
         args.out.display()

@@ -101,7 +101,7 @@ const PIECE: usize = 4096;
 pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     let format = format(args)?;
     if args.top == Some(0) {
-        bail!(UsageError("--top begins at 1".into()));
+        bail!(UsageError("--top must be at least 1".into()));
     }
     let inputs = args.reading.files(args.rules.as_deref()).into_iter().chain([ModelFile::find(&args.model)]);
     output::refuse_inputs("--out", args.out.as_deref(), inputs)?;
@@ -137,14 +137,12 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     let seconds = started.elapsed().as_secs_f64();
     if completion.per_query < options.per_query {
         console.note(&format!(
-            "note: {} answers are taken for each query, not {}: so many candidates fit into memory, or the graph has no more entities",
+            "note: {} answers per query are used, not {}: memory or the number of entities allows no more",
             completion.per_query, options.per_query
         ));
     }
     if completion.fitted.is_none() {
-        console.note(
-            "note: no validation triple is among the candidates, so truth is the model's own and was not fitted to candidates",
-        );
+        console.note("note: no validation triple is among the candidates, so truth is the model's own");
     }
     if let Some(path) = &args.out {
         output::to_file(path, |out| write(out, path, format.unwrap_or(FormatArg::Tsv), &loaded, &completion))?;
@@ -189,7 +187,7 @@ fn format(args: &CompleteArgs) -> Result<Option<FormatArg>> {
         "jsonl" | "ndjson" => Ok(Some(FormatArg::Jsonl)),
         "nt" => Ok(Some(FormatArg::Nt)),
         _ => bail!(UsageError(format!(
-            "{}: its name does not tell the format; say --format tsv, jsonl or nt",
+            "{}: the file name does not determine the format; add --format tsv, jsonl or nt",
             path.display()
         ))),
     }
@@ -231,7 +229,7 @@ fn tsv(proposal: &Proposal) -> Result<String> {
     let fact = &proposal.fact;
     for name in [&fact.head, &fact.relation, &fact.tail] {
         if name.contains(['\t', '\n', '\r']) {
-            bail!("the name {name:?} holds a tab or a line end, which TSV cannot; --format jsonl and nt can");
+            bail!("the name {name:?} holds a tab or a line end, which TSV cannot express; use --format jsonl or nt");
         }
     }
     let rules: Vec<String> =
@@ -265,7 +263,7 @@ fn table(completion: &Completion<'_>, seconds: f64, console: Console) -> String 
         grouped(completion.queries)
     );
     if completion.is_empty() {
-        text.push_str("  nothing is true enough; lower --min-truth\n");
+        text.push_str("  no fact reaches --min-truth; lower it\n");
         return text;
     }
     // Rules are long and repeat: each is told once, below, by its number.
@@ -310,7 +308,7 @@ fn table(completion: &Completion<'_>, seconds: f64, console: Console) -> String 
                     Some(_) => {
                         "Truth is the share of such candidates that were validation facts; true facts that nobody listed count as wrong."
                     }
-                    None => "Truth is the model's own: no validation fact is among the candidates to fit it on.",
+                    None => "Truth is the model's own: no validation fact is among the candidates.",
                 }
             ),
             width

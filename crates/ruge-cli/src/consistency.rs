@@ -81,7 +81,7 @@ fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubt
     };
     let [model, unguided] = shares(&found.model, &found.unguided);
     let mut text = format!(
-        "{} groundings of {} rules; the model meets {model} of their demands",
+        "{} groundings of {} rules; the model meets the demand of {model}",
         grouped(found.groundings),
         grouped(found.rules.len())
     );
@@ -113,7 +113,7 @@ fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubt
     if rules.len() > args.top {
         text.push_str(&format!("  and {} more rules; --top N shows more\n", grouped(rules.len() - args.top)));
     }
-    text.push_str(&format!("\n{}\n{}\n", console.heading("To clean up, perhaps"), wrapped(CRITERION, width)));
+    text.push_str(&format!("\n{}\n{}\n", console.heading("Possible mistakes in train"), wrapped(CRITERION, width)));
     if list.is_empty() {
         text.push_str("  none\n");
         return text;

@@ -85,7 +85,7 @@ const LOOK: usize = 4_096;
 /// Runs `ruge eval MODEL`.
 pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     if args.hits.contains(&0) {
-        bail!(UsageError("Hits@N begins at N = 1".into()));
+        bail!(UsageError("--hits: N must be at least 1".into()));
     }
     let file = crate::open::file(&args.model, console)?;
     let model = file.model_on(args.device.name())?;
@@ -164,7 +164,7 @@ fn other_data(path: &Path, asked: &[SplitArg], own: &Dataset, console: Console) 
     if data_hash(given) == data_hash(own) {
         return Ok(None);
     }
-    let remedy = "remedy: leave DATA away to evaluate on the triples stored in the model";
+    let remedy = "remedy: omit DATA to evaluate on the triples stored in the model";
     let (ours, theirs) = (own.names(), given.names());
     let unknown = |kind: &str, name: &str, hint: String| {
         anyhow!("{}: the model has no {kind} called {name:?}{hint}\n  {remedy}", path.display())
@@ -197,12 +197,12 @@ fn other_data(path: &Path, asked: &[SplitArg], own: &Dataset, console: Console) 
                 path.display(),
                 grouped(seen),
                 grouped(triples.len()),
-                if path.is_file() { "; a single file is split here as by --seed 0" } else { "" }
+                if path.is_file() { "; a single file is split with --seed 0" } else { "" }
             );
         }
     }
     loaded.announce(console);
-    console.note("note: these are not the model's own data; the known facts that are left out are those of DATA");
+    console.note("note: evaluating on data other than the model's training data; known facts are those of DATA");
     Ok(Some(data))
 }
 
@@ -293,10 +293,7 @@ fn report(
     let guided = match spec.guidance {
         GuidanceSpec::None => String::new(),
         GuidanceSpec::PTransE { path_length, rerank, .. } => {
-            format!(
-                " guided by ptranse (paths of up to {path_length} steps, {} candidates ranked again)",
-                grouped(rerank)
-            )
+            format!(" guided by ptranse (paths of up to {path_length} steps, {} candidates re-ranked)", grouped(rerank))
         }
         // The rules of the file are those beside it, then.
         _ if file.ranking.is_some() => format!(" guided by {}", spec.guidance.name()),
@@ -304,7 +301,7 @@ fn report(
     };
     let beside = match &file.ranking {
         Some(ranking) if spec.model.name != ModelName::Rules && ranking.uses_rules() => {
-            format!(" with {} rules beside it", grouped(file.rules.len()))
+            format!(" combined with {} rules", grouped(file.rules.len()))
         }
         _ => String::new(),
     };

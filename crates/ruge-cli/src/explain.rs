@@ -83,7 +83,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
         let svg = Drawing::new(&explanation).svg();
         output::to_file(path, |out| Ok(std::io::Write::write_all(out, svg.as_bytes())?))?;
         if !console.json {
-            console.note(&format!("drawn into {}", path.display()));
+            console.note(&format!("drawn to {}", path.display()));
         }
     }
     if console.json {
@@ -132,7 +132,7 @@ fn text(explanation: &Explanation, console: Console) -> String {
     let mut table = Table::new(&[Column::Left, Column::Left]);
     let all = grouped(explanation.entities);
     // Truth is fitted on answers that nobody listed: of a listed fact it tells what the model would say without the list.
-    let listed = explanation.known.as_ref().map_or("", |_| ", were it not listed");
+    let listed = explanation.known.as_ref().map_or("", |_| ", if it were not listed");
     table
         .row(["truth".into(), format!("{:.3}{listed}", explanation.truth)])
         .row([
@@ -141,10 +141,7 @@ fn text(explanation: &Explanation, console: Console) -> String {
         ])
         .row([
             "known".into(),
-            explanation
-                .known
-                .as_ref()
-                .map_or_else(|| "no, it is in no part of the data".into(), |split| format!("yes, in {split}")),
+            explanation.known.as_ref().map_or_else(|| "no".into(), |split| format!("yes, in {split}")),
         ]);
     text.push_str(&table.render(width));
     text.push_str(&format!("\n{}", wrapped(&explanation.sentence, width)));
@@ -189,7 +186,7 @@ fn text(explanation: &Explanation, console: Console) -> String {
             let push: f64 = rule.redundant.iter().map(|other| other.push).sum();
             let verb = if rule.redundant.len() == 1 { "rule that says" } else { "rules that say" };
             text.push_str(&format!(
-                "  and {} more {verb} the same, moving it by another {push:.4}; --json lists them\n",
+                "  and {} more {verb} the same, moving it by another {push:.4}; --json lists all\n",
                 rule.redundant.len()
             ));
         }
@@ -197,8 +194,8 @@ fn text(explanation: &Explanation, console: Console) -> String {
     if let Some(label) = &explanation.soft_label {
         let why = match (label.in_training, explanation.known.as_deref()) {
             (true, _) => "as in training, all groundings together",
-            (false, Some("train")) => "if it were not observed; it is, so training labels it 1",
-            (false, _) => "as guidance by these rules would; this model was not trained so",
+            (false, Some("train")) => "if it were not observed; it is, so its label is 1",
+            (false, _) => "as guidance by these rules would give; this model was trained without them",
         };
         text.push_str(&format!(
             "\nSoft label {:.3}, from the model's own {:.3} (C = {}, {}), {why}\n",
@@ -210,7 +207,7 @@ fn text(explanation: &Explanation, console: Console) -> String {
     }
     if !explanation.similar.is_empty() {
         let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Right]);
-        table.row(["alike", "head", "relation", "tail", "truth"]);
+        table.row(["similarity", "head", "relation", "tail", "truth"]);
         for similar in &explanation.similar {
             table.row([
                 format!("{:.3}", similar.similarity),

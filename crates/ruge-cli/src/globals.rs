@@ -45,7 +45,9 @@ pub fn start(globals: &GlobalArgs) -> Result<()> {
     let default = format!("warn,ruge={level},ruge_kg={level},ruge_rules={level},ruge_embed={level}");
     let filter = match std::env::var("RUGE_LOG") {
         Ok(wish) if !wish.is_empty() => EnvFilter::try_new(&wish).map_err(|error| {
-            UsageError(format!("RUGE_LOG={wish} is no log filter: {error}\n  remedy: RUGE_LOG=info, or unset it"))
+            UsageError(format!(
+                "RUGE_LOG={wish} is not a log filter: {error}\n  remedy: set RUGE_LOG=info, or unset it"
+            ))
         })?,
         _ => EnvFilter::new(default),
     };

@@ -95,7 +95,7 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
         stream_within(data.graph(), &rules, &bounds, &held_out, visit).map_err(|error| match error {
             RuleError::Stopped => interrupt::error("stopped; no file was written"),
             RuleError::TooManyGroundings { rule, .. } => anyhow!(
-                "{}:{}: the rules have more than {} groundings; this one goes beyond it:\n    {}\n  remedy: remove the rule or \
+                "{}:{}: more than {} groundings; this rule exceeds the limit:\n    {}\n  remedy: remove the rule or \
                  shorten its premise, or allow more with --max-groundings",
                 args.rules.display(),
                 chosen[rule].line,
@@ -184,7 +184,7 @@ fn tell(
         ));
     }
     if report.repeated > 0 {
-        text.push_str(&format!("{} groundings came from two rules and count once\n", grouped(report.repeated)));
+        text.push_str(&format!("{} groundings came from two rules and are counted once\n", grouped(report.repeated)));
     }
     if let Some(path) = &args.out {
         text.push_str(&format!("written to {}\n", path.display()));

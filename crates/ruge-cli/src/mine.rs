@@ -170,7 +170,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err("give a time as in 90s, 10m or 1.5h".into()),
     };
     let seconds = number.trim().parse::<f64>().map_err(|_| "give a time as in 90s, 10m or 1.5h")? * scale;
-    Duration::try_from_secs_f64(seconds).map_err(|_| "give a time that is not negative and not endless".into())
+    Duration::try_from_secs_f64(seconds).map_err(|_| "give a time that is finite and not negative".into())
 }
 
 /// Runs `ruge mine DATA`.
@@ -199,7 +199,7 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     );
     if let Some(limit) = mined.over_memory {
         bail!(
-            "{}: these thresholds give more candidates and rules than fit into {:.1} GB of memory; {} of {} heads were searched\n  \
+            "{}: with these thresholds, candidates and rules exceed {:.1} GB of memory; {} of {} heads were searched\n  \
              remedy: raise --min-support, --min-hc or --min-pca, or mine fewer relations at a time with --heads",
             args.data.data.display(),
             limit as f64 / 1e9,
@@ -312,7 +312,7 @@ fn report(
     };
     let mut text = format!("{counts}, written to {}\n", path.display());
     if !mined.rules.is_empty() {
-        text.push_str(&format!("\n{}\n", console.heading("The rules with most evidence")));
+        text.push_str(&format!("\n{}\n", console.heading("The best-supported rules")));
         text.push_str(&best(loaded, &mined.rules, console));
     }
     console.result(&text)
@@ -350,7 +350,7 @@ fn unfinished(loaded: &Loaded, mined: &Mined, interrupted: bool, console: Consol
     let more = mined.unfinished.len().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!(
-        "stopped early: {} of {} heads are not searched: {}{more}",
+        "stopped early: {} of {} heads were not searched: {}{more}",
         mined.unfinished.len(),
         mined.unfinished.len() + mined.finished.len(),
         names.join(", ")

@@ -25,8 +25,8 @@ pub fn loaded(path: &Path, device: DeviceName, console: Console) -> Result<Loade
 fn announce(file: &ModelFile, path: &Path, console: Console) {
     if file.is_old {
         console.note(&format!(
-            "note: {} was written by an earlier version of ruge: its numbers are protected by a checksum, its settings, rules and truth \
-             values are not",
+            "note: {} was written by an earlier version of ruge: its checksum covers the numbers, but not settings, rules and \
+             truth values",
             path.display()
         ));
     }

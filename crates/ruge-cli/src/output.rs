@@ -26,9 +26,7 @@ pub fn refuse_inputs(flag: &str, path: Option<&Path>, inputs: impl IntoIterator<
     let Ok(target) = path.canonicalize() else { return Ok(()) };
     if inputs.into_iter().any(|input| input.canonicalize().is_ok_and(|input| input == target)) {
         let name = path.display();
-        bail!(UsageError(format!(
-            "{name}: {flag} would write over this file, which is read here; give another {flag}"
-        )));
+        bail!(UsageError(format!("{name}: {flag} would overwrite this input file; give another {flag}")));
     }
     Ok(())
 }
@@ -36,7 +34,10 @@ pub fn refuse_inputs(flag: &str, path: Option<&Path>, inputs: impl IntoIterator<
 /// Stops before a link in a folder that we fill would be written through: whoever put it there chose where it leads.
 pub fn refuse_link(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
-        bail!("{}: it is a link, and links are not written through; remove it, or give another --out", path.display());
+        bail!(
+            "{}: it is a link, and links are not followed when writing; remove it, or give another --out",
+            path.display()
+        );
     }
     Ok(())
 }
@@ -45,7 +46,7 @@ pub fn refuse_link(path: &Path) -> Result<()> {
 pub fn refuse_to_replace(path: &Path, force: bool) -> Result<()> {
     // What is no plain file (a terminal, a pipe) holds nothing to lose.
     if !force && std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir()) {
-        bail!("{}: it is there already; give another name, or replace it with --force", path.display());
+        bail!("{}: it already exists; give another name, or overwrite it with --force", path.display());
     }
     Ok(())
 }

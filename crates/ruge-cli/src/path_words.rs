@@ -9,7 +9,7 @@ pub fn path_words(report: &PathReport) -> Vec<String> {
     let number = |count: u64| grouped(count as usize);
     let [one, two, three] = report.sequences.map(number);
     let mut lines = vec![format!(
-        "relation paths that predict something: {one} of one step, {two} of two, {three} of three; {} features of {} pairs, \
+        "relation paths that predict a relation: {one} of one step, {two} of two, {three} of three; {} features of {} pairs, \
          {} dropped for their small share",
         number(report.features),
         number(report.pairs),

@@ -87,16 +87,15 @@ fn announce(path: &Path, file: &RuleFile, console: Console) {
     }
     if !file.bad.is_empty() {
         let kinds: Vec<String> = file.bad_by_kind().iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        console.note(&format!("warning: {name}: {} lines are no rules: {}", file.bad.len(), kinds.join(", ")));
+        console.note(&format!("warning: {name}: {} lines are not rules: {}", file.bad.len(), kinds.join(", ")));
     }
     if !file.skipped.is_empty() {
         let (line, why) = file.skipped[0];
-        console
-            .note(&format!("note: {name}: {} lines passed over, the first is line {line}: {why}", file.skipped.len()));
+        console.note(&format!("note: {name}: {} lines skipped, the first is line {line}: {why}", file.skipped.len()));
     }
     if let Some(first) = file.duplicates.first() {
         console.note(&format!(
-            "note: {name}: {} rules stand there twice and count once, the first is line {} (as line {})",
+            "note: {name}: {} duplicate rules ignored, the first is line {} (same as line {})",
             file.duplicates.len(),
             first.line,
             first.first

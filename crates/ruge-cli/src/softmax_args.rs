@@ -42,7 +42,7 @@ impl SoftmaxArgs {
                 || (self.batch.is_some() && spec.batches.size.is_none()) =>
             {
                 bail!(UsageError(
-                    "--batch, --sample and --n3 belong to softmax training: complex, distmult or hole with --guidance examples, or \
+                    "--batch, --sample and --n3 need softmax training: complex, distmult or hole with --guidance examples, or \
                      `ruge train --preset complex-n3`"
                         .into()
                 ))
@@ -51,7 +51,7 @@ impl SoftmaxArgs {
         }
         match (&mut spec.guidance, self.weight) {
             (GuidanceSpec::Examples { weight, .. }, Some(wanted)) => *weight = wanted,
-            (_, Some(_)) => bail!(UsageError("--weight belongs to --guidance examples".into())),
+            (_, Some(_)) => bail!(UsageError("--weight needs --guidance examples".into())),
             _ => {}
         }
         Ok(())

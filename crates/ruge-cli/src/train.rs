@@ -249,7 +249,7 @@ impl TrainArgs {
         spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
         if self.validate_every == Some(0) && self.patience.is_some() {
             bail!(UsageError(
-                "--patience counts validations, and --validate-every 0 makes none; leave one away".into()
+                "--patience counts validations, and --validate-every 0 turns them off; remove one of them".into()
             ));
         }
         spec.schedule.patience = self.patience.or(spec.schedule.patience);
@@ -268,7 +268,7 @@ impl TrainArgs {
                 // Its margin is where the sigmoid turns.
                 Loss::SelfAdversarial { .. } => spec.objective.shift = new,
                 Loss::Logistic | Loss::SampledSoftmax => {
-                    bail!(UsageError("--margin belongs to a ranking loss; this spec has another".into()))
+                    bail!(UsageError("--margin needs a ranking loss; this spec has another loss".into()))
                 }
             }
         }
@@ -288,14 +288,14 @@ impl TrainArgs {
                 Some(TNormArg::Godel) => TNorm::Godel,
             };
         } else if self.slackness.is_some() || self.t_norm.is_some() {
-            bail!(UsageError("--slackness and --t-norm belong to --guidance ruge".into()));
+            bail!(UsageError("--slackness and --t-norm need --guidance ruge".into()));
         }
         let sampled = [self.negatives, self.batches, self.inner_steps].iter().any(Option::is_some);
         if let Some(softmax) = &mut spec.softmax {
             if sampled {
                 let flags = "--negatives, --batches and --inner-steps";
                 bail!(UsageError(format!(
-                    "{flags} are of training by negatives; this spec trains by softmax (--batch, --sample)"
+                    "{flags} are for training with negatives; this spec trains by softmax (use --batch, --sample)"
                 )));
             }
             // The trainer's own, over the rows of a batch.
@@ -334,13 +334,13 @@ impl TrainArgs {
             if !given.is_empty() {
                 let (flags, them) = (given.join(", "), if given.len() == 1 { "it" } else { "them" });
                 bail!(UsageError(format!(
-                    "{flags}: rules alone (model rules) have no vectors and train nothing; leave {them} away"
+                    "{flags}: rules alone (--model rules) have no vectors and train nothing; remove {them}"
                 )));
             }
         }
         if self.norm.is_some() && spec.model.name != ModelName::TransE {
             let name = spec.model.name.name();
-            bail!(UsageError(format!("--norm is the distance of transe, and the model is {name}; leave it away")));
+            bail!(UsageError(format!("--norm is the distance of transe, but the model is {name}; remove it")));
         }
         let given = if self.rules.is_some() { "--rules" } else { "--min-conf" };
         if (self.rules.is_some() || self.min_conf.is_some()) && !spec.takes_rules() {
@@ -359,14 +359,14 @@ impl TrainArgs {
 /// Why no rule guides, and what to do about it; `found` were mined or read.
 fn no_rules(spec: &Spec, found: usize, data: &Dataset) -> String {
     let idle = match spec.model.name {
-        ModelName::Rules => "so the model knows nothing",
+        ModelName::Rules => "so the model is empty",
         _ => "so nothing guides the training",
     };
     let RulesSpec { file, min_confidence, max_conclusions, .. } = &spec.rules;
     if found > 0 {
         return format!(
-            "note: none of {} rules is left, {idle}: they are below the confidence asked for ({min_confidence}), or name what \
-             the data do not have\n  remedy: lower --min-conf, or give other rules with --rules FILE",
+            "note: none of {} rules is left, {idle}: they are below the minimum confidence ({min_confidence}), or name \
+             relations or entities the data do not have\n  remedy: lower --min-conf, or give other rules with --rules FILE",
             grouped(found)
         );
     }
@@ -376,9 +376,9 @@ fn no_rules(spec: &Spec, found: usize, data: &Dataset) -> String {
     let config = spec.rules.config_for([data.train().len(), data.entity_count(), data.relation_count()]);
     let share = max_conclusions.map_or_else(String::new, |share| format!(", or raise max-conclusions (now {share})"));
     format!(
-        "note: no rule was found, {idle}\n  remedy: lower the thresholds of mining, in the section [rules] of a file given with \
-         --spec: min-head-size (now {}: the least facts of a relation that rules conclude), min-pca ({}), min-hc ({}), min-support \
-         ({}){share}; or give rules with --rules FILE",
+        "note: no rule was found, {idle}\n  remedy: lower the mining thresholds in section [rules] of a --spec file: min-head-size \
+         (now {}; the minimum number of facts of a head relation), min-pca ({}), min-hc ({}), min-support ({}){share}\n  \
+         or give rules with --rules FILE",
         config.min_head_size, config.min_pca, config.min_head_coverage, config.min_support,
     )
 }
@@ -422,15 +422,15 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     if spec.schedule.plateau.is_some() && data.valid().is_empty() {
         if own_plateau {
             bail!(UsageError(
-                "schedule.plateau looks at validations, and the data have no validation triples; leave it out of the spec, or \
+                "schedule.plateau needs validation, but the data have no validation triples; leave it out of the spec, or \
                  put some triples into a file `valid`"
                     .into()
             ));
         }
         spec.schedule.plateau = None;
         console.note(
-            "note: the data have no validation triples, so learning rates stay as they are; the preset lowers them where \
-             validation gets no better",
+            "note: the data have no validation triples, so learning rates stay as they are; the preset lowers them when \
+             validation stops improving",
         );
     }
 
@@ -438,11 +438,11 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     // The folder is ours, and holds the whole spec, before the long work begins.
     let run = Run::open(&spec, data, &out, mode)?;
     if run.replaces() {
-        console.note(&format!("note: the run in {} stays until this one is finished", out.display()));
+        console.note(&format!("note: the run in {} is kept until this one is finished", out.display()));
     }
     if run.is_of_earlier_program() {
         console.note(
-            "note: the run was begun by an earlier version of ruge, which did not store what its rules were; give the same ones",
+            "note: the run was started by an earlier version of ruge, which did not store its rules; give the same ones",
         );
     }
     let watch = Watch { stop: Some(stop), ..Watch::default() };
@@ -455,7 +455,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
                 let lost = rules.iter().filter(|record| !is_sayable(&record.rule, data.names())).count();
                 if lost > 0 {
                     let what = if lost == 1 { "rule names" } else { "rules name" };
-                    console.note(&format!("note: {lost} {what} relations or entities the data do not have; left out"));
+                    console.note(&format!("note: {lost} {what} relations or entities the data do not have; ignored"));
                 }
                 rules
             }
@@ -498,7 +498,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     };
     let mut tick = |tick: &Tick<'_>| {
         bar.set_position(tick.epoch);
-        bar.set_message(format!("training, loss {:.4}, {:.2} s an epoch", tick.losses.labeled, tick.seconds));
+        bar.set_message(format!("training, loss {:.4}, {:.2} s per epoch", tick.losses.labeled, tick.seconds));
         if let Some(metrics) = tick.metrics {
             let best = if tick.improved { ", best so far" } else { "" };
             let text = format!(
@@ -523,7 +523,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     bar.finish_and_clear();
     if outcome.stop == StopReason::Asked {
         let done = match outcome.epochs {
-            0 => "before the first epoch was done".to_string(),
+            0 => "before the end of the first epoch".to_string(),
             epochs => format!("after epoch {}, which is saved", grouped(epochs)),
         };
         return Err(interrupt::error(format!("interrupted {done}; continue with --resume")));
@@ -561,7 +561,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             ));
         }
         console.result(&format!(
-            "{} epoch{} at {:.2} s; kept epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
+            "{} epoch{} at {:.2} s; best epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
             grouped(outcome.epochs),
             if outcome.epochs == 1 { "" } else { "s" },
             outcome.seconds_per_epoch,

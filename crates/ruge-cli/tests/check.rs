@@ -178,7 +178,7 @@ fn usage_errors_end_with_two() {
 fn a_wrong_log_filter_is_told() {
     let output = Command::cargo_bin("ruge").unwrap().env("RUGE_LOG", "=,=").args(["check", "demo"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("RUGE_LOG==,= is no log filter"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("RUGE_LOG==,= is not a log filter"), "{}", stderr(&output));
 }
 
 #[test]

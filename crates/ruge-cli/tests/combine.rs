@@ -56,7 +56,7 @@ fn rules_beside_a_model_are_a_model() {
     let mrr = |name: &str| json(&["eval", &path(name), "--json"])["mrr"].as_f64().expect("a number");
     let (before, after) = (mrr("plain"), mrr("both"));
     assert!(after > before + 0.02, "{before} before, {after} after");
-    assert!(text(&["eval", &path("both")]).contains("rules beside it"), "the model is named");
+    assert!(text(&["eval", &path("both")]).contains("combined with"), "the model is named");
     json(&["combine", &path("plain"), "--out", &path("twin"), "--threads", "1", "--json"]);
     let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).expect("a model");
     assert!(bytes("both") == bytes("twin"), "the same model and rules give another combination");

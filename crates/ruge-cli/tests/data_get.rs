@@ -515,7 +515,7 @@ fn what_no_checksum_is_known_for_is_never_called_verified() {
     }
     // Another number of lines shows that it is another file.
     fs::write(world.path("data/undigested/test.txt"), "a\tb\tc\nd\te\tf\n").unwrap();
-    fails(&world.ruge(&get), 1, &["test.txt is there, but is not the published file", "2 triples", "--force"]);
+    fails(&world.ruge(&get), 1, &["test.txt exists, but is not the published file", "2 triples", "--force"]);
 
     // Out of an archive that has its checksum, or with checksums of their own, they are.
     let object = succeeds(&world.get("undigested", &server, &["--out", "unpacked", "--json"]));

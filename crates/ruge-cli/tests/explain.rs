@@ -181,7 +181,7 @@ fn what_can_go_wrong() {
         (vec!["complete", &model, "--relation", "border"], 2, "borders"),
         (vec!["complete", &model, "--min-truth", "1.5"], 2, "from 0 to 1"),
         (vec!["complete", &model, "--per-query", "0"], 2, "per-query"),
-        (vec!["complete", &model, "--top", "0"], 2, "begins at 1"),
+        (vec!["complete", &model, "--top", "0"], 2, "at least 1"),
         (vec!["complete", &model, "--out", &there], 1, "--force"),
         (vec!["complete", &model, "--out", "new.xyz"], 2, "--format"),
         (vec!["complete", &model, "--top", "5", "--out", &nowhere], 1, "cannot write"),

@@ -135,7 +135,7 @@ fn bad_questions_stop_with_their_line_or_are_skipped() {
     assert!(stderr(&output).contains("q.tsv:2: 2 fields instead of 3"), "{}", stderr(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3, "what came before is answered");
     let output = ruge(&["predict", run(), "--queries", &questions, "--top", "2", "--lenient"]);
-    assert!(stderr(&output).contains("1 lines were no questions"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 lines skipped: not questions"), "{}", stderr(&output));
     assert_eq!(stdout(output).lines().count(), 5);
     for (line, say) in [
         ("Frence\tborders\t?", "or \"France\"?"),
@@ -143,7 +143,7 @@ fn bad_questions_stop_with_their_line_or_are_skipped() {
         ("?\tborders\t?", "exactly one open place"),
         ("{\"head\": \"France\"}", "exactly one open place"),
         ("{\"head\": \"France\", \"relatoin\": \"borders\"}", "relatoin"),
-        ("{\"head\"", "no question"),
+        ("{\"head\"", "not a question"),
     ] {
         let questions = write(&folder, "bad.tsv", line);
         let output = ruge(&["predict", run(), "--queries", &questions]);
@@ -241,8 +241,8 @@ fn what_cannot_be_asked() {
         (ask(run(), &["--head", "France"]), 2, "two of --head, --relation and --tail"),
         (ask(run(), &[]), 2, "two of --head, --relation and --tail"),
         (ask(run(), &["--head", "France", "--relation", "borders", "--tail", "Spain"]), 2, "nothing to ask"),
-        (ask(run(), &["--head", "France", "--relation", "borders", "--top", "0"]), 2, "begins at 1"),
-        (ask(run(), &["--head", "France", "--tail", "Spain", "--typed"]), 2, "a relation is asked for"),
+        (ask(run(), &["--head", "France", "--relation", "borders", "--top", "0"]), 2, "at least 1"),
+        (ask(run(), &["--head", "France", "--tail", "Spain", "--typed"]), 2, "asks for a relation"),
         (ask(run(), &["--queries", "nowhere.tsv"]), 1, "nowhere.tsv"),
         (ask(run(), &["--like", "Frence"]), 2, "France"),
         (ask(run(), &[&borders[..], &["--candidates", &nothing]].concat()), 1, "no candidate"),
@@ -285,7 +285,7 @@ fn nothing_that_is_read_is_written_over() {
     ] {
         let output = ruge(&[args, &[out]].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains("would write over this file"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("would overwrite this input file"), "{}", stderr(&output));
     }
     assert!(before == std::fs::read(&model).expect("there"), "the model was changed");
     assert_eq!(std::fs::read_to_string(&questions).expect("there"), "France\tborders\t?\n");

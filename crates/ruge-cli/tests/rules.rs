@@ -225,7 +225,7 @@ fn no_input_is_written_over() {
 fn a_time_limit_is_no_failure() {
     let output = ruge(&["mine", "demo", "--max-body", "3", "--time-limit", "0s"]);
     assert!(output.status.success());
-    assert!(stderr(&output).contains("30 of 30 heads are not searched"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("30 of 30 heads were not searched"), "{}", stderr(&output));
 }
 
 fn benchmark(name: &str) -> Option<PathBuf> {
@@ -255,7 +255,7 @@ fn ctrl_c_leaves_what_was_finished() {
     assert!(killed.success(), "the search was over before it could be interrupted");
     let output = child.wait_with_output().expect("ends");
     assert_eq!(output.status.code(), Some(130));
-    assert!(stderr(&output).contains("heads are not searched"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("heads were not searched"), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("# stopped early:") && text.lines().any(|line| line.starts_with('?')), "{text:.300}");
 }

@@ -110,20 +110,20 @@ impl Report<'_> {
         let stats = self.stats;
         let [_, valid, test] = &stats.splits;
         if valid.triples + test.triples == 0 {
-            return self.say("There are none: nothing can be validated or tested on this data.");
+            return self.say("None: nothing can be validated or tested on this data.");
         }
         let mut table = Table::new(&[Left, Right, Right]);
         table.row(["", "valid", "test"]);
         for (what, valid, test) in [
-            ("triples that also stand in train", stats.overlap.train_valid, stats.overlap.train_test),
-            ("triples with an entity train lacks", valid.with_unseen_entity, test.with_unseen_entity),
-            ("triples with a relation train lacks", valid.with_unseen_relation, test.with_unseen_relation),
+            ("triples that are also in train", stats.overlap.train_valid, stats.overlap.train_test),
+            ("triples with an entity not in train", valid.with_unseen_entity, test.with_unseen_entity),
+            ("triples with a relation not in train", valid.with_unseen_relation, test.with_unseen_relation),
         ] {
             table.row([what.to_string(), grouped(valid), grouped(test)]);
         }
         let mut text = self.render(&table);
         if stats.overlap.valid_test > 0 {
-            text += &self.say(&format!("{} triples stand in both valid and test", grouped(stats.overlap.valid_test)));
+            text += &self.say(&format!("{} triples are in both valid and test", grouped(stats.overlap.valid_test)));
         }
         let names = self.loaded.data.names();
         let unseen = &stats.unseen;
@@ -195,7 +195,7 @@ impl Report<'_> {
     fn patterns(&self) -> String {
         let patterns = &self.stats.patterns;
         let mut text = self.say(&format!(
-            "Relations with at least {MIN_FACTS} facts, {:.0} % or more of which take part.",
+            "Relations with at least {MIN_FACTS} facts, {:.0} % or more of which match the pattern.",
             STRONG * 100.0
         ));
         let mut table = Table::new(&[Name, Right, Right]);
@@ -250,7 +250,7 @@ impl Report<'_> {
             return self.say("Nothing is held out, so nothing can leak.");
         }
         let mut table = Table::new(&[Left, Right, Right]);
-        table.row(["r(x,y) is asked for, and train holds", "of valid", "of test"]);
+        table.row(["For a held-out r(x,y), train has", "of valid", "of test"]);
         let mut row = |what: &str, count: fn(&Leakage) -> usize| {
             let share = |part: &Leakage| match part.triples {
                 0 => "-".to_string(),
@@ -289,11 +289,11 @@ fn verdict((name, part): (&str, &Leakage)) -> String {
              compare on a set without such pairs too."
         }
         share if share >= 0.1 => {
-            "Part of any score here is earned by copying reversed or duplicate facts; report it beside a set without \
-             such pairs."
+            "Part of any score here comes from copying reversed or duplicate facts; compare on a set without such pairs, \
+             too."
         }
-        share if share > 0.0 => "Copying reversed or duplicate facts earns little here.",
-        _ => "Copying reversed or duplicate facts earns nothing here.",
+        share if share > 0.0 => "Copying reversed or duplicate facts gains little here.",
+        _ => "Copying reversed or duplicate facts gains nothing here.",
     };
     format!("{share} of {name} can be read off train by a one-atom rule. {meaning}")
 }

@@ -157,7 +157,7 @@ impl Catalog {
             .filter(|(similarity, _)| *similarity > 0.7);
         let hint = nearest.map_or(String::new(), |(_, best)| format!("; did you mean '{best}'?"));
         Err(UsageError(format!(
-            "there is no set called '{name}'{hint}\n  known sets: {}\n  `ruge data list` describes them",
+            "unknown set '{name}'{hint}\n  known sets: {}\n  `ruge data list` describes them",
             names.join(", ")
         ))
         .into())

@@ -102,7 +102,7 @@ impl<'a> Fetcher<'a> {
                     self.advice,
                 );
             }
-            self.console.note(&format!("{} does not fit the published file, starting anew", part.path().display()));
+            self.console.note(&format!("{} does not match the published file, starting again", part.path().display()));
             inherited = false;
         }
     }
@@ -247,7 +247,7 @@ impl<'a> Fetcher<'a> {
         let meaning = match status.as_u16() {
             404 | 410 => "the file is no longer published there",
             401 | 403 | 407 | 451 => "access was refused",
-            _ => "this is not an answer to a download",
+            _ => "this is not a download",
         };
         Failure::Fatal(anyhow!("the server answered {status}: {meaning}\n  from {url}\n  {}", self.advice))
     }

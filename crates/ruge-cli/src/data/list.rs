@@ -65,7 +65,7 @@ pub fn table(catalog: &Catalog) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    text.push_str("\n`here`: in the folder data/NAME. Get one with: ruge data get NAME\n");
+    text.push_str("\n`here`: already in the folder data/NAME. Get one with: ruge data get NAME\n");
     text
 }
 

@@ -30,12 +30,12 @@ pub fn locate(set: &BenchmarkSet, from: &Path) -> Result<Found> {
         let name = from.to_string_lossy();
         ensure!(
             ArchiveKind::of(&name).is_some() && set.archive.is_some(),
-            "--from {name} is a file from which '{}' cannot be taken; name the folder that holds its files",
+            "--from {name}: this file is not the archive of '{}'; give the folder that holds its files",
             set.name
         );
         return Ok(Found::Archive(from.to_owned()));
     }
-    ensure!(from.is_dir(), "--from {}: there is no such folder", from.display());
+    ensure!(from.is_dir(), "--from {}: no such folder", from.display());
     for folder in [from.join(&set.name), from.to_owned()] {
         let found: Vec<_> =
             set.files.iter().filter_map(|file| Some((file.role, existing(&folder, &set.name, file.role)?))).collect();

@@ -176,7 +176,7 @@ fn wanted<'a>(set: &'a BenchmarkSet, folder: &Path, force: bool) -> Result<(Vec<
     let (mut wanted, mut proofs) = (Vec::new(), Vec::new());
     let not_published = |path: &Path, expected: &dyn std::fmt::Display, actual: &dyn std::fmt::Display| {
         anyhow!(
-            "{} is there, but is not the published file of '{}'\n  expected {expected}\n  actual   {actual}\n  \
+            "{} exists, but is not the published file of '{}'\n  expected {expected}\n  actual   {actual}\n  \
              `--force` replaces it, `--out DIR` leaves it alone",
             path.display(),
             set.name
@@ -243,7 +243,7 @@ fn take(set: &BenchmarkSet, from: &Path, wanted: &[&SetFile], folder: &Path, con
                 let actual = digest_of(&path, &archive.digest)?;
                 if actual != archive.digest {
                     bail!(
-                        "{} is not the published archive\n  expected {}\n  actual   {actual}\n  get it anew from {}",
+                        "{} is not the published archive\n  expected {}\n  actual   {actual}\n  download it again from {}",
                         path.display(),
                         archive.digest,
                         archive.url
@@ -340,7 +340,7 @@ fn report(set: &BenchmarkSet, folder: &Path, origin: Origin, proofs: &Proofs, co
     let place = folder.display();
     let what = match origin {
         Origin::Present => {
-            format!("{} is already in {place}; nothing to do (`--force` fetches it anew)", set.name)
+            format!("{} is already in {place}; nothing to do (`--force` fetches it again)", set.name)
         }
         Origin::Local | Origin::Network => format!("{} is in {place}", set.name),
     };

@@ -63,7 +63,7 @@ pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, con
     let counts = match &args.out {
         Some(out) => {
             if out.exists() && !args.force {
-                bail!(UsageError(format!("{}: it is there already; replace it with --force", out.display())));
+                bail!(UsageError(format!("{}: it already exists; overwrite it with --force", out.display())));
             }
             output::to_file(out, |file: &mut BufWriter<File>| work.answer_all(lines, file))?
         }
@@ -73,7 +73,7 @@ pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, con
     let Counts { queries, answers, skipped } = counts;
     let rate = queries as f64 / seconds.max(1e-9);
     if skipped > 0 {
-        console.note(&format!("warning: {skipped} lines were no questions"));
+        console.note(&format!("warning: {skipped} lines skipped: not questions"));
     }
     if console.json {
         let sums = json!({"queries": queries, "skipped": skipped, "seconds": seconds, "queries_per_second": rate});
@@ -88,7 +88,7 @@ pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, con
             None => console.result(&format!("],{}\n", &sums.to_string()[1..])),
         };
     }
-    console.note(&format!("{} questions in {seconds:.2} s, {rate:.0} a second", grouped(queries)));
+    console.note(&format!("{} questions in {seconds:.2} s, {rate:.0} per second", grouped(queries)));
     Ok(())
 }
 
@@ -96,7 +96,7 @@ pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, con
 fn fits_tsv(names: &Names) -> Result<()> {
     let all = names.entities.iter().map(|(_, name)| name).chain(names.relations.iter().map(|(_, name)| name));
     match all.into_iter().find(|name| name.contains(['\t', '\n', '\r'])) {
-        Some(name) => bail!("the name {name:?} cannot stand between tabs; write JSON lines with --to jsonl"),
+        Some(name) => bail!("the name {name:?} holds a tab or a line end, which TSV cannot express; use --to jsonl"),
         None => Ok(()),
     }
 }

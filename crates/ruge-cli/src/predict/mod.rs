@@ -102,14 +102,14 @@ enum FormatArg {
 /// Runs `ruge predict MODEL`.
 pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
     if args.top == 0 {
-        bail!(UsageError("--top begins at 1".into()));
+        bail!(UsageError("--top must be at least 1".into()));
     }
     // The command line itself lets this pass beside --head and the like, which --queries excludes.
     if args.queries.is_none() {
         let flags = [("--out", args.out.is_some()), ("--to", args.to.is_some()), ("--lenient", args.lenient)];
         if let Some((flag, _)) = flags.iter().find(|(_, given)| *given) {
             bail!(UsageError(format!(
-                "{flag} belongs to --queries FILE; the answers to one question go to stdout, with --json for programs"
+                "{flag} belongs to --queries FILE; answers to a single question go to stdout (--json for programs)"
             )));
         }
     }
@@ -118,7 +118,7 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
     let asked = [&args.head, &args.relation, &args.tail].into_iter().flatten().count();
     if args.queries.is_none() && args.like.is_none() && asked != 2 {
         let what = if asked == 3 {
-            "all three leave nothing to ask; leave one away (`ruge explain` tells about a triple)"
+            "--head, --relation and --tail together leave nothing to ask; omit one (`ruge explain` explains a triple)"
         } else {
             "give two of --head, --relation and --tail, or --queries FILE, or --like NAME"
         };
@@ -130,7 +130,7 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
         let facts = NewFacts::read(&loaded, path)?;
         if facts.entities.is_empty() {
             let name = path.display();
-            console.note(&format!("note: {name}: the model knows every entity of it; the facts only count as known"));
+            console.note(&format!("note: {name}: the model knows all these entities; the facts only count as known"));
         }
         spinner.set_message("fitting the new entities");
         loaded = loaded.with_facts(facts)?;
@@ -152,7 +152,7 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
         Question::Relation { .. } => {
             if args.typed || args.candidates.is_some() {
                 bail!(UsageError(
-                    "--typed and --candidates choose among entities; here a relation is asked for".into()
+                    "--typed and --candidates filter entities, but this question asks for a relation".into()
                 ));
             }
             ("relations", loaded.file.data.relation_count())
@@ -161,7 +161,7 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
     };
     if args.top > choice {
         console.note(&format!(
-            "note: the model has {} {what}, so --top {} shows all that fit",
+            "note: the model has {} {what}, so --top {} shows all of them",
             grouped(choice),
             args.top
         ));
@@ -198,7 +198,7 @@ fn report(args: &PredictArgs, loaded: &Loaded, answers: &[Answer], console: Cons
     let question = format!("{}  {}  {}", place(&args.head), place(&args.relation), place(&args.tail));
     let mut text = format!("{}\n\n", console.heading(&question));
     if answers.is_empty() {
-        let why = if args.typed || args.candidates.is_some() || args.new { "; the filters leave none" } else { "" };
+        let why = if args.typed || args.candidates.is_some() || args.new { "; the filters exclude all" } else { "" };
         return format!("{text}  no answer{why}\n");
     }
     let by_rules = answers.iter().any(|answer| answer.rule.is_some());
@@ -234,10 +234,10 @@ fn report(args: &PredictArgs, loaded: &Loaded, answers: &[Answer], console: Cons
 fn meaning(loaded: &Loaded) -> String {
     match loaded.calibration.source {
         Source::Validation { questions, .. } => format!(
-            "truth: the share of facts among such answers to {} validation questions; unlisted facts count as wrong",
+            "truth: share of facts among such answers to {} validation questions; unlisted facts count as wrong",
             grouped(questions)
         ),
-        Source::Objective => "truth: the model's own φ, not calibrated, since its data have no valid part".into(),
+        Source::Objective => "truth: the model's own φ, not calibrated: there are no validation triples".into(),
     }
 }
 
@@ -258,7 +258,7 @@ fn read_candidates(path: &Path, loaded: &Loaded) -> Result<Vec<EntityId>> {
         }
     }
     if list.is_empty() {
-        bail!("{}: no candidate in it; write one entity name a line", path.display());
+        bail!("{}: the file has no candidates; write one entity name per line", path.display());
     }
     Ok(list)
 }

@@ -80,7 +80,7 @@ impl Lines {
         let mut bytes = 0;
         let mut block = self.blocks.recv().ok();
         while let Some(found) = block {
-            let found = found.with_context(|| format!("{}: cannot read on after line {}", self.name, self.line))?;
+            let found = found.with_context(|| format!("{}: cannot read after line {}", self.name, self.line))?;
             for text in found {
                 self.line += 1;
                 bytes += text.len();
@@ -151,16 +151,16 @@ struct Named {
 /// Reads a line; nothing if it is blank. Errors are reasons, without the place.
 pub fn parse(text: &[u8], loaded: &Loaded) -> Result<Option<Question>, String> {
     if text.len() > LONGEST {
-        return Err(format!("longer than {} MB; a question is one line", LONGEST / 1_000_000));
+        return Err(format!("longer than {} MB; a question is a single line", LONGEST / 1_000_000));
     }
     let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_string())?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let remedy = "write head, relation and tail separated by tabs, with ? for the one asked for, or a JSON object";
+    let remedy = "write head, relation and tail separated by tabs, with ? in the open place, or a JSON object";
     let named = if text.trim_start().starts_with('{') {
-        let named: Named = serde_json::from_str(text).map_err(|error| format!("no question: {error}"))?;
+        let named: Named = serde_json::from_str(text).map_err(|error| format!("not a question: {error}"))?;
         (named.head, named.relation, named.tail)
     } else {
         let fields: Vec<&str> = text.split('\t').collect();
@@ -172,7 +172,7 @@ pub fn parse(text: &[u8], loaded: &Loaded) -> Result<Option<Question>, String> {
     };
     let (head, relation, tail) = (named.0.as_deref(), named.1.as_deref(), named.2.as_deref());
     if [head, relation, tail].into_iter().flatten().count() != 2 {
-        return Err(format!("a question has exactly one open place; {remedy}"));
+        return Err(format!("a question needs exactly one open place; {remedy}"));
     }
     Question::named(loaded, head, relation, tail).map(Some).map_err(|error| error.to_string())
 }

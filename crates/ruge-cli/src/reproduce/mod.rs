@@ -168,7 +168,7 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
         console.result(&sheets.iter().map(|sheet| words(sheet, console)).collect::<Vec<_>>().join("\n"))?;
     }
     if unfinished {
-        console.note("not everything is run; the same command goes on where it stopped");
+        console.note("not all cells were run; run the same command again to continue");
     }
     match troubles.as_slice() {
         [] => Ok(()),
@@ -181,7 +181,7 @@ impl ReproduceArgs {
     fn tables(&self) -> Result<Vec<Table>> {
         if !self.experiments.is_dir() {
             bail!(UsageError(format!(
-                "{}: there is no such folder\n  remedy: run this in a checkout of the project, or name its folder with \
+                "{}: no such folder\n  remedy: run this in a checkout of the project, or give its folder with \
                  --experiments",
                 self.experiments.display()
             )));
@@ -201,7 +201,7 @@ impl ReproduceArgs {
             if !all.iter().any(|cell| cell == name) {
                 let hint = nearest::suggestion(name, all.iter().map(String::as_str));
                 let cells = all.join(", ");
-                bail!(UsageError(format!("no cell is called {name:?}{hint}\n  the cells are: {cells}")));
+                bail!(UsageError(format!("unknown cell {name:?}{hint}\n  the cells are: {cells}")));
             }
         }
         for table in tables.iter_mut() {
@@ -261,19 +261,18 @@ impl Session<'_> {
             let name = format!("{}/{}", cell.table.name(), cell.name);
             if cell.device.is_some_and(|only| only != device) {
                 console.note(&format!(
-                    "{name}: left out; it is for --device {}",
+                    "{name}: skipped; it is for --device {}",
                     if device == DeviceName::Cpu { "cuda" } else { "cpu" }
                 ));
                 continue;
             }
             if cell.optional && !named && !place.data.join(&cell.data).exists() {
-                console
-                    .note(&format!("{name}: left out; there are no data in {}", place.data.join(&cell.data).display()));
+                console.note(&format!("{name}: skipped; no data in {}", place.data.join(&cell.data).display()));
                 continue;
             }
             for &seed in cell.seeds.iter().filter(|seed| args.seeds.is_empty() || args.seeds.contains(seed)) {
                 if stop.load(Ordering::Relaxed) {
-                    return Err(interrupt::error("interrupted; the same command continues"));
+                    return Err(interrupt::error("interrupted; run the same command again to continue"));
                 }
                 if args.verify && place.is_over() {
                     unfinished = true;
@@ -295,7 +294,7 @@ impl Session<'_> {
             }
         }
         if stop.load(Ordering::Relaxed) {
-            return Err(interrupt::error("interrupted; the same command continues"));
+            return Err(interrupt::error("interrupted; run the same command again to continue"));
         }
         Ok((verified, unfinished))
     }
@@ -331,14 +330,14 @@ impl Session<'_> {
         let path = cell.record_path(self.records, seed);
         let Some(recorded) = Record::of(cell, self.records, seed)?.filter(|record| record.complete) else {
             if named {
-                bail!("nothing is recorded of it in {}; run the cell first, without --verify", path.display());
+                bail!("it is not recorded in {}; run the cell first, without --verify", path.display());
             }
             return Ok(true);
         };
         let console = self.console;
         let data = dataset(&mut self.data, place.data, &cell.data, console)?;
         if !recorded.data_sha256.is_empty() && recorded.data_sha256 != ruge::model_file::data_hash(&data) {
-            bail!("the record was made with other data than those in {}", place.data.join(&cell.data).display());
+            bail!("the record was made with data other than {}", place.data.join(&cell.data).display());
         }
         let mut teller = Teller::new(&format!("{} seed {seed}", cell.name), console);
         let Some(again) = work::repeat(cell, &recorded, place, &data, &mut |news| teller.hear(&news))? else {
@@ -351,7 +350,7 @@ impl Session<'_> {
             Ok(words) | Err(words) => words.clone(),
         };
         if !current {
-            words.push_str("; this is about the settings of the record, and the cell has others now");
+            words.push_str("; this compares the settings of the record, and the cell has other settings now");
         }
         verified.push(json!({
             "table": cell.table, "cell": cell.name, "seed": seed, "agrees": verdict.is_ok(), "current": current, "words": words,
@@ -377,10 +376,10 @@ fn dataset(
     let path = if name == "demo" { PathBuf::from("demo") } else { folder.join(name) };
     if name != "demo" && !path.exists() {
         let remedy = match name {
-            "yago37-core3" | "yago37" => "this set has no public home; where you have it, put it there".to_string(),
+            "yago37-core3" | "yago37" => "this set is not public; if you have it, put it there".to_string(),
             _ => format!("`ruge data get {name} --out {}` fetches it; --data names another folder", path.display()),
         };
-        return Err(ruge::RugeError::Run { path, reason: format!("there are no data\n  remedy: {remedy}") });
+        return Err(ruge::RugeError::Run { path, reason: format!("no data\n  remedy: {remedy}") });
     }
     // Let go of the old set before the new one is read.
     *loaded = None;
@@ -412,10 +411,10 @@ impl Teller {
                 let leaves: Vec<String> = leaves.iter().map(|(leaf, value)| format!("{leaf} = {value}")).collect();
                 console.note(&format!("{name}: point {number} of {count}: {}", leaves.join(", ")));
             }
-            News::Point(..) => console.note(&format!("{name}: begins")),
+            News::Point(..) => console.note(&format!("{name}: started")),
             News::Grounded(counts) => {
                 let share = match counts.per_epoch {
-                    Some(most) => format!(", {} of them in an epoch", grouped(most)),
+                    Some(most) => format!(", {} of them per epoch", grouped(most)),
                     None => String::new(),
                 };
                 let (rules, groundings) = (grouped(counts.rules), grouped(counts.groundings));

@@ -133,7 +133,7 @@ fn count(value: Option<u64>) -> String {
 fn remark(row: &Row) -> String {
     let mut words: Vec<String> = Vec::new();
     if row.records.iter().any(|record| record.earlier) {
-        words.push("earlier result, by the spec as it was then".into());
+        words.push("earlier result, with the spec of that time".into());
     } else if !row.records.is_empty() && !row.current {
         words.push("recorded with other settings than the cell has now".into());
     }
@@ -142,7 +142,7 @@ fn remark(row: &Row) -> String {
         let taken: Vec<String> = taken.collect();
         if !taken.is_empty() {
             let seeds = if taken.len() == 1 { "seed" } else { "seeds" };
-            words.push(format!("{seeds} {} from {other}, where its model was ranked alone as well", taken.join(", ")));
+            words.push(format!("{seeds} {} from {other}, which also ranked its model alone", taken.join(", ")));
         }
     }
     if let Some(record) = row.records.iter().find(|record| !record.complete) {
@@ -279,7 +279,7 @@ fn confidence(rows: &[Row]) -> Sheet {
             ("θ", true),
             ("count", true),
             ("groundings", true),
-            ("an epoch", true),
+            ("per epoch", true),
             ("held out", true),
             ("MRR", true),
             ("H@1", true),
@@ -435,7 +435,7 @@ fn ratios(rows: &[Row]) -> Vec<String> {
                 "fb15k" => "; the paper's figures give 1.24",
                 _ => "",
             };
-            words.push(format!("RUGE / ComplEx on {data} ({device}): {:.2} of an epoch{published}.", with / without));
+            words.push(format!("RUGE / ComplEx on {data} ({device}): {:.2} per epoch{published}.", with / without));
         }
     }
     words
@@ -498,13 +498,13 @@ fn examples(row: &Row) -> Option<String> {
         .filter_map(|example| Some(format!("{} ({:.3})", words(&example.rule), example.confidence?)))
         .collect();
     let missing: Vec<String> = of.iter().filter(|x| x.confidence.is_none()).map(|x| words(&x.rule)).collect();
-    let mut text = format!("{}, {}: of {} rules one would look for ", row.cell.data, row.cell.method, of.len());
+    let mut text = format!("{}, {}: of {} expected rules ", row.cell.data, row.cell.method, of.len());
     match found.is_empty() {
         true => text.push_str("none is found"),
-        false => text.push_str(&format!("these are found, with their confidence here: {}", found.join("; "))),
+        false => text.push_str(&format!("these are found (confidence here): {}", found.join("; "))),
     }
     if !missing.is_empty() && !found.is_empty() {
-        text.push_str(&format!("; not among ours: {}", missing.join("; ")));
+        text.push_str(&format!("; not found: {}", missing.join("; ")));
     }
     Some(text + ".")
 }

@@ -116,7 +116,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     // A run that goes on is led by its own settings, unless others are typed.
     let stored = if args.resume { Ledger::read(&pipeline::folder(&out)?)? } else { None };
     if args.resume && stored.is_none() {
-        bail!("{}: there is no run to resume; leave out --resume to begin one", out.display());
+        bail!("{}: there is no run to resume; leave out --resume to start one", out.display());
     }
     let stored = stored.filter(|_| !args.settings.are_given());
     let spec = match stored {

@@ -63,7 +63,7 @@ fn summary(findings: &Findings) -> Vec<String> {
         let (rules, mrr) = (crate::text::grouped(found.rules), found.result.filtered.mrr);
         let alone = found.alone.as_ref();
         let alone = alone.map_or_else(String::new, |metrics| format!("; those rules alone reach {:.3}", metrics.mrr));
-        said.push(format!("With {rules} rules beside it at ranking time it reaches {mrr:.3}{alone}."));
+        said.push(format!("Combined with {rules} rules at ranking time it reaches {mrr:.3}{alone}."));
     }
     match findings.checked.as_ref().map(|checked| checked.splits) {
         Some([_, 0, 0]) => said.push("There are no held-out triples, so nothing could be evaluated.".into()),
@@ -124,7 +124,7 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
         rows.push(gather::metrics(&name, System::Guided, guidance.name(), &result.filtered));
     }
     if let Some(found) = &comparison.with_rules {
-        let name = format!("the same, {} rules beside it at ranking time", crate::text::grouped(found.rules));
+        let name = format!("the same, combined with {} rules at ranking time", crate::text::grouped(found.rules));
         rows.push(gather::metrics(&name, System::Other, "with-rules", &found.result.filtered));
         if let Some(metrics) = &found.alone {
             let name = format!("{} alone", counted("those", "", found.rules));
@@ -172,7 +172,7 @@ fn calibration(findings: &Findings) -> Part<CalibrationCurve> {
         return Part::Missing(match trust.source {
             Source::Objective => "There are no validation triples to calibrate truth values on.".into(),
             Source::Validation { .. } => {
-                "Truth values were calibrated on validation; there are no test triples to try them on.".into()
+                "Truth values were calibrated on validation; there are no test triples to check them on.".into()
             }
         });
     };

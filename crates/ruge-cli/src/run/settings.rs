@@ -166,8 +166,8 @@ impl Settings {
             let table: toml::Table = toml::from_str(text).map_err(|error| UsageError(format!("{file}: {error}")))?;
             let leaf = |section: &str, key: &str| table.get(section)?.get(key)?.as_str().map(str::to_string);
             if let Some(wanted) = leaf("model", "name") {
-                name = model(&wanted)
-                    .map_err(|use_| UsageError(format!("{file}: no model is called {wanted:?}; {use_}")))?;
+                name =
+                    model(&wanted).map_err(|use_| UsageError(format!("{file}: unknown model {wanted:?}; {use_}")))?;
             }
             guidance = leaf("guidance", "kind");
             if table.get("device").and_then(|device| device.as_str()) == Some("cuda") {
@@ -192,7 +192,7 @@ impl Settings {
         };
         if guidance == "none" {
             bail!(UsageError(
-                "guidance is \"none\" in the spec, but `ruge run` compares with and without; use `ruge train` for one model"
+                "guidance is \"none\" in the spec, but `ruge run` compares models with and without rules; use `ruge train` for one model"
                     .into()
             ));
         }
@@ -222,7 +222,7 @@ impl Settings {
         set(&mut spec.model.dimension, self.dim);
         if spec.softmax.is_some() && (self.negatives.is_some() || self.batches.is_some()) {
             bail!(UsageError(
-                "--negatives and --batches are of the paper's trainer; add --guidance ruge to use it".into()
+                "--negatives and --batches are for the paper's trainer; add --guidance ruge to use it".into()
             ));
         }
         self.softmax.lay_over(spec)?;
@@ -239,7 +239,7 @@ impl Settings {
         }
         if self.validate_every == Some(0) && self.patience.is_some() {
             bail!(UsageError(
-                "--patience counts validations, and --validate-every 0 makes none; leave one away".into()
+                "--patience counts validations, and --validate-every 0 turns them off; remove one of them".into()
             ));
         }
         spec.schedule.patience = self.patience.or(spec.schedule.patience);
@@ -261,7 +261,7 @@ impl Settings {
         }
         match (&mut spec.guidance, self.slackness) {
             (GuidanceSpec::Ruge { slackness, .. }, Some(wanted)) => *slackness = wanted,
-            (_, Some(_)) => bail!(UsageError("--slackness belongs to --guidance ruge".into())),
+            (_, Some(_)) => bail!(UsageError("--slackness needs --guidance ruge".into())),
             _ => {}
         }
         if let Some(file) = &self.rules {
@@ -270,7 +270,9 @@ impl Settings {
         let rules = &mut spec.rules;
         let mining = [self.min_pca, self.min_hc, self.min_std, self.max_conclusions].iter().any(Option::is_some);
         if self.rules.is_some() && (mining || self.min_support.is_some() || self.max_body.is_some()) {
-            bail!(UsageError("thresholds are for mining; --rules reads a file, --min-conf chooses from it".into()));
+            bail!(UsageError(
+                "mining thresholds do not apply to --rules FILE; use --min-conf to filter its rules".into()
+            ));
         }
         rules.min_confidence = self.min_conf.unwrap_or(rules.min_confidence);
         rules.min_pca = self.min_pca.or(rules.min_pca);
@@ -289,7 +291,7 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
         Penalty::L2 { weight } => format!(", L2 {weight}"),
         Penalty::None => String::new(),
     };
-    let unless = if spec.is_of_the_paper() { "" } else { ", unless validation prefers none" };
+    let unless = if spec.is_of_the_paper() { "" } else { ", unless validation is better without" };
     let guidance = match spec.guidance {
         GuidanceSpec::Ruge { slackness, .. } => format!("ruge, slackness {slackness}{unless}"),
         GuidanceSpec::Examples { weight, .. } => {
@@ -301,7 +303,7 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
     let part = spec.schedule.validation_triples.map_or_else(String::new, |n| format!(" on {n} triples"));
     let config = spec.rules.config();
     let most = spec.rules.max_conclusions.map_or_else(String::new, |share| {
-        format!("; the surest of them, up to {share} conclusions per training triple")
+        format!("; the most confident ones, up to {share} conclusions per training triple")
     });
     let rules = match &spec.rules.file {
         Some(file) => format!("from {file}, confidence {} or more", spec.rules.min_confidence),
@@ -330,7 +332,7 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
             format!("softmax over {among}, batches of {} questions, rate {rate}, N3 {}", softmax.batch, softmax.n3)
         }
         None => {
-            let hard = if spec.is_of_the_paper() { "" } else { ", the hard ones weighing more" };
+            let hard = if spec.is_of_the_paper() { "" } else { ", hard ones weighted more" };
             format!("{} negatives{hard}, {batches}, rate {rate}{penalty}", spec.negatives.count)
         }
     };

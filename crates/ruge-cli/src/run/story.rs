@@ -19,8 +19,8 @@ const RULES: usize = 6;
 const REASONS: usize = 2;
 
 /// What the truth of a new fact means.
-const TRUTH: &str = "Truth is that of `ruge complete`, where facts nobody asked for count as wrong. `ruge explain` and `ruge \
-                     predict` tell how true it is as the answer to a question, which is another number.";
+const TRUTH: &str = "Truth is that of `ruge complete`, where unlisted facts count as wrong. `ruge explain` and `ruge predict` \
+                     give its truth as the answer to a question, which is a different number.";
 
 /// A model's name as its authors write it.
 pub fn title(model: ModelName) -> &'static str {
@@ -52,15 +52,15 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         }
     };
     section("What is in the data", data(findings, width));
-    let count = findings.rules.len();
-    section(&rules_title(count), rules(findings, job.data.names(), width));
+    let shown = shown_rules(findings, job.data.names());
+    section(&rules_title(shown.len(), findings.rules.len()), rules(findings, &shown, job.data.names(), width));
     if let Some(comparison) = &findings.comparison {
         section("With and without rules", comparison_table(findings, comparison, job, width));
     }
     if let Some(samples) = &findings.samples {
         let new: Vec<&Sample> = samples.iter().filter(|sample| sample.standing == Standing::New).collect();
         if new.is_empty() {
-            section("New facts", wrapped("No fact that is not listed is likely enough to be shown.", width));
+            section("New facts", wrapped("No new fact is likely enough to be shown.", width));
         }
         let mut said: String = new.iter().map(|sample| fact(sample, width)).collect::<Vec<_>>().join("\n");
         if !new.is_empty() {
@@ -121,41 +121,40 @@ fn data(findings: &Findings, width: usize) -> String {
     wrapped(&said, width)
 }
 
-fn rules_title(count: usize) -> String {
+fn rules_title(shown: usize, count: usize) -> String {
     match count {
         0 => "No rule guides".into(),
         1 => "One rule".into(),
         count if count <= RULES => format!("{count} rules"),
-        count => format!("Some of {} rules, the best backed of its relation each", grouped(count)),
+        count => format!("{shown} of {} rules: the best-supported one per relation", grouped(count)),
     }
 }
 
-/// All rules where they are few; else those with the most evidence in train, one per concluded relation.
-fn rules(findings: &Findings, names: &Names, width: usize) -> String {
-    if findings.rules.is_empty() {
-        return wrapped(
-            "Nothing in train follows from anything else often enough, or too much does at once, so rules cannot guide: both \
-             models are the same. Lower thresholds (--min-pca, --min-std, --min-support) and a higher --max-conclusions \
-             let more in.",
-            width,
-        );
-    }
-    let known: Vec<&RuleRecord> = findings
-        .rules
-        .iter()
-        .filter(|record| record.rule.atoms().all(|atom| atom.relation.index() < names.relations.len()))
-        .collect();
+/// All rules if they are few; otherwise the best-supported one of each concluded relation.
+fn shown_rules<'a>(findings: &'a Findings, names: &Names) -> Vec<&'a RuleRecord> {
     let sure = |record: &RuleRecord| match &record.counts {
         Some(counts) => wilson_lower(counts.support, counts.pca_body()),
         None => record.confidence.get(),
     };
-    let mut order = known;
+    let is_known = |record: &&RuleRecord| record.rule.atoms().all(|atom| atom.relation.index() < names.relations.len());
+    let mut order: Vec<&RuleRecord> = findings.rules.iter().filter(is_known).collect();
     order.sort_by(|a, b| sure(b).total_cmp(&sure(a)));
     let few = order.len() <= RULES;
     let mut heads = FxHashSet::default();
+    order.into_iter().filter(|record| few || heads.insert(record.rule.head())).take(RULES).collect()
+}
+
+fn rules(findings: &Findings, shown: &[&RuleRecord], names: &Names, width: usize) -> String {
+    if findings.rules.is_empty() {
+        return wrapped(
+            "No rule passes the thresholds, or the rules conclude too much, so both models are the same. To get more rules, \
+             lower --min-pca, --min-std or --min-support, or raise --max-conclusions.",
+            width,
+        );
+    }
     let mut table = Table::new(&[Column::Right, Column::Right, Column::Name]);
     table.row(["conf", "support", "rule"]);
-    for record in order.into_iter().filter(|record| few || heads.insert(record.rule.head())).take(RULES) {
+    for record in shown {
         table.row([
             format!("{:.2}", record.confidence.get()),
             record.counts.map_or_else(String::new, |counts| grouped(counts.support)),
@@ -187,7 +186,7 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     };
     let mut table =
         Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right, Column::Right, Column::Right]);
-    table.row(["", "MRR", "H@1", "H@3", "H@10", "kept epoch"]);
+    table.row(["", "MRR", "H@1", "H@3", "H@10", "best epoch"]);
     let mut row = |name: String, metrics: &Metrics, epoch: String| {
         let hits = |n: u32| format!("{:.3}", metrics.hits.get(&n).unwrap_or(&0.0));
         table.row([name, format!("{:.3}", metrics.mrr), hits(1), hits(3), hits(10), epoch]);
@@ -201,9 +200,9 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
         row(format!("{name} guided by rules"), &result.filtered, kept(result));
     }
     if let Some(found) = &comparison.with_rules {
-        row(format!("and {} rules beside it", grouped(found.rules)), &found.result.filtered, String::new());
+        row(format!("  and with {} rules when ranking", grouped(found.rules)), &found.result.filtered, String::new());
         if let Some(metrics) = &found.alone {
-            row("  those alone".into(), metrics, String::new());
+            row("  those rules alone".into(), metrics, String::new());
         }
     }
     if let Some(metrics) = &comparison.rules_only {
@@ -214,8 +213,8 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     let mut text = table.render(width);
     let queries = comparison.guided.as_ref().map_or(0, |result| result.filtered.queries);
     let mut said = format!(
-        "Filtered ranks of {} {split} questions (who is missing in h r ? and in ? r t). Both models had the same trainer and \
-         budget; the epoch best on validation was kept.",
+        "Filtered ranks of {} {split} questions, h r ? and ? r t. Both models had the same trainer and budget; the best \
+         epoch on validation was kept.",
         grouped(queries)
     );
     if let (Some(without), Some(with)) = (&comparison.unguided, &comparison.guided) {
@@ -224,17 +223,19 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
             _ if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) => {
                 " No rule concludes anything new, so the guided model is the unguided one.".to_string()
             }
-            gain if gain > 0.0 => format!(" The rules are worth {gain:.3} of MRR here."),
-            gain => format!(" The rules did not help here: MRR changed by {gain:.3}."),
+            gain if gain > 0.0 => format!(" Rules raise MRR by {gain:.3}."),
+            gain => format!(" Rules did not help: MRR changed by {gain:.3}."),
         });
         if job.data.valid().is_empty() {
-            said =
-                said.replace("the epoch best on validation was kept", "without valid triples the last epoch was kept");
+            said = said.replace(
+                "the best epoch on validation was kept",
+                "there are no valid triples, so the last epoch was kept",
+            );
         }
     }
     if comparison.with_rules.is_some() {
         said.push_str(&format!(
-            " Rules beside the guided model at ranking time, what they weigh fitted on validation, are a model of their own: {}.",
+            " The guided model combined with rules at ranking time (weights fitted on validation) is in {}.",
             findings.out.join("with-rules").display()
         ));
     }
@@ -246,7 +247,7 @@ fn fact(sample: &Sample, width: usize) -> String {
     let found = &sample.explanation;
     let mut text = format!("  {} {} {}\n", found.fact.head, found.fact.relation, found.fact.tail);
     let line = format!(
-        "truth {}, place {} of {} ({} without rules)",
+        "truth {}, rank {} of {} ({} without rules)",
         truth(sample.truth),
         grouped(found.rank.round() as u64),
         grouped(found.entities),
@@ -264,10 +265,10 @@ fn fact(sample: &Sample, width: usize) -> String {
     }
     let more = found.rules.len().saturating_sub(REASONS);
     if more > 0 {
-        text.push_str(&indented(&format!("and {more} more rules say so"), 2, width));
+        text.push_str(&indented(&format!("and {more} more rules"), 2, width));
     }
     if found.rules.is_empty() {
-        text.push_str(&indented("no rule speaks for it; the model alone puts it there", 2, width));
+        text.push_str(&indented("no rule concludes it; the model alone predicts it", 2, width));
     }
     text
 }

@@ -104,7 +104,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     let mut search = Search::open(&out, space, data, mode)?;
     if let Some(seed) = args.data.seed.filter(|seed| *seed != search.space().settings.seed) {
         bail!(
-            "{}: its search was begun with --seed {}, not {seed}; leave --seed away, or begin anew with --force",
+            "{}: its search was started with --seed {}, not {seed}; omit --seed, or start again with --force",
             out.display(),
             search.space().settings.seed
         );
@@ -115,7 +115,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     if args.skip {
         match search.give_up()? {
             Some(number) => console.note(&format!("trial {number} is given up")),
-            None => console.note("no trial was under way; nothing is given up"),
+            None => console.note("no trial was running; nothing is given up"),
         }
     }
 
@@ -131,7 +131,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };
     if search.replaces() {
-        console.note(&format!("note: the search in {} stays until this one is finished", out.display()));
+        console.note(&format!("note: the search in {} is kept until this one is finished", out.display()));
     }
     let folder = search.folder().to_path_buf();
     let report = Report { out: &folder, home: &out, data: &args.data.data, device, spec: args.spec.as_deref() };
@@ -162,10 +162,10 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         return Err(interrupt::error("interrupted; continue with --resume"));
     }
     if ended == Ended::Unfinished {
-        console.note("not everything is tried; go on with --resume");
+        console.note("not all trials were run; continue with --resume");
     } else if search.best().is_none() {
         let first = search.trials().iter().find_map(|trial| trial.error.as_deref()).unwrap_or("nothing was tried");
-        bail!("every trial failed; the first said: {first}");
+        bail!("every trial failed; the first reason: {first}");
     }
     Ok(())
 }
@@ -180,7 +180,7 @@ impl SearchArgs {
         if let Some(seed) = self.data.seed {
             if i64::try_from(seed).is_err() {
                 let most = i64::MAX;
-                bail!(UsageError(format!("--seed is {seed}; the largest number it may be is {most}")));
+                bail!(UsageError(format!("--seed is {seed}; the maximum is {most}")));
             }
             space.reseed(seed);
         }
@@ -396,12 +396,15 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     if !shares.is_empty() {
         let shares: Vec<String> = shares.into_iter().map(|(leaf, share)| format!("{leaf} {share:.2}")).collect();
-        text.push_str(&format!("\nshare of the variance of ranks that a leaf explains alone: {}\n", shares.join(", ")));
+        text.push_str(&format!(
+            "\nimportance (share of the variance of ranks that a setting explains alone): {}\n",
+            shares.join(", ")
+        ));
     }
     let failed = trials.iter().filter(|trial| trial.state == State::Failed).count();
     text.push('\n');
     if failed > 0 {
-        text.push_str(&format!("{failed} of {} trials failed; the page says why\n", trials.len()));
+        text.push_str(&format!("{failed} of {} trials failed; see the page for the reasons\n", trials.len()));
     }
     text.push_str(&format!(
         "written to {} and {}\nnext: ruge train {} --spec {}\n",

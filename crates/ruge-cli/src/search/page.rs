@@ -56,20 +56,20 @@ fn method(space: &Space) -> String {
     let settings = &space.settings;
     let how = match settings.method {
         Method::Grid => "every combination of the listed values",
-        Method::Random => "points drawn by chance",
+        Method::Random => "random points",
         Method::Sobol => "points of a scrambled Sobol sequence, spread evenly",
         Method::Tpe => {
             "points of a Sobol sequence first, then points that look like the best trials and unlike the others (TPE)"
         }
     };
     let leaves = match space.parameters.len() {
-        1 => "one leaf".to_string(),
-        many => format!("{many} leaves"),
+        1 => "one setting".to_string(),
+        many => format!("{many} settings"),
     };
     let halving = match settings.halving {
         None => String::new(),
         Some(Halving { first, factor }) => format!(
-            " Every trial was trained for {first} epochs; one in {factor} went on for {factor} times as many, and so on \
+            " Every trial was trained for {first} epochs; one in {factor} continued for {factor} times as many, and so on \
              (successive halving)."
         ),
     };
