@@ -84,8 +84,8 @@ fn mixed_separators() {
 
 #[test]
 fn an_empty_file() {
-    stops(b"", &["train.tsv: holds no triple", "remedy:"]);
-    stops(b"\n\n", &["train.tsv: holds no triple"]);
+    stops(b"", &["train.tsv: no triples", "remedy:"]);
+    stops(b"\n\n", &["train.tsv: no triples"]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn harmless_oddities_are_noted() {
         assert_eq!(report[key], value, "{key}");
     }
     let notes = report["notes"].to_string();
-    for part in ["byte-order mark", "names columns", "CR LF", "blank", "trimmed", "repeated triples in train"] {
+    for part in ["byte-order mark", "is a header", "CR LF", "blank", "trimmed", "repeated triples in train"] {
         assert!(notes.contains(part), "{part:?} is not in {notes}");
         assert!(stderr(&output).contains(part), "{part:?} is not on stderr");
     }

@@ -26,7 +26,7 @@ fn path_guidance_stays_on_the_processor() {
     let output = Command::cargo_bin("ruge").unwrap().args(arguments).output().unwrap();
     let words = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{words}");
-    assert!(words.contains("ptranse runs on the processor"), "{words}");
+    assert!(words.contains("ptranse runs on the CPU"), "{words}");
 }
 
 /// A driver that answers as it is told to, in a folder of its own.
@@ -63,5 +63,5 @@ fn an_unfit_driver_is_named_with_a_remedy() {
     assert!(words.contains("driver") && words.contains("restart the machine"), "{words}");
     // A driver and no card: CUDA_ERROR_NO_DEVICE.
     let words = said(&[]);
-    assert!(words.contains("no card") && words.contains("nvidia-smi"), "{words}");
+    assert!(words.contains("no GPU") && words.contains("nvidia-smi"), "{words}");
 }

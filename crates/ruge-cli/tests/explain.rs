@@ -97,7 +97,7 @@ fn silence_is_said_and_rules_can_be_lent() {
     let fact = ["explain", &plain, "Paris", "in_continent", "Europe"];
     let found = json(&fact);
     assert_eq!(found["groundings"], Value::Array(vec![]));
-    assert!(found["sentence"].as_str().unwrap().contains("No rule speaks"), "{found}");
+    assert!(found["sentence"].as_str().unwrap().contains("No rule concludes"), "{found}");
     assert_eq!(found["similar"].as_array().unwrap().len(), 5);
     assert!(text(&fact).contains("The most similar known facts"));
     let rules = run("guided/rules.tsv");

@@ -95,7 +95,7 @@ fn what_ptranse_does_not_take_is_told() {
         (vec!["--model", "complex"], 2, "not defined for complex"),
         (vec!["--model", "rotate"], 2, "--model transe"),
         (vec!["--path-length", "4"], 2, "1, 2 or 3"),
-        (vec!["--device", "cuda"], 2, "on the processor alone"),
+        (vec!["--device", "cuda"], 2, "on the CPU only"),
         (vec!["--rules", "x.tsv"], 2, "--rules would be ignored"),
         (vec!["--negatives", "10"], 2, "negatives"),
         (vec!["--l2", "0.1"], 2, "objective.penalty"),

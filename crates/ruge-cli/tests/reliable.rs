@@ -164,7 +164,7 @@ fn every_signal_saves_and_the_run_ends_with_the_same_bits() {
         // Only a signal makes it write a checkpoint.
         let mut child = start(&small(&out, "1000000", &["--guidance", "ruge", "--checkpoint-every", "100000"]));
         wait_for(&place.path(signal).join("metrics.jsonl"));
-        refused(&small(&out, "40", &["--guidance", "ruge", "--force"]), 1, &["another ruge is at work"]);
+        refused(&small(&out, "40", &["--guidance", "ruge", "--force"]), 1, &["another ruge process is working"]);
         send(&child, signal);
         assert_eq!(child.wait().expect("ends").code(), Some(code), "{signal}");
         assert!(place.path(signal).join("checkpoint.safetensors").is_file(), "{signal} saved nothing");

@@ -164,7 +164,7 @@ fn converting_there_and_back() {
 fn mistakes_of_the_user() {
     for (args, code, say) in [
         (&["mine", "demo", "--heads", "capitol_of"][..], 2, "did you mean \"capital_of\""),
-        (&["mine", "demo", "--min-pca", "1.5"], 2, "lies in [0, 1]"),
+        (&["mine", "demo", "--min-pca", "1.5"], 2, "must be in [0, 1]"),
         (&["mine", "demo", "--max-body", "4"], 2, "1, 2 or 3"),
         (&["mine", "demo", "--time-limit", "soon"], 2, "as in 90s"),
         (&["mine", "nowhere"], 1, "nowhere"),

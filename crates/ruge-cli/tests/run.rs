@@ -248,7 +248,7 @@ fn rules_that_do_not_help_step_aside() {
     let place = Place::new();
     let out = place.at("run");
     let output = succeed(&quick(&out, &["--weight", "100"]));
-    assert!(stderr(&output).contains("rules step aside"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("rules are not used"), "{}", stderr(&output));
     let object = json(&quick(&out, &["--weight", "100", "--json"]));
     assert_eq!(object["guided"]["mrr"], object["unguided"]["mrr"]);
     // What was asked for is remembered, though the model has another weight.
@@ -311,9 +311,9 @@ fn what_is_not_ours_is_left_alone() {
     let [letters, file, trained, new] = ["letters", "file", "trained", "new"].map(|name| place.at(name));
     let [bad, plain, tsv] = ["bad.toml", "plain.toml", "bad.tsv"].map(|name| place.at(name));
     for (args, code, say) in [
-        (vec!["run", "demo", "--out", &letters], 1, "no run folder"),
+        (vec!["run", "demo", "--out", &letters], 1, "not a run folder"),
         (vec!["run", "demo", "--out", &letters, "--force"], 1, "letter.txt"),
-        (vec!["demo", "--out", &letters], 1, "no run folder"),
+        (vec!["demo", "--out", &letters], 1, "not a run folder"),
         (vec!["run", "demo", "--out", &file], 1, "it is a file"),
         (vec!["run", "demo", "--out", &trained], 1, "ruge train"),
         (vec!["run", "demo", "--out", &new, "--only", "evaluate"], 1, "stage check is not finished"),

@@ -61,7 +61,7 @@ impl Device {
 
     /// The card's name.
     pub fn name(&self) -> String {
-        self.context.name().unwrap_or_else(|_| "unknown card".into())
+        self.context.name().unwrap_or_else(|_| "unknown GPU".into())
     }
 
     /// Bytes free now.
@@ -126,7 +126,7 @@ impl Device {
             return Ok(());
         }
         let mut view = buffer.slice.slice_mut(..host.len());
-        self.stream.memcpy_htod(host, &mut view).doing("copying to the card")
+        self.stream.memcpy_htod(host, &mut view).doing("copying to the GPU")
     }
 
     /// Copies the start of a buffer to the host and waits for it.
@@ -135,7 +135,7 @@ impl Device {
             return Ok(());
         }
         let view = buffer.slice.slice(..host.len());
-        self.stream.memcpy_dtoh(&view, host).doing("copying from the card")?;
+        self.stream.memcpy_dtoh(&view, host).doing("copying from the GPU")?;
         self.wait()
     }
 
@@ -148,7 +148,7 @@ impl Device {
 fn opened<T>(result: std::result::Result<T, DriverError>) -> Result<T> {
     match result {
         Err(error) if error.is_absence() => Err(CudaError::NoCard { reason: error.words() }),
-        other => other.doing("opening the card"),
+        other => other.doing("opening the GPU"),
     }
 }
 

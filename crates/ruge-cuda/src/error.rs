@@ -22,14 +22,14 @@ pub enum CudaError {
         library: &'static str,
     },
     /// There is a driver but no card.
-    #[error("CUDA is installed, but it sees no card ({reason}); use `--device cpu`, or check `nvidia-smi`")]
+    #[error("CUDA is installed, but finds no GPU ({reason}); use `--device cpu`, or check `nvidia-smi`")]
     NoCard {
         /// What the driver says.
         reason: String,
     },
     /// The driver is older than what was found beside it, or not the one the system is running.
     #[error(
-        "the NVIDIA driver of this machine does not serve ({reason}); update it (CUDA 13 needs driver 580 or newer), restart \
+        "the NVIDIA driver of this machine does not work ({reason}); update it (CUDA 13 needs driver 580 or newer), restart \
          the machine if it was just updated, or use `--device cpu`"
     )]
     Driver {
@@ -38,8 +38,8 @@ pub enum CudaError {
     },
     /// The model does not fit.
     #[error(
-        "the card has {free} of memory free and this run needs {needed}: {parts}; {remedy}, free the card of other \
-         programs, or use `--device cpu`"
+        "the GPU has {free} of memory free and this run needs {needed}: {parts}; {remedy}, stop other programs \
+         on the GPU, or use `--device cpu`"
     )]
     Memory {
         /// Needed in all.
@@ -53,9 +53,9 @@ pub enum CudaError {
     },
     /// Memory that was free when the run was measured is not there any more.
     #[error(
-        "the card's memory is full: {asked} for {doing} is not to be had{free}; if another program uses the card \
-         (`nvidia-smi`), wait for it and continue with --resume, or go on with `--device cpu --resume`: the last checkpoint \
-         is good; if none does, begin again with a lower --dim"
+        "GPU memory is full: {asked} for {doing} is not available{free}; the last checkpoint is good: if another program \
+         uses the GPU (`nvidia-smi`), wait for it and continue with --resume, or with `--device cpu --resume`; if none does, \
+         start again with a lower --dim"
     )]
     Full {
         /// How much was asked for.
@@ -67,8 +67,8 @@ pub enum CudaError {
     },
     /// The card stopped answering, or threw away what this program has on it.
     #[error(
-        "the card was lost while {doing}: {reason}; nothing on it can be used any more, but the last checkpoint is good: \
-         when `nvidia-smi` shows the card again, continue with --resume, or go on with `--device cpu --resume`"
+        "the GPU was lost while {doing}: {reason}; the last checkpoint is good: when `nvidia-smi` shows the GPU again, \
+         continue with --resume, or continue with `--device cpu --resume`"
     )]
     Lost {
         /// What was being done.
@@ -78,8 +78,8 @@ pub enum CudaError {
     },
     /// A kernel went where it must not: a fault of ours, and the same again if it is tried again.
     #[error(
-        "a kernel failed while {doing}: {reason}, which is a fault of this program; please report it with the command; \
-         `--device cpu --resume` goes on from the last checkpoint"
+        "a kernel failed while {doing}: {reason}, which is a bug in ruge; please report it with the command; \
+         `--device cpu --resume` continues from the last checkpoint"
     )]
     Fault {
         /// What was being done.
@@ -89,8 +89,8 @@ pub enum CudaError {
     },
     /// A call to the driver or to cuBLAS failed.
     #[error(
-        "the card failed while {doing}: {reason}; if another program uses it, wait for that; otherwise the last checkpoint \
-         is good: continue with --resume, or with `--device cpu`"
+        "the GPU failed while {doing}: {reason}; the last checkpoint is good: if another program uses the GPU, wait for it; \
+         continue with --resume, or with `--device cpu --resume`"
     )]
     Failed {
         /// What was being done.
@@ -99,13 +99,13 @@ pub enum CudaError {
         reason: String,
     },
     /// NVRTC refused a kernel: a fault of ours.
-    #[error("the kernels did not compile, which is a fault of this program; please report it\n{log}")]
+    #[error("the kernels did not compile, which is a bug in ruge; please report it\n{log}")]
     Compile {
         /// The compiler's words.
         log: String,
     },
     /// What was asked for is not built for the card.
-    #[error("{what} is not available on the card; use `--device cpu`")]
+    #[error("{what} is not available on a GPU; use `--device cpu`")]
     Unsupported {
         /// What was asked for.
         what: String,

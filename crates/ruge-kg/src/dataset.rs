@@ -276,11 +276,11 @@ impl LoadReport {
         for file in &self.files {
             let name = file.path.display();
             if file.bom {
-                notes.push(format!("{name}: a byte-order mark at the start was passed over"));
+                notes.push(format!("{name}: a byte-order mark at the start was ignored"));
             }
             if let Some(header) = &file.header {
                 notes.push(format!(
-                    "{name}: the first line names columns and was passed over ({}); --header no reads it as a triple",
+                    "{name}: the first line is a header and was skipped ({}); --header no reads it as a triple",
                     crate::error::shown(header.as_bytes())
                 ));
             }
@@ -288,13 +288,13 @@ impl LoadReport {
                 notes.push(format!("{name}: {} lines end in CR LF; the CR is not part of the tail", file.crlf_lines));
             }
             if file.blank_lines > 0 {
-                notes.push(format!("{name}: {} blank or comment lines passed over", file.blank_lines));
+                notes.push(format!("{name}: {} blank or comment lines skipped", file.blank_lines));
             }
             if file.trimmed_fields > 0 {
-                notes.push(format!("{name}: {} fields had blanks around them, trimmed", file.trimmed_fields));
+                notes.push(format!("{name}: {} fields were trimmed of surrounding blanks", file.trimmed_fields));
             }
             if file.triples == 0 && file.dictionary.is_none() {
-                notes.push(format!("{name}: holds no triple"));
+                notes.push(format!("{name}: no triples"));
             }
             for (reason, count) in &file.bad_by_reason {
                 notes.push(format!("{name}: {count} lines skipped: {reason}"));
@@ -308,7 +308,7 @@ impl LoadReport {
                 let places: Vec<String> =
                     duplicates.first.iter().map(|(path, line)| format!("{}:{line}", path.display())).collect();
                 notes.push(format!(
-                    "{} repeated triples in {split} count once (first at {})",
+                    "{} repeated triples in {split} are counted once (first at {})",
                     duplicates.count,
                     places.join(", ")
                 ));

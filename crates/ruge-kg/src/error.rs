@@ -105,24 +105,26 @@ impl Reason {
                     _ => "blanks",
                 };
                 return if fields == wanted {
-                    format!("say --format {format}").into()
+                    format!("add --format {format}").into()
                 } else {
                     let skipped = "-".repeat(fields.saturating_sub(3).min(20));
                     let order =
                         if *fields < 3 { String::new() } else { format!(", for example --columns hrt{skipped}") };
-                    format!("say --format {format}, and which columns to read{order}").into()
+                    format!("add --format {format}, and name the columns to read{order}").into()
                 };
             }
             Reason::EmptyField { .. } => "fill the field in, or delete the line",
             Reason::InvalidUtf8 => "convert the file to UTF-8, for example with: iconv -f LATIN1 -t UTF-8",
-            Reason::NulByte => "if this is UTF-16, convert it with: iconv -f UTF-16 -t UTF-8; else it is no text file",
+            Reason::NulByte => {
+                "if this is UTF-16, convert it with: iconv -f UTF-16 -t UTF-8; otherwise it is not a text file"
+            }
             Reason::UnclosedQuote => "close the quote, or write a quote inside a field as two quotes",
-            Reason::Rdf(_) => "fix the statement, or check that the file's ending (.nt, .ttl) says what it holds",
+            Reason::Rdf(_) => "fix the statement, or check that the file's extension (.nt, .ttl) is right",
             Reason::NotAnId { .. } => "ids are whole numbers from 0; OpenKE columns are head, tail, relation",
             Reason::UnknownId { .. } => "add the id to its dictionary file, or correct it",
             Reason::Repeated { .. } => "give every id one name and every name one id",
             Reason::LongLine { .. } => {
-                "check that the file is text with a triple a line; shorten the line or delete it"
+                "check that the file is text with one triple per line; shorten the line or delete it"
             }
             Reason::LongName { .. } => "give it a shorter name, for example an id; or delete the line",
             Reason::Count { .. } => "correct the first line, or restore the missing lines",
@@ -174,7 +176,7 @@ impl fmt::Display for Reason {
             Reason::UnknownId { field, known } => write!(f, "the {field} is not among the {known} known ids"),
             Reason::Repeated { what } => write!(f, "this {what} was given before"),
             Reason::LongLine { most } => {
-                write!(f, "longer than {}, the most that is read as one line", size(*most as u64))
+                write!(f, "longer than {}, the maximum length of a line", size(*most as u64))
             }
             Reason::LongName { field, most } => write!(f, "the {field} is a name of more than {}", size(*most as u64)),
             Reason::Count { stated, found } => write!(f, "the first line says {stated}, the file holds {found}"),
@@ -232,7 +234,7 @@ pub enum KgError {
         path: PathBuf,
     },
     /// Text that has to be held whole and is too large for that.
-    #[error("{}: {} more than {}, half of the memory that is left\n  remedy: {}", path.display(), show_packed(*packed), size(*most), large_remedy(*packed))]
+    #[error("{}: {} more than {}, half of the available memory\n  remedy: {}", path.display(), show_packed(*packed), size(*most), large_remedy(*packed))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -248,7 +250,7 @@ pub enum KgError {
         path: PathBuf,
     },
     /// Memory that cannot be had.
-    #[error("not enough memory: needs about {} for {what}{}\n  remedy: free some memory, take a larger machine, or read a part of the data", size(*needed), show_left(*available))]
+    #[error("not enough memory: needs about {} for {what}{}\n  remedy: free some memory, use a larger machine, or read part of the data", size(*needed), show_left(*available))]
     Memory {
         /// What it is needed for.
         what: String,
@@ -258,7 +260,7 @@ pub enum KgError {
         available: Option<u64>,
     },
     /// More than there are numbers for.
-    #[error("more than {most} {what}; a graph cannot hold more\n  remedy: read a part of the data")]
+    #[error("more than {most} {what}; a graph cannot hold more\n  remedy: read part of the data")]
     TooMany {
         /// Entities, relations or triples.
         what: &'static str,
@@ -266,7 +268,7 @@ pub enum KgError {
         most: usize,
     },
     /// Something other than a plain file where a file of ours should go.
-    #[error("{}: {found}, and is not written through\n  remedy: remove it, or give another output folder", path.display())]
+    #[error("{}: {found}, and is not followed when writing\n  remedy: remove it, or give another output folder", path.display())]
     NotOurs {
         /// The place.
         path: PathBuf,
@@ -282,7 +284,7 @@ pub enum KgError {
         more: bool,
     },
     /// A file without a single triple.
-    #[error("{}: holds no triple\n  remedy: one triple a line, `head TAB relation TAB tail`; see `ruge check --help` for other formats", path.display())]
+    #[error("{}: no triples\n  remedy: write one triple per line, `head TAB relation TAB tail`; see `ruge check --help` for other formats", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -373,7 +375,7 @@ fn large_remedy(packed: Option<&str>) -> &'static str {
 }
 
 fn show_left(available: Option<u64>) -> String {
-    available.map_or_else(String::new, |available| format!(", and {} is left", size(available)))
+    available.map_or_else(String::new, |available| format!(", and {} is available", size(available)))
 }
 
 fn remedy_for(error: &std::io::Error, path: &Path, action: &str) -> String {
@@ -408,7 +410,7 @@ fn show_bad_lines(problems: &[Problem], more: bool) -> String {
     for remedy in remedies {
         out.push_str(&format!("\n  remedy: {remedy}"));
     }
-    out.push_str("\n  or skip bad lines, counted, with --lenient");
+    out.push_str("\n  or skip and count bad lines with --lenient");
     out
 }
 

@@ -60,10 +60,10 @@ fn findings(stats: &Stats, loaded: Option<&LoadReport>) -> Vec<Finding> {
     if let Some(loaded) = loaded {
         let duplicates: usize = loaded.duplicates.iter().map(|split| split.count).sum();
         match (loaded.bad_lines(), duplicates) {
-            (0, 0) => say(Level::Fine, "Every line is a triple, and none stands there twice.".into()),
+            (0, 0) => say(Level::Fine, "Every line is a triple, and none is repeated.".into()),
             (bad, repeated) => {
                 if bad > 0 {
-                    let text = are(bad as usize, "line is no triple and was", "lines are no triples and were");
+                    let text = are(bad as usize, "malformed line was", "malformed lines were");
                     say(Level::Warning, format!("{text} skipped."));
                 }
                 if repeated > 0 {
@@ -83,15 +83,15 @@ fn findings(stats: &Stats, loaded: Option<&LoadReport>) -> Vec<Finding> {
     }
     let overlap = stats.overlap.train_valid + stats.overlap.train_test;
     if overlap > 0 {
-        let text = are(overlap, "held-out triple also stands", "held-out triples also stand");
-        say(Level::Warning, format!("{text} in train: they are asked for although they were given."));
+        let text = are(overlap, "held-out triple is also", "held-out triples are also");
+        say(Level::Warning, format!("{text} in train: the model has seen the answer."));
     } else {
-        say(Level::Fine, "No held-out triple stands in train.".into());
+        say(Level::Fine, "No held-out triple is in train.".into());
     }
     let unseen = valid.with_unseen_entity + test.with_unseen_entity;
     if unseen > 0 {
         let text = are(unseen, "held-out triple mentions", "held-out triples mention");
-        say(Level::Warning, format!("{text} an entity train lacks: a model can only guess there."));
+        say(Level::Warning, format!("{text} an entity that is not in train: a model can only guess there."));
     } else {
         say(Level::Fine, "Every held-out entity is known from train.".into());
     }

@@ -111,7 +111,7 @@ fn summary(page: &SearchPage) -> String {
     }
     out.push_str(&paragraph(&page.method));
     if !page.is_done {
-        out.push_str(&paragraph("The search is not over; this page tells of it so far."));
+        out.push_str(&paragraph("The search is not finished; this page shows it so far."));
     }
     if let Some(best) = best.filter(|best| !best.is_whole) {
         let text = format!("Trial {} has not been trained to its end.", best.number);
@@ -176,7 +176,8 @@ fn best(page: &SearchPage) -> String {
     if table.is_empty() {
         return String::new();
     }
-    let note = "MRR is the best filtered MRR on the validation triples, mean rank for ties. The test triples were not looked at.";
+    let note =
+        "MRR is the best filtered MRR on the validation triples, mean rank for ties. Test triples were not used.";
     format!("{}{}", paragraph(note), table.render("The best trials"))
 }
 
@@ -210,7 +211,8 @@ fn curves(page: &SearchPage) -> String {
     }
     let keys: Vec<(&str, &str)> = keys.iter().map(|(class, text)| (class.as_str(), text.as_str())).collect();
     let drawing = plot::lines("Validation MRR by epoch", "epoch", &series, Axes::Plain);
-    let caption = "A dot marks the best epoch. A line that ends early is a trial that others of its rung left behind.";
+    let caption =
+        "A dot marks the best epoch. A line that ends early is a trial that was stopped because others were better.";
     figure("plot-curves", "Validation MRR by epoch", &legend(&keys), drawing.as_ref(), caption)
 }
 
@@ -223,18 +225,18 @@ fn leaves(page: &SearchPage) -> String {
         .collect();
     known.sort_by(|a, b| b.1.total_cmp(&a.1));
     if known.is_empty() {
-        out.push_str(&paragraph("Too few trials to say which leaf mattered; at least eight are needed."));
+        out.push_str(&paragraph("Too few trials to say which setting mattered; at least eight are needed."));
     } else {
         let bars: Vec<(String, f64, String)> = known
             .iter()
             .map(|(leaf, share)| (leaf.path.clone(), *share, format!("{}: {share:.2}", leaf.path)))
             .collect();
-        let drawing = plot::bars("Importance of each leaf", "share of variance explained", &bars);
+        let drawing = plot::bars("Importance of each setting", "share of variance explained", &bars);
         let caption = "For each leaf alone: trials are grouped by its value (numbers by quarters) and ranked by validation MRR at \
                        the end of their first rung, failed trials last. Shown is the share of the variance of ranks that lies \
                        between groups (ε² of Kruskal and Wallis), less what chance would give: 0 says nothing, 1 says \
                        everything. What a leaf does only together with another is not seen.";
-        out.push_str(&figure("plot-importance", "Importance of each leaf", "", drawing.as_ref(), caption));
+        out.push_str(&figure("plot-importance", "Importance of each setting", "", drawing.as_ref(), caption));
     }
     let some_paused = with_result(page).any(|trial| !trial.is_whole);
     let mut order: Vec<(usize, &SearchLeaf)> = page.leaves.iter().enumerate().collect();
@@ -264,7 +266,7 @@ fn leaves(page: &SearchPage) -> String {
         let title = format!("Validation MRR against {}", leaf.path);
         let mut keys = vec![("dot guided", "the best"), ("dot unguided", "trained to the end")];
         if some_paused {
-            keys.push(("dot faint", "left behind earlier"));
+            keys.push(("dot faint", "stopped earlier"));
         }
         let drawing = plot::scatter(&title, &leaf.path, &clouds, &leaf.across);
         out.push_str(&figure(&format!("plot-leaf-{at}"), &title, &legend(&keys), drawing.as_ref(), &leaf.domain));
@@ -294,7 +296,7 @@ fn failed(page: &SearchPage) -> String {
         let leaves = words(&leaves.collect::<Vec<_>>().join(", "));
         table.row(vec![trial.number.to_string(), leaves, words(trial.error.as_deref().unwrap_or(""))]);
     }
-    let text = format!("{} failed; the search went on without them.", counted(failed.len(), "trial", "trials"));
+    let text = format!("{} failed; the search continued without them.", counted(failed.len(), "trial", "trials"));
     format!("{}{}", paragraph(&text), table.folded("Trials that failed", BEST))
 }
 

@@ -37,7 +37,7 @@ pub enum RuleError {
         formats: String,
     },
     /// A format of this name does not exist.
-    #[error("no rule format is called {name:?}{}\n  remedy: use one of {formats}", suggest(suggestion))]
+    #[error("unknown rule format {name:?}{}\n  remedy: use one of {formats}", suggest(suggestion))]
     NoSuchFormat {
         /// What was asked for.
         name: String,
@@ -59,7 +59,7 @@ pub enum RuleError {
         message: String,
     },
     /// A relation dictionary that does not number its relations 0, 1, 2, …
-    #[error("{}:{line}: {reason}\n  remedy: one relation a line, `id TAB name`, ids from 0 without gaps", path.display())]
+    #[error("{}:{line}: {reason}\n  remedy: write one relation per line, `id TAB name`, ids from 0 without gaps", path.display())]
     Dictionary {
         /// The file.
         path: PathBuf,
@@ -69,7 +69,7 @@ pub enum RuleError {
         reason: String,
     },
     /// A rule that the chosen format has no words for.
-    #[error("{format} cannot say the rule {rule}: {reason}")]
+    #[error("{format} cannot express the rule {rule}: {reason}")]
     Unsayable {
         /// The format.
         format: crate::io::RuleFormat,

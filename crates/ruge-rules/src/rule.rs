@@ -239,7 +239,7 @@ impl Confidence {
 impl TryFrom<f64> for Confidence {
     type Error = String;
     fn try_from(value: f64) -> Result<Self, String> {
-        Self::new(value).ok_or_else(|| format!("a confidence lies in [0, 1], {value} does not"))
+        Self::new(value).ok_or_else(|| format!("a confidence must be in [0, 1], not {value}"))
     }
 }
 

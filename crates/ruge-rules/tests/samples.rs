@@ -184,15 +184,15 @@ fn json() {
 #[test]
 fn mistakes_in_the_text_form_are_explained() {
     let wrong = [
-        ("!a(x,y) => c(x,y)", "to say of whom it speaks"),
-        ("a(x,y) | !b(x,y) => c(x,y)", "to say of whom it speaks"),
+        ("!a(x,y) => c(x,y)", "needs a positive one"),
+        ("a(x,y) | !b(x,y) => c(x,y)", "needs a positive one"),
         ("a(x,y) & !a(x,y) => c(x,y)", "contradicts itself"),
         ("a(x,y) => !c(x,y)", "one conclusion"),
         ("a(x,y) => b(x,y) | c(x,y)", "one conclusion"),
         ("(a(x,y) | b(x,y) => c(x,y)", "never closed"),
         ("(old)name(x,y) => c(x,y)", "quote a name that begins with a bracket"),
         ("a(x,y) | (b(x,y) &) => c(x,y)", "does not begin with"),
-        ("(a(x,y) | b(x,y)) c(x,y) => d(x,y)", "a sign is missing"),
+        ("(a(x,y) | b(x,y)) c(x,y) => d(x,y)", "a connective is missing"),
         ("!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!a(x,y) => c(x,y)", "more than 32"),
         ("a(x,y) b(x,y) => c(x,y)", "seems to be missing"),
         ("a(x,y) => c(x,y) & d(x,y)", "one conclusion"),

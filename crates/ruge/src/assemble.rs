@@ -111,9 +111,9 @@ fn begin(spec: &Spec, data: &Dataset, stored: Option<&Embeddings>) -> Result<Box
         (ModelName::TransE, Norm::L1) => start.with(TransEL1::new(dimension)),
         (ModelName::TransE, Norm::L2) => start.with(TransEL2::new(dimension)),
         (ModelName::RotatE, _) => start.with(RotatE::new(dimension)),
-        (ModelName::Rules, _) => Err(RugeError::Spec(
-            "rules alone are fitted, not trained: there is no table of numbers to begin with".into(),
-        )),
+        (ModelName::Rules, _) => {
+            Err(RugeError::Spec("rules alone are fitted, not trained: they have no parameters".into()))
+        }
     }
 }
 
@@ -295,7 +295,7 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
     }
     if spec.schedule.plateau.is_some() && data.valid().is_empty() {
         return Err(RugeError::Spec(
-            "schedule.plateau looks at validations, and the data have no validation triples".into(),
+            "schedule.plateau needs validation, but the data have no validation triples".into(),
         ));
     }
     let mut plan = Plan::new(data.graph(), data.train(), spec.seed);

@@ -24,7 +24,7 @@ pub mod doubt;
 pub use doubt::{CRITERION, Doubtful, doubtful, doubtful_watched};
 
 /// The definition, for people.
-pub const DEFINITION: &str = "A rule of confidence λ is met where the model holds the conclusion of a grounding at least λ \
+pub const DEFINITION: &str = "A rule of confidence λ is met if the model holds the conclusion of a grounding at least λ \
                               times as true as its premises together.";
 
 /// How far a model agrees with its rules.

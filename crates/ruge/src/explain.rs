@@ -566,21 +566,19 @@ impl Explanation {
         let fired = self.fired();
         let relation = &self.fact.relation;
         if fired > 0 {
-            let verb = if fired == 1 { "1 rule speaks" } else { &format!("{fired} rules speak") };
-            return format!("{verb} for it.");
+            let verb = if fired == 1 { "1 rule concludes" } else { &format!("{fired} rules conclude") };
+            return format!("{verb} it.");
         }
         let why = match (all_rules, self.rules_for_relation) {
-            (0, _) => "the model has no rules; --rules gives it some".to_string(),
+            (0, _) => "the model has no rules; give some with --rules".to_string(),
             (_, 0) => format!("none of the {all_rules} rules concludes {relation}"),
             (_, 1) => format!("the premises of the one rule that concludes {relation} are not in train"),
             (_, n) => format!("the premises of the {n} rules that conclude {relation} are not in train"),
         };
         let instead = match self.similar.is_empty() {
             true => "No other fact of the relation is known.",
-            false => {
-                "What the model believes rests on its vectors alone; the most similar known facts are listed instead."
-            }
+            false => "The model's belief rests on its vectors alone; the most similar known facts are listed instead.",
         };
-        format!("No rule speaks for it: {why}. {instead}")
+        format!("No rule concludes it: {why}. {instead}")
     }
 }

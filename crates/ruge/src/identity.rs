@@ -65,18 +65,18 @@ impl Identity {
         }
         if old.data != self.data {
             return Some(
-                "it was begun with other data; give the same DATA (and --seed, if it is split), or start again with --force".into(),
+                "it was started with other data; give the same DATA (and --seed, if it is split), or start again with --force".into(),
             );
         }
         if (Spec { schedule, device, ..old.spec.clone() }) != self.spec {
             return Some(
-                "it was begun with other settings; leave out the flags that change them, or start again with --force"
+                "it was started with other settings; leave out the flags that change them, or start again with --force"
                     .into(),
             );
         }
         match (&old.rules, &self.rules) {
             (Some(old), Some(new)) if old != new => Some(
-                "it was begun with other rules; restore the rule file, or start again with --force to train with these"
+                "it was started with other rules; restore the rule file, or start again with --force to train with these"
                     .into(),
             ),
             _ => None,
@@ -224,10 +224,10 @@ pub fn read(folder: &Path) -> Result<Option<Identity>> {
     edited(
         "spec.toml",
         &ledger.spec_files,
-        "restore it, or remove it to continue with the settings the run was begun with",
+        "restore it, or remove it to continue with the settings the run was started with",
     )?;
     if let Some(hash) = &ledger.rules_file {
-        let remedy = "restore it, or remove it to continue with the rules the run was begun with";
+        let remedy = "restore it, or remove it to continue with the rules the run was started with";
         edited("rules.tsv", std::slice::from_ref(hash), remedy)?;
     }
     Ok(Some(Identity { numerics: ledger.numerics, spec, data: ledger.data, rules: ledger.rules }))

@@ -41,7 +41,7 @@ impl Loaded {
         let read = ModelFile::read(&file)?;
         Self::on(read, device).map_err(|error| match error {
             RugeError::Embed(error) => RugeError::ModelFile {
-                reason: format!("its tables do not fit its spec: {error}; train it anew"),
+                reason: format!("its tables do not fit its spec: {error}; train it again"),
                 path: file,
             },
             other => other,

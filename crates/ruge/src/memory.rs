@@ -56,7 +56,7 @@ impl Need {
             return Ok(());
         };
         Err(RugeError::Spec(format!(
-            "{} needs {} of memory, and this machine has {} left, swap included\n  the largest part is {} for {}\n  remedy: {}",
+            "{} needs {} of memory, and this machine has {} available, swap included\n  the largest part is {} for {}\n  remedy: {}",
             self.work,
             gigabytes(all),
             gigabytes(usable(available)),
@@ -92,7 +92,9 @@ mod tests {
         need.add("the optimiser", 2_700_000_000, "use another");
         assert!(need.within(6_000_000_000).is_ok());
         let words = need.within(5_999_999_900).unwrap_err().to_string();
-        for part in ["training needs 5.7 GB", "5.7 GB left", "3.0 GB for parameters", "remedy: lower the dimension"] {
+        for part in
+            ["training needs 5.7 GB", "5.7 GB available", "3.0 GB for parameters", "remedy: lower the dimension"]
+        {
             assert!(words.contains(part), "{words}");
         }
         need.add("everything", u64::MAX, "ask for less");

@@ -349,14 +349,14 @@ fn put_together(
     for (index, name) in unflat(bytes("entity_names", Dtype::U8)?, bytes("entity_names_ends", Dtype::U64)?)?.enumerate()
     {
         if vocabulary.entities.intern(name).index() != index {
-            return Err(format!("the entity {name:?} stands in it twice"));
+            return Err(format!("the entity {name:?} occurs twice in it"));
         }
     }
     for (index, name) in
         unflat(bytes("relation_names", Dtype::U8)?, bytes("relation_names_ends", Dtype::U64)?)?.enumerate()
     {
         if vocabulary.relations.intern(name).index() != index {
-            return Err(format!("the relation {name:?} stands in it twice"));
+            return Err(format!("the relation {name:?} occurs twice in it"));
         }
     }
     let (entities, relations) = (vocabulary.entities.len(), vocabulary.relations.len());
@@ -366,12 +366,12 @@ fn put_together(
         let triples: Vec<Triple> = numbers.as_chunks::<3>().0.iter().map(|&[h, r, t]| Triple::new(h, r, t)).collect();
         let fits =
             |t: &Triple| t.head.index() < entities && t.tail.index() < entities && t.relation.index() < relations;
-        if triples.iter().all(fits) { Ok(triples) } else { Err(format!("`{name}` speaks of names it does not have")) }
+        if triples.iter().all(fits) { Ok(triples) } else { Err(format!("`{name}` refers to names it does not have")) }
     };
     let (train, valid, test) = (split("train")?, split("valid")?, split("test")?);
     let spec = read_spec(text(ours, "spec")?)?;
     if embeddings.entities.rows() != entities || embeddings.relations.rows() < relations {
-        return Err("it has another number of rows than of names".into());
+        return Err("the number of rows differs from the number of names".into());
     }
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
     let mut rules = match stored.tensor("rules") {

@@ -193,7 +193,7 @@ pub fn stored_spec(home: &Path) -> Result<Spec> {
     }
     match begun(&folder)? {
         Some((identity, _)) => Ok(identity.spec),
-        None => Err(Folder::at(home).wrong("there is no run to resume; leave out --resume to begin one".into())),
+        None => Err(Folder::at(home).wrong("there is no run to resume; leave out --resume to start one".into())),
     }
 }
 
@@ -261,7 +261,7 @@ impl<'r> Run<'r> {
             (run.old, run.is_old) = (Some(old), is_old);
         }
         if mode == Mode::Resume && run.old.is_none() {
-            return Err(run.folder.wrong("there is no run to resume; leave out --resume to begin one".into()));
+            return Err(run.folder.wrong("there is no run to resume; leave out --resume to start one".into()));
         }
         if !run.goes_on()? {
             run.folder.remove(CHECKPOINT)?;

@@ -60,7 +60,7 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> std::result::Result<T, String> {
     if rest.strip_suffix(BEHIND) != Some(&sum(body)) {
         return Err(damaged);
     }
-    serde_json::from_str(&format!("{body}\n}}")).map_err(|error| format!("it is not what it should be: {error}"))
+    serde_json::from_str(&format!("{body}\n}}")).map_err(|error| format!("its content is not as expected: {error}"))
 }
 
 #[cfg(test)]

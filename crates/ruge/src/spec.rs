@@ -259,8 +259,7 @@ impl Spec {
             "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
             "ptranse" => GuidanceSpec::ptranse(),
             other => {
-                let message =
-                    format!("no guidance is called {other:?}; use none, ruge, static, examples, kale or ptranse");
+                let message = format!("unknown guidance {other:?}; use none, ruge, static, examples, kale or ptranse");
                 return Err(RugeError::Spec(message));
             }
         };
@@ -364,7 +363,7 @@ impl Spec {
             return refuse(format!("objective.penalty.weight must be finite and not negative, not {weight}"));
         }
         if self.device == DeviceName::Cuda && matches!(self.guidance, GuidanceSpec::PTransE { .. }) {
-            return refuse("ptranse runs on the processor alone; leave `--device cuda` away".into());
+            return refuse("ptranse runs on the CPU only; remove `--device cuda`".into());
         }
         self.rules.check()?;
         self.check_numbers()?;
@@ -374,9 +373,7 @@ impl Spec {
         if self.model.name == ModelName::Rules
             && (self.guidance != GuidanceSpec::None || self.device != DeviceName::Cpu)
         {
-            return refuse(
-                "rules alone have nothing to guide and run on the processor; leave guidance and device away".into(),
-            );
+            return refuse("rules alone have nothing to guide and run on the CPU; remove guidance and device".into());
         }
         match self.guidance {
             GuidanceSpec::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {
@@ -429,7 +426,7 @@ impl Base {
         let model = leaf("model", "name").map(|wanted| {
             ModelName::ALL.into_iter().find(|model| model.name() == wanted).ok_or_else(|| {
                 let names: Vec<&str> = ModelName::ALL.iter().map(|model| model.name()).collect();
-                RugeError::Spec(format!("{name}: no model is called {wanted:?}; use one of {}", names.join(", ")))
+                RugeError::Spec(format!("{name}: unknown model {wanted:?}; use one of {}", names.join(", ")))
             })
         });
         Ok(Self {

@@ -87,7 +87,7 @@ impl Workplace {
         if home.is_symlink() && !home.exists() {
             return Err(wrong("it is a link that leads nowhere; remove it, or give another folder with --out".into()));
         }
-        let nothing = || wrong(format!("there is no {name} to resume; leave out --resume to begin one"));
+        let nothing = || wrong(format!("there is no {name} to resume; leave out --resume to start one"));
         if mode == Mode::Resume && !home.exists() {
             return Err(nothing());
         }
@@ -100,7 +100,7 @@ impl Workplace {
                 return Err(unfinished(home, &command));
             }
             Pending::Foreign if kind.is_in(home) || mode == Mode::Resume => {
-                return Err(wrong(format!("a folder {NEXT} is in it that ruge did not make; move it away")));
+                return Err(wrong(format!("it holds a folder {NEXT} that ruge did not make; move it away")));
             }
             _ => false,
         };
@@ -135,7 +135,7 @@ impl Workplace {
             && let Some(file) = kind.files.iter().find(|name| home.join(name).exists())
         {
             return Err(wrong(format!(
-                "{file} is in it, which a {name} would write over; move it away, or give another folder with --out"
+                "{file} is in it, which a {name} would overwrite; move it away, or give another folder with --out"
             )));
         }
         remove_drafts(&work, kind.files)?;
@@ -290,7 +290,7 @@ fn discard(home: &Path) -> Result<()> {
 /// Folders that the program fills are folders: a link would lead it elsewhere.
 fn refuse_link(folder: &Path) -> Result<()> {
     if folder.is_symlink() {
-        let reason = "it is a link, where ruge would fill a folder of its own; remove the link".to_string();
+        let reason = "it is a link, but ruge needs a folder of its own here; remove the link".to_string();
         return Err(RugeError::Run { path: folder.to_path_buf(), reason });
     }
     Ok(())
@@ -310,7 +310,7 @@ fn finish_move(home: &Path) -> Result<()> {
     refuse_link(&next)?;
     let list = sealed_json::read::<serde_json::Value>(&marker).map_err(|error| match error {
         RugeError::Run { path, reason } => {
-            let reason = format!("{reason}; remove {} to keep the result that was there before", next.display());
+            let reason = format!("{reason}; remove {} to keep the previous result", next.display());
             RugeError::Run { path, reason }
         }
         other => other,
@@ -407,8 +407,9 @@ fn take(folder: &Path) -> Result<Option<File>> {
             Err(TryLockError::WouldBlock) => {
                 return Err(RugeError::Run {
                     path: folder.to_path_buf(),
-                    reason: "another ruge is at work in this folder; wait for it, or give another one with --out"
-                        .into(),
+                    reason:
+                        "another ruge process is working in this folder; wait for it, or give another folder with --out"
+                            .into(),
                 });
             }
             Err(TryLockError::Error(_)) => return Ok(None),

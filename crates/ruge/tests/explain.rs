@@ -179,7 +179,7 @@ fn where_no_rule_speaks_it_is_said() {
     let loaded = world(TNorm::Product, 0.01);
     let found = explained(&loaded, ["Leon", "nationality", "Mexico"], 3);
     assert!(found.rules.is_empty() && found.groundings.is_empty() && found.soft_label.is_none());
-    assert!(found.sentence.starts_with("No rule speaks for it: the premises of the 3 rules"), "{}", found.sentence);
+    assert!(found.sentence.starts_with("No rule concludes it: the premises of the 3 rules"), "{}", found.sentence);
     assert_eq!(found.similar.len(), 1, "Diego's is the only known nationality");
     assert_eq!((found.similar[0].fact.head.as_str(), found.similar[0].tail_similarity), ("Diego", 1.0));
     let found = explained(&loaded, ["Leon", "born_in", "Mexico"], 3);

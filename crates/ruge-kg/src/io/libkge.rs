@@ -104,7 +104,7 @@ impl Description {
         file.take(MAX_DESCRIPTION + 1).read_to_end(&mut bytes).map_err(KgError::io(path, "read"))?;
         if bytes.len() as u64 > MAX_DESCRIPTION {
             let size = std::fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
-            return Err(problem(format!("{size} bytes are too many for the description of a data set")));
+            return Err(problem(format!("{size} bytes are too many for a data set description")));
         }
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();

@@ -231,7 +231,7 @@ impl FromStr for Columns {
             }
         };
         if let Some(other) = text.chars().find(|c| !"hrtHRT-".contains(*c)) {
-            return Err(format!("column order {text:?} holds {other:?}; use h, r, t and `-` for a column to skip"));
+            return Err(format!("column order {text:?} holds {other:?}; use h, r, t and `-` for an ignored column"));
         }
         Ok(Self { head: find('h')?, relation: find('r')?, tail: find('t')?, count: text.chars().count() })
     }

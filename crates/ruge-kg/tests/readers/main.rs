@@ -176,7 +176,7 @@ mod plain_text {
         }
         let found = problems("a.tsv", rows).remove(0).reason;
         assert_eq!(found.to_string(), "separated by semicolon, while tab was expected; 5 fields instead of 3");
-        let remedy = "say --format csv-semicolon, and which columns to read, for example --columns hrt--";
+        let remedy = "add --format csv-semicolon, and name the columns to read, for example --columns hrt--";
         assert_eq!(found.remedy(), remedy);
         let options = ReadOptions { columns: "-hrt-".parse().unwrap(), ..Default::default() };
         assert_eq!(read("a.csv", rows, &options).unwrap().0[1], ["Ben, Bo", "kennt", "Cleo"]);
@@ -185,10 +185,10 @@ mod plain_text {
     #[test]
     fn a_whole_file_with_another_separator() {
         for (text, found, remedy) in [
-            ("a b,r,c\nc,r,d\n", "comma", "say --format csv"),
-            ("a;r;c\nc;r;d\n", "semicolon", "say --format csv-semicolon"),
-            ("a|r|c\nc|r|d\n", "bar", "say --format csv-bar"),
-            ("a r c\nc r d\n", "blanks", "say --format blanks"),
+            ("a b,r,c\nc,r,d\n", "comma", "add --format csv"),
+            ("a;r;c\nc;r;d\n", "semicolon", "add --format csv-semicolon"),
+            ("a|r|c\nc|r|d\n", "bar", "add --format csv-bar"),
+            ("a r c\nc r d\n", "blanks", "add --format blanks"),
         ] {
             for problem in problems("a.tsv", text) {
                 let reason = Reason::OtherSeparator { expected: "tab", found, fields: 3, wanted: 3 };

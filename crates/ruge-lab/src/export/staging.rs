@@ -41,7 +41,10 @@ impl Staging {
         let folder = out.join(UNFINISHED);
         let mut ours = every.iter().map(|name| out.join(name)).chain([folder.clone()]);
         if let Some(link) = ours.find(|path| is_link(path)) {
-            return Err(wrong(link, "is a link, and links are not written through; remove it, or give another --out"));
+            return Err(wrong(
+                link,
+                "is a link, and links are not followed when writing; remove it, or give another --out",
+            ));
         }
         let was_moving = folder.join(MOVING).exists() && !out.join(LAST).exists();
         let there = names.iter().map(|name| out.join(name)).find(|path| path.exists());
@@ -52,7 +55,7 @@ impl Staging {
         fs::create_dir_all(&folder).map_err(RugeError::io(out, "make this folder"))?;
         let path = folder.join("lock");
         if is_link(&path) {
-            return Err(wrong(path, "is a link, and links are not written through; remove it"));
+            return Err(wrong(path, "is a link, and links are not followed when writing; remove it"));
         }
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         let lock = lock.map_err(RugeError::io(&path, "write"))?;

@@ -307,7 +307,7 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
     let (place, mut ledger, is_new) = open(job, &data)?;
     let job = &Job { out: place.work().to_path_buf(), ..job.clone() };
     if place.replaces() {
-        watcher.note("the run that is there stays until this one is finished");
+        watcher.note("the existing run is kept until this one is finished");
     }
     let taken = take_stages(job, &mut ledger, watcher);
     let done = |stage: &Stage| ledger.stages.get(stage.name()).is_some_and(|entry| entry.finished);
@@ -422,7 +422,7 @@ fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger, bool)> {
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         return wrong(match path == *out {
             true => "it is a file; give a folder with --out".into(),
-            false => format!("it is no run folder ({name:?} is in it) and is left alone; give another one with --out"),
+            false => format!("it is not a run folder ({name:?} is in it); give another one with --out"),
         });
     }
     let spec = job.spec.to_toml();
@@ -438,7 +438,7 @@ fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger, bool)> {
                 return match refuses(&ledger, data, &spec) {
                     None => Ok((place, *ledger, false)),
                     Some(reason) if pending => wrong(format!(
-                        "an unfinished run is to replace the one in it, and {reason}; to keep the finished one, remove {}",
+                        "an unfinished run is about to replace the one in it, and {reason}; to keep the finished one, remove {}",
                         place.work().display()
                     )),
                     Some(reason) => wrong(reason),
@@ -463,7 +463,7 @@ fn refuses(ledger: &Ledger, data: &str, spec: &str) -> Option<String> {
     }
     if ledger.numerics != ruge_embed::NUMERICS {
         return Some(format!(
-            "it was begun by {}, whose arithmetic gives other bits; give another --out, or start again with --force",
+            "it was started by {}, whose arithmetic gives other bits; give another --out, or start again with --force",
             ledger.program
         ));
     }

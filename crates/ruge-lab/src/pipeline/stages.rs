@@ -71,7 +71,7 @@ fn check(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
         (splits[2] == 0 && splits[1] > 0, "no test triples: figures are on valid, which also chose the epoch"),
         (
             splits[1] + splits[2] == 0,
-            "no held-out triples at all, so nothing can be evaluated; of a single file with more triples a part is split off",
+            "no held-out triples at all, so nothing can be evaluated; give a single larger file, which will be split",
         ),
     ] {
         if missing {
@@ -95,7 +95,7 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
             if let Some(bad) = read.bad.first() {
                 let count = read.bad.len();
                 watcher.note(&format!(
-                    "{file}: {count} lines are no rules, the first is line {}: {}",
+                    "{file}: {count} lines are not rules, the first is line {}: {}",
                     bad.line, bad.reason
                 ));
             }
@@ -105,7 +105,7 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
             let lost = read.rules.iter().filter(|record| !is_sayable(&record.rule, job.data.names())).count();
             if lost > 0 {
                 watcher.note(&format!(
-                    "{file}: {lost} of {} rules name relations or entities the data do not have; left out",
+                    "{file}: {lost} of {} rules name relations or entities the data do not have; ignored",
                     read.rules.len()
                 ));
             }
@@ -130,7 +130,7 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     write_rules(&mut text, RuleFormat::Native, &kept, job.data.names(), &RuleWriteOptions::default())?;
     write_file(&job.out.join("rules.tsv"), &text)?;
     if kept.is_empty() {
-        watcher.note(&format!("{}, so guidance has nothing to say", no_rules(job, watcher)));
+        watcher.note(&format!("{}, so there is no guidance", no_rules(job, watcher)));
     }
     let atoms = |n: usize| kept.iter().filter(|record| record.rule.premise.len() == n).count();
     Ok(Some(format!("{} rules ({} of one atom, {} of two)", kept.len(), atoms(1), atoms(2))))
@@ -146,11 +146,11 @@ fn no_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> String {
     let watch = Watch { stop: Some(watcher.stop), ..Watch::default() };
     match (spec.max_conclusions, assemble::mined(&all, job.data, &watch).ok().flatten()) {
         (Some(share), Some(rules)) if !rules.is_empty() => format!(
-            "{} rules pass the thresholds, but the surest concludes more than {share} times as many triples as train has \
-             (raise --max-conclusions to have it)",
+            "{} rules pass the thresholds, but the most confident one concludes more than {share} times as many triples as train has \
+             (raise --max-conclusions to use it)",
             rules.len()
         ),
-        _ => "no rule passes the thresholds (--min-pca, --min-std and --min-support lower them)".into(),
+        _ => "no rule passes the thresholds (lower --min-pca, --min-std or --min-support)".into(),
     }
 }
 
@@ -222,8 +222,8 @@ fn step_aside(job: &Job<'_>, records: &[RuleRecord], watcher: &Watcher<'_>) -> R
         }
     };
     take_unguided(job, &spec, records)?;
-    watcher.note("rules step aside: they did not help on the validation triples, so their conclusions weigh nothing");
-    Ok(Some(format!("validation MRR {with:.3} with {tried}, {without:.3} without: rules step aside")))
+    watcher.note("rules are not used: validation is better without them");
+    Ok(Some(format!("validation MRR {with:.3} with {tried}, {without:.3} without: rules are not used")))
 }
 
 /// The unguided model in the guided one's place, with the rules that explain it.
@@ -278,8 +278,8 @@ fn train(
         return Ok(None);
     }
     let kept = match outcome.valid_mrr {
-        Some(mrr) => format!("kept epoch {}, validation MRR {mrr:.3}", outcome.best_epoch),
-        None => "kept the last, as nothing can be validated".into(),
+        Some(mrr) => format!("best epoch {}, validation MRR {mrr:.3}", outcome.best_epoch),
+        None => "last epoch kept, as there is no validation".into(),
     };
     Ok(Some(format!("{} epochs, {kept}", outcome.epochs)))
 }
@@ -302,13 +302,10 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);
     let taken = outcome.ranking.tried.iter().position(|tried| tried.taken).unwrap_or(0);
     Ok(Some(match outcome.ranking.uses_rules() {
-        true => format!(
-            "{} rules beside the model: validation MRR {:.3} instead of {:.3}",
-            outcome.rules,
-            mrr(taken),
-            mrr(0)
-        ),
-        false => "rules beside the model would not help it on validation".into(),
+        true => {
+            format!("combined with {} rules: validation MRR {:.3} instead of {:.3}", outcome.rules, mrr(taken), mrr(0))
+        }
+        false => "rules at ranking time do not help on validation".into(),
     }))
 }
 
@@ -375,7 +372,7 @@ fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
         mrr(&comparison.unguided),
         mrr(&comparison.guided),
         comparison.with_rules.as_ref().map_or_else(String::new, |found| {
-            format!(", {:.3} with more of them at ranking time", found.result.filtered.mrr)
+            format!(", {:.3} with more rules at ranking time", found.result.filtered.mrr)
         }),
         comparison.strongest_rules().map_or_else(String::new, |alone| format!(", {:.3} by rules alone", alone.mrr))
     ))
@@ -412,7 +409,7 @@ fn calibrate(job: &Job<'_>) -> Result<String> {
         Some(found) => {
             format!("truth values are off by {:.3} on average on test (expected calibration error)", found.ece)
         }
-        None if fitted => "fitted on valid; there are no test triples to try it on".into(),
+        None if fitted => "fitted on valid; there are no test triples to check it on".into(),
         None => "no valid triples to calibrate truth values on".into(),
     })
 }
@@ -431,7 +428,7 @@ fn obey(job: &Job<'_>) -> Result<String> {
         0 => "no rule concludes anything new".to_string(),
         _ => {
             let [with, without] = [found.model.share, before].map(|share| 100.0 * share);
-            format!("{with:.0} % of groundings are met with rules, {without:.0} % without")
+            format!("the model obeys {with:.0} % of groundings with guidance, {without:.0} % without")
         }
     };
     let line = format!("{met}; {doubtful_count} training triples look doubtful");

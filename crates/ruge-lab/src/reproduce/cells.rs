@@ -250,13 +250,13 @@ impl Table {
                 return wrong("needs a name of letters, digits, - and . alone: it becomes the name of a file");
             }
             if cells[..index].iter().any(|other| other.name == cell.name) {
-                return wrong("is there twice; give one of them another name");
+                return wrong("occurs twice; give one of them another name");
             }
             if cell.seeds.is_empty() {
-                return wrong("has no seeds; leave `seeds` away for seed 0");
+                return wrong("has no seeds; remove `seeds` for seed 0");
             }
             if let Some(seed) = cell.seeds.iter().enumerate().find(|(at, seed)| cell.seeds[..*at].contains(seed)) {
-                return wrong(&format!("has the seed {} twice; the same run again tells nothing new", seed.1));
+                return wrong(&format!("has the seed {} twice; remove one", seed.1));
             }
             if let Some(name) = &cell.alone_of {
                 let combined = |other: &Cell| other.name == *name && other.rank_by == RankBy::Combined;
@@ -303,7 +303,7 @@ impl Entry {
             swept.x = Some(value);
             for leaf in &sweep.leaves {
                 leaves::set(&mut swept.change, leaf, value.into()).ok_or_else(|| {
-                    RugeError::Spec(format!("{source}: the cell {:?}: {leaf:?} is no leaf of a spec", cell.name))
+                    RugeError::Spec(format!("{source}: the cell {:?}: {leaf:?} is not a setting of a spec", cell.name))
                 })?;
             }
             cells.push(swept);
@@ -319,7 +319,7 @@ impl Cell {
         let choices = leaves::combinations(&leaves::lists(&self.change));
         let source = format!("the cell {:?} of {}.toml", self.name, self.table.name());
         if choices.is_empty() {
-            return Err(RugeError::Spec(format!("{source}: an empty list leaves nothing to try")));
+            return Err(RugeError::Spec(format!("{source}: an empty list has nothing to try")));
         }
         let mut points = Vec::new();
         for choice in choices {
@@ -419,7 +419,7 @@ sweep = { leaves = ["rules.min-pca", "rules.min-std"], values = [0.5, 0.95] }
         let told = |text: &str| Table::parse(text, TableName::Best, "my.toml").unwrap_err().to_string();
         assert!(told("title = 3").contains("my.toml"));
         let twice = TABLE.replace("name = \"theta\"", "name = \"grid\"").replace("sweep", "#sweep");
-        assert!(told(&twice).contains("is there twice"), "{}", told(&twice));
+        assert!(told(&twice).contains("occurs twice"), "{}", told(&twice));
         assert!(told(&TABLE.replace("\"grid\"", "\"../grid\"")).contains("name of a file"));
         let seeds = told(&TABLE.replace("[0, 1]", "[0, 1, 0]"));
         assert!(seeds.contains("the cell \"grid\" has the seed 0 twice"), "{seeds}");

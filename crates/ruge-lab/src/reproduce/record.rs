@@ -251,7 +251,7 @@ impl Record {
         };
         let record = serde_json::from_str(&text).map_err(|error| RugeError::Run {
             path: path.to_path_buf(),
-            reason: format!("this is no record of ours ({error}); remove it to run the cell again"),
+            reason: format!("this is not a record of ruge ({error}); remove it to run the cell again"),
         })?;
         Ok(Some(record))
     }
@@ -261,7 +261,7 @@ impl Record {
         let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
         let earlier: Earlier = serde_json::from_str(&text).map_err(|error| RugeError::Run {
             path: path.to_path_buf(),
-            reason: format!("this is no result of ours: {error}"),
+            reason: format!("this is not a result of ruge: {error}"),
         })?;
         let rules = (earlier.rules > 0).then_some(RuleCounts {
             rules: earlier.rules,

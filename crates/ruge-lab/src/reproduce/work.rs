@@ -321,7 +321,7 @@ fn examples(cell: &Cell, rules: &[RuleRecord], data: &Dataset) -> Result<Vec<Exa
         let mut names = data.names().clone();
         let wanted = parse_rules(&format!("{text}\t1\n"), &options, &mut names)?.rules;
         let Some(wanted) = wanted.first().map(|record| record.rule.canonical()) else {
-            return Err(RugeError::Spec(format!("the cell {:?} names {text:?}, which is no rule", cell.name)));
+            return Err(RugeError::Spec(format!("the cell {:?} names {text:?}, which is not a rule", cell.name)));
         };
         let same = rules.iter().find(|record| record.rule.canonical() == wanted);
         found.push(Example { rule: text.clone(), confidence: same.map(|record| record.confidence.get()) });

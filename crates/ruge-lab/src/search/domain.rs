@@ -46,7 +46,7 @@ impl Domain {
 
     fn choice(values: &[Value]) -> Result<Self, String> {
         if values.is_empty() {
-            return Err("an empty list leaves nothing to try".into());
+            return Err("an empty list has nothing to try".into());
         }
         if let Some(again) = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
             return Err(format!("{} is in the list twice", again.1));

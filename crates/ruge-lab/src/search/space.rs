@@ -264,7 +264,7 @@ impl Space {
         let mut table = self.table.clone();
         let set = leaves::set_all(&mut table, &self.named(point), &self.settings.tie);
         let said = toml::to_string(&table).map_err(|error| RugeError::Spec(format!("{}: {error}", self.source)));
-        set.ok_or_else(|| RugeError::Spec(format!("{}: search.tie names no leaf of a spec", self.source)))?;
+        set.ok_or_else(|| RugeError::Spec(format!("{}: search.tie does not name a setting of a spec", self.source)))?;
         Spec::from_toml(&said?, &self.source)
     }
 

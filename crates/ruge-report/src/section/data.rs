@@ -55,9 +55,9 @@ pub fn body(data: &DataAudit) -> String {
                 grouped(row.support),
             ]);
         }
-        out.push_str("<h3>Relations that mirror one another</h3>\n");
+        out.push_str("<h3>Relations that mirror each other</h3>\n");
         out.push_str("<p class=\"note\">Symmetric: r(x,y) and r(y,x). Inverse: r(x,y) and s(y,x). Duplicate: r(x,y) and s(x,y).</p>\n");
-        out.push_str(&table.render("Relations that mirror one another"));
+        out.push_str(&table.render("Relations that mirror each other"));
     }
     out
 }

@@ -40,7 +40,7 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
     }
     out.push_str("</ul>\n");
     if prediction.rules.is_empty() {
-        out.push_str("<p>No rule speaks for it.");
+        out.push_str("<p>No rule concludes it.");
         if !prediction.similar.is_empty() {
             out.push_str(" The most similar known facts:</p>\n<ul class=\"because\">");
             for fact in &prediction.similar {

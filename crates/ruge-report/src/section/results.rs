@@ -56,7 +56,7 @@ pub fn curves(curves: &[Curve]) -> String {
         "Validation MRR",
         &legend(&keys),
         mrr.as_ref(),
-        "The dot marks the epoch whose model was kept: the best on the validation triples.",
+        "The dot marks the best epoch on the validation triples, whose model was kept.",
     );
     if mrr.is_none() {
         out.push_str("<p class=\"missing\">There was no validation, so there is no curve.</p>\n");

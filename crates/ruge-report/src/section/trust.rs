@@ -60,20 +60,20 @@ pub fn calibration(calibration: &CalibrationCurve) -> String {
     }
     let drawing = plot::lines(
         "Reliability curve: predicted truth against the share that is true",
-        "truth value said",
+        "predicted truth",
         &series,
         Axes::Unit,
     );
-    let caption = "A point on the dashed line keeps its word: of the facts given a truth of 0.8, 80 % are true.";
+    let caption = "Points on the dashed line are calibrated: of the facts given a truth of 0.8, 80 % are true.";
     out.push_str(&figure(
         "plot-calibration",
-        "Share that is true, by truth value said",
+        "Share that is true, by predicted truth",
         &legend(&keys),
         drawing.as_ref(),
         caption,
     ));
     let (edges, counts) = spread(&calibration.bins);
-    let drawing = plot::histogram("Histogram of predicted truth values", "truth value said", &edges, &counts);
+    let drawing = plot::histogram("Histogram of predicted truth values", "predicted truth", &edges, &counts);
     out.push_str(&figure("plot-truths", "How many predictions have which truth value", "", drawing.as_ref(), ""));
     out
 }
@@ -90,7 +90,7 @@ fn spread(bins: &[ReliabilityBin]) -> (Vec<f64>, Vec<u64>) {
 /// How many groundings the model obeys, rule by rule.
 pub fn consistency(consistency: &Consistency) -> String {
     let mut out = String::from(
-        "<p>A grounding is obeyed when the model holds its conclusion at least as true as the rule demands.</p>\n",
+        "<p>A grounding is obeyed if the model holds its conclusion at least as true as the rule demands.</p>\n",
     );
     if let (Some(guided), Some(unguided)) = (consistency.guided, consistency.unguided) {
         out.push_str(&format!(
@@ -139,7 +139,7 @@ pub fn clean_up(list: &CleanUp) -> String {
         ("Relation", Text),
         ("Tail", Text),
         ("Truth", Number),
-        ("What speaks against it", Text),
+        ("Evidence against it", Text),
     ]);
     for row in &list.rows {
         table.row(vec![

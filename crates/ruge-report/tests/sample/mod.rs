@@ -80,7 +80,7 @@ fn data() -> DataAudit {
         relations: 24,
         splits: [9520, 1190, 1190],
         findings: vec![
-            Finding { level: Level::Fine, text: "Every line is a triple, and none stands there twice.".into() },
+            Finding { level: Level::Fine, text: "Every line is a triple, and none is repeated.".into() },
             Finding {
                 level: Level::Note,
                 text: "Validation and test triples were split off here, reproducibly.".into(),

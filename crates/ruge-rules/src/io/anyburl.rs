@@ -49,7 +49,7 @@ pub(crate) fn parse(line: &str, measure: Measure) -> Result<Line<'_>, Fault> {
     let confidence = ratio(confidence, "confidence")?;
     let (mut rule, tail) = parse_atoms(rule, &NOTATION)?;
     if !tail.trim().is_empty() {
-        return Err(Fault::new("text after the rule", format!("{:?} stands after the rule", tail.trim())));
+        return Err(Fault::new("text after the rule", format!("{:?} follows the rule", tail.trim())));
     }
     for atom in rule.premise.iter_mut().chain([&mut rule.conclusion]) {
         let itself = |term: &RawTerm<'_>| matches!(term, RawTerm::Constant(name) if name == REFLEXIVE);
@@ -75,10 +75,10 @@ pub(crate) fn write(record: &RuleRecord, names: &Names, measure: Measure) -> Res
         Measure::Pca => stated.pca_body,
     };
     let (Some(predicted), Some(correct)) = (predicted, stated.support) else {
-        return Err("its columns are counts, and this rule comes without; count them with --data DATA".into());
+        return Err("its columns are counts, and this rule has none; count them with --data DATA".into());
     };
     if correct > predicted {
-        return Err(format!("{correct} correct of {predicted} predicted makes no confidence"));
+        return Err(format!("{correct} correct of {predicted} predicted is not a confidence"));
     }
     let confidence = if predicted == 0 { 0.0 } else { correct as f64 / predicted as f64 };
     let rule = in_chain_order(&record.rule);

@@ -104,7 +104,7 @@ pub fn read_relation_dictionary(path: &Path) -> Result<Vec<String>, RuleError> {
         match place {
             Some(place @ None) => *place = Some(name.to_string()),
             Some(Some(first)) => return Err(wrong(line, format!("id {id} names {first:?} already"))),
-            None => return Err(wrong(line, format!("{id:?} is no id below the number of relations"))),
+            None => return Err(wrong(line, format!("{id:?} is not an id below the number of relations"))),
         }
     }
     Ok(names.into_iter().flatten().collect())

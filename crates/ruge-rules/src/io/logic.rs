@@ -56,7 +56,7 @@ pub(crate) fn alternatives<'t>(
     parser.skip_blanks();
     if parser.at < span.len() {
         let rest = &span.text[parser.at..];
-        return Err(Fault::new("not a premise", format!("{rest:?} stands behind the premise; a sign is missing")));
+        return Err(Fault::new("not a premise", format!("{rest:?} follows the premise; a connective is missing")));
     }
     let Some(alternatives) = premise.alternatives(MAX_ALTERNATIVES) else {
         let reason = format!("the premise has more than {MAX_ALTERNATIVES} alternatives; write several rules");
@@ -66,7 +66,7 @@ pub(crate) fn alternatives<'t>(
         return Err(Fault::plain("the premise contradicts itself"));
     }
     if alternatives.iter().any(|way| way.holds.is_empty()) {
-        let reason = "a negated premise needs another beside it that must hold, to say of whom it speaks";
+        let reason = "a negated premise needs a positive one with the same variables";
         return Err(Fault::new("nothing but negation in a premise", reason));
     }
     Ok(alternatives)

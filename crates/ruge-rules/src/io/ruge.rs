@@ -110,7 +110,7 @@ fn from_tokens(mut tokens: Vec<Token<'_>>, negation: bool) -> Result<RawRule<'_>
     let mut atoms = Vec::with_capacity(premise / 3 + 1);
     while let (Some(subject), Some(relation), Some(object)) = (words.next(), words.next(), words.next()) {
         if !relation.quoted && relation.text.starts_with('?') {
-            let reason = format!("{} stands where a relation should", relation.text);
+            let reason = format!("{} is in the place of a relation", relation.text);
             return Err(Fault::new("a variable as relation", reason));
         }
         atoms.push(RawAtom { relation: relation.text, subject: term(subject), object: term(object) });

@@ -75,7 +75,7 @@ fn head(format: RuleFormat, comments: &[String]) -> String {
 
 fn line(reader: &LineReader, record: &RuleRecord, names: &Names) -> Result<String, String> {
     if !record.rule.negated.is_empty() && !matches!(reader.format, RuleFormat::Native | RuleFormat::Text) {
-        return Err("a premise is negated; native, text and json can say that".into());
+        return Err("a premise is negated; native, text and json can express that".into());
     }
     match reader.format {
         RuleFormat::Native => Ok(ruge::write_native(record, names)),

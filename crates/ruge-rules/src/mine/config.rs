@@ -202,7 +202,7 @@ impl MineConfig {
             ("standard confidence", self.min_std),
         ] {
             if !(0.0..=1.0).contains(&value) {
-                return Err(ConfigError(format!("the least {name} lies in [0, 1], {value} does not")));
+                return Err(ConfigError(format!("the minimum {name} must be in [0, 1], not {value}")));
             }
         }
         Ok(())

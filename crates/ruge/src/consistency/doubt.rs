@@ -22,9 +22,9 @@ use crate::explain::{Explainer, Fact};
 use crate::loaded::Loaded;
 
 /// The criterion, for people.
-pub const CRITERION: &str = "Training triples that no rule concludes from other facts although rules put another entity in their \
-                             place, and whose place is filled by unlike entities for the ten most similar others. Doubt is \
-                             functionality times (1 − likeness). Look before you delete: an exception is not a mistake.";
+pub const CRITERION: &str = "Training triples that no rule concludes from other facts although rules conclude another entity in \
+                             their place, and that differ from those of the ten most similar entities. Doubt is \
+                             functionality times (1 − likeness). Check before you delete: an exception is not a mistake.";
 
 /// Similar ends asked.
 const ASKED: usize = 10;

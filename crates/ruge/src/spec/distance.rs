@@ -59,11 +59,11 @@ impl Spec {
             return refuse(format!("{wanted}; not {} and {}", plateau.factor, plateau.patience));
         }
         if self.schedule.validate_every == 0 {
-            return refuse("schedule.plateau looks at validations; schedule.validate-every must be at least 1".into());
+            return refuse("schedule.plateau needs validation; schedule.validate-every must be at least 1".into());
         }
         match self.schedule.patience {
             Some(patience) if patience <= plateau.patience => refuse(format!(
-                "the run would stop after {patience} validations, before schedule.plateau lowers a rate; give schedule.patience more"
+                "the run would stop after {patience} validations, before schedule.plateau lowers a rate; raise schedule.patience"
             )),
             _ => Ok(()),
         }
@@ -75,9 +75,7 @@ impl Spec {
             let of_loss = matches!(self.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
             if of_loss || self.objective.subsampling || self.batches.size.is_some() {
                 let leaves = "objective.loss, objective.subsampling and batches.size";
-                return refuse(format!(
-                    "{leaves} are of training by negatives; leave them away, or leave [softmax] away"
-                ));
+                return refuse(format!("{leaves} are for training with negatives; remove them, or remove [softmax]"));
             }
             return Ok(());
         }

@@ -65,7 +65,7 @@ impl Spec {
             return refuse(format!("objective.shift must be finite, not {}", self.objective.shift));
         }
         match self.schedule.patience {
-            Some(0) => refuse("schedule.patience is at least 1; leave it away for all epochs".into()),
+            Some(0) => refuse("schedule.patience must be at least 1; remove it to run all epochs".into()),
             _ => Ok(()),
         }
     }
@@ -82,7 +82,7 @@ fn integers(path: &str, value: &serde_json::Value) -> Result<()> {
         Value::Object(map) => map.iter().try_for_each(|(key, value)| integers(&below(path, key), value)),
         Value::Array(list) => list.iter().try_for_each(|value| integers(path, value)),
         Value::Number(number) if number.as_u64().is_some_and(|number| i64::try_from(number).is_err()) => {
-            Err(RugeError::Spec(format!("{path} is {number}; the largest number it may be is {}", i64::MAX)))
+            Err(RugeError::Spec(format!("{path} is {number}; the maximum is {}", i64::MAX)))
         }
         _ => Ok(()),
     }
@@ -146,7 +146,7 @@ mod tests {
                     let told = spec.check_storable();
                     assert_eq!(told.is_ok(), passes, "{path} = {number}");
                     if let Err(error) = told {
-                        let words = format!("{path} is {number}; the largest number it may be is 9223372036854775807");
+                        let words = format!("{path} is {number}; the maximum is 9223372036854775807");
                         assert_eq!(error.to_string(), words);
                         assert!(spec.check().is_err());
                     } else if spec.check().is_ok() {

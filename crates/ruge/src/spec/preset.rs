@@ -125,7 +125,7 @@ impl Spec {
                     refuse("guidance by examples needs softmax training; add a section [softmax]".into())
                 }
                 _ if self.model.reciprocal => {
-                    refuse("model.reciprocal needs softmax training; add a section [softmax], or leave it away".into())
+                    refuse("model.reciprocal needs softmax training; add a section [softmax], or remove it".into())
                 }
                 _ => Ok(()),
             };
@@ -141,7 +141,7 @@ impl Spec {
         let on_card = self.device == DeviceName::Cuda;
         if !in_place && (softmax.relations > 0.0 || on_card && softmax.sample > 0) {
             return refuse(
-                "hole by softmax does not ask for relations, and on a card answers among all entities; complex, which is hole in another basis, does both"
+                "hole by softmax supports neither questions for relations nor, on a GPU, a sample of candidates; use complex, which is hole in another basis"
                     .into(),
             );
         }
@@ -159,7 +159,7 @@ impl Spec {
         let several = softmax.answers == Answers::All;
         if softmax.sample > 0 && !softmax.is_plain() {
             let leaves = "softmax.smoothing, softmax.loss and softmax.answers";
-            return refuse(format!("{leaves} look at all entities; leave softmax.sample away"));
+            return refuse(format!("{leaves} need all entities; remove softmax.sample"));
         }
         if several && softmax.relations > 0.0 {
             return refuse(

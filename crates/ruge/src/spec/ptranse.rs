@@ -98,5 +98,5 @@ impl Spec {
 }
 
 fn closed(what: &str) -> RugeError {
-    RugeError::Spec(format!("ptranse does not leave {what} open; leave it away"))
+    RugeError::Spec(format!("ptranse has fixed {what}; remove it from the spec"))
 }

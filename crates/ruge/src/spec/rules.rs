@@ -115,7 +115,9 @@ impl RulesSpec {
             return refuse("rules.confidence lies in [0, 1]".into());
         }
         if self.weigh == Weigh::Validated && self.confidence.is_some() {
-            return refuse("rules.weigh = \"validated\" measures what rules.confidence fixes; leave one away".into());
+            return refuse(
+                "rules.weigh = \"validated\" measures what rules.confidence fixes; remove one of them".into(),
+            );
         }
         if self.most_groundings == Some(0) {
             return refuse("rules.most-groundings is at least 1; for training without rules use guidance none".into());

@@ -155,7 +155,7 @@ fn two_processes_do_not_work_in_one_folder() {
     let folder = tempfile::tempdir().unwrap();
     let first = Workplace::open(folder.path(), KIND, Mode::Fresh).unwrap();
     let told = Workplace::open(folder.path(), KIND, Mode::Force).unwrap_err().to_string();
-    assert!(told.contains("another ruge is at work"), "{told}");
+    assert!(told.contains("another ruge process is working"), "{told}");
     drop(first);
     Workplace::open(folder.path(), KIND, Mode::Fresh).unwrap();
     assert!(files_in(folder.path()).unwrap().is_empty(), "a lock leaves no file");
