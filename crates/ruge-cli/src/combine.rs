@@ -65,7 +65,7 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     let rules: Vec<RuleRecord> = match &args.rules {
         Some(path) => {
             let mut names = data.names().clone();
-            let mut rules = args.reading.read(path, &mut names, data.relation_count(), console)?.rules;
+            let mut rules = args.reading.read(path, &mut names, console)?.rules;
             let all = rules.len();
             rules.retain(|record| is_sayable(&record.rule, data.names()));
             if rules.len() < all {

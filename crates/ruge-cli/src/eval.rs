@@ -1,17 +1,17 @@
 //! `ruge eval`: how good a model is, by exact filtered ranking.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
+use ruge::evaluate::{Questions, ranks_sha256};
 use ruge::model_file::data_hash;
 use ruge::nearest::suggestion;
-use ruge::rules_only::{Aggregation, RulesOnly};
+use ruge::rules_only::RulesOnly;
 use ruge::{GuidanceSpec, ModelFile, ModelName};
-use ruge_embed::rank::{RankQuery, Side};
-use ruge_embed::{Evaluation, Metrics, Model, PathReport, RankOptions, Ties};
+use ruge_embed::rank::Side;
+use ruge_embed::{Evaluation, Metrics, PathReport, RankOptions, Ties};
 use ruge_kg::{Dataset, Triple};
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
@@ -79,9 +79,6 @@ enum TiesArg {
     Pessimistic,
 }
 
-/// Queries ranked between two looks at whether to stop.
-const LOOK: usize = 4_096;
-
 /// Runs `ruge eval MODEL`.
 pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     if args.hits.contains(&0) {
@@ -110,28 +107,21 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         TiesArg::Optimistic => Ties::Optimistic,
         TiesArg::Pessimistic => Ties::Pessimistic,
     };
-    let queries = RankQuery::both_sides(triples);
-    let bar = progress::work(console, "ranking", queries.len() as u64);
-    let started = Instant::now();
     let options = RankOptions { memory: args.memory.saturating_mul(1 << 20), ..RankOptions::default() };
-    let stop = interrupt::flag();
-    let mut ranks = Vec::with_capacity(queries.len());
-    for some in queries.chunks(LOOK) {
-        if stop.load(Ordering::Relaxed) {
-            return Err(interrupt::error(format!("stopped after {} of {} queries", ranks.len(), queries.len())));
-        }
-        let before = ranks.len();
-        let follow = |done: usize, _: usize| bar.set_position((before + done) as u64);
-        ranks.extend(model.rank(some, Some(data.filter()), &options, &follow)?);
-    }
+    let (hits, stop) = (args.hits.clone(), Some(interrupt::flag()));
+    let questions = Questions { ties, hits, options, stop, ..Questions::about(triples, data.filter()) };
+    let count = questions.queries.len();
+    let bar = progress::work(console, "ranking", count as u64);
+    let started = Instant::now();
+    let ranked = questions.rank(&*model, &|done| bar.set_position(done as u64));
+    let stopped = format!("stopped after {} of {count} queries", bar.position());
+    let ranks = ranked.map_err(interrupt::instead_of(&stopped))?;
     let seconds = started.elapsed().as_secs_f64();
     bar.finish_and_clear();
-    let evaluation = Evaluation::new(&queries, &ranks, file.data.graph(), ties, &args.hits);
-    let rules_only = rules_only(&file, data, &queries, ties, &args.hits);
-    if stop.load(Ordering::Relaxed) {
-        return Err(interrupt::error("stopped while ranking by the rules alone"));
-    }
-    let digest = ruge_lab::reproduce::record::ranks_sha256(&ranks);
+    let evaluation = questions.evaluation(&ranks, file.data.graph());
+    let stopped = "stopped while ranking by the rules alone";
+    let rules_only = rules_only(&file, &questions).map_err(interrupt::instead_of(stopped))?;
+    let digest = ranks_sha256(&ranks);
     if console.json {
         let mut object = object(args, &file, &evaluation, seconds, name, &digest);
         if let Some(metrics) = &rules_only {
@@ -207,26 +197,18 @@ fn other_data(path: &Path, asked: &[SplitArg], own: &Dataset, console: Console) 
 }
 
 /// What the rules of a guided model reach without it: the highest confidence decides, ties count as for the model.
-fn rules_only(file: &ModelFile, data: &Dataset, queries: &[RankQuery], ties: Ties, hits: &[u32]) -> Option<Metrics> {
-    if let Some(alone) = file.rules_alone() {
-        let mut ranks = Vec::with_capacity(queries.len());
-        for some in queries.chunks(LOOK).take_while(|_| !interrupt::came()) {
-            ranks.extend(alone.rank(some, Some(data.filter()), &RankOptions::default(), &|_, _| ()).ok()?);
+fn rules_only(file: &ModelFile, questions: &Questions<'_>) -> ruge::Result<Option<Metrics>> {
+    let ranks = match file.rules_alone() {
+        Some(alone) => questions.rank(&alone, &|_| ())?,
+        // Where rules alone are the model, the row is its own.
+        None if file.rules.is_empty() || file.ranking.is_some() => return Ok(None),
+        None => {
+            let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
+            // They conclude from what the model was trained on.
+            questions.rank_by_rules(&RulesOnly::new(file.data.graph(), &rules), &|_| ())?
         }
-        return Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits));
-    }
-    // Where rules alone are the model, the row is its own.
-    if file.rules.is_empty() || file.ranking.is_some() {
-        return None;
-    }
-    let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
-    // They conclude from what the model was trained on.
-    let alone = RulesOnly::new(file.data.graph(), &rules);
-    let mut ranks = Vec::with_capacity(queries.len());
-    for some in queries.chunks(LOOK).take_while(|_| !interrupt::came()) {
-        ranks.extend(alone.rank(some, Some(data.filter()), Aggregation::Max, &|_, _| ()));
-    }
-    Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits))
+    };
+    Ok(Some(questions.metrics(&ranks)))
 }
 
 /// What training found of relation paths, as the model file has it.

@@ -105,7 +105,7 @@ pub fn explainer<'m>(
     let Some(path) = file else { return Ok(Explainer::new(loaded)) };
     let data = &loaded.file.data;
     let mut names = data.names().clone();
-    let file = reading.read(path, &mut names, data.relation_count(), console)?;
+    let file = reading.read(path, &mut names, console)?;
     let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
     let explainer = Explainer::with_rules(loaded, &rules);
     let lost = rules.len() - explainer.rules().len();

@@ -79,7 +79,7 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
     loaded.announce(console);
     let data = &loaded.data;
     let mut names = data.names().clone();
-    let file = args.reading.read(&args.rules, &mut names, data.relation_count(), console)?;
+    let file = args.reading.read(&args.rules, &mut names, console)?;
     let chosen: Vec<_> = file.rules.iter().filter(|record| record.confidence.get() >= args.min_conf).collect();
     let rules: Vec<Rule> = chosen.iter().map(|record| record.rule.clone()).collect();
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use ruge_kg::Names;
-use ruge_rules::io::{read_relation_dictionary, unknown_relations};
-use ruge_rules::{RuleFile, RuleFormat, RuleReadOptions, Take, read_rules};
+use ruge_rules::io::read_relation_dictionary;
+use ruge_rules::{RuleFile, RuleFormat, RuleReadOptions, Take, read_rules, read_rules_about};
 
 use crate::console::Console;
 
@@ -51,13 +51,10 @@ impl RuleArgs {
 
     /// Reads `path`, interning names into `names`; tells on stderr what was not understood.
     ///
-    /// `known` is the number of relations of the data whose names seed `names`, 0 without data.
-    pub fn read(&self, path: &Path, names: &mut Names, known: usize, console: Console) -> Result<RuleFile> {
-        let relations = match &self.relation_ids {
-            Some(path) => Some(read_relation_dictionary(path)?),
-            None if known > 0 => Some(names.relations.iter().take(known).map(|(_, name)| name.to_string()).collect()),
-            None => None,
-        };
+    /// `names` are those of the data, where there are data.
+    pub fn read(&self, path: &Path, names: &mut Names, console: Console) -> Result<RuleFile> {
+        let about = !names.relations.is_empty();
+        let relations = self.relation_ids.as_deref().map(read_relation_dictionary).transpose()?;
         let take = match self.confidence {
             TakeArg::Written => Take::Written,
             TakeArg::Pca => Take::Pca,
@@ -65,12 +62,13 @@ impl RuleArgs {
             TakeArg::Smoothed => Take::Smoothed,
         };
         let options = RuleReadOptions { format: self.rule_format, take, relations };
-        let file = read_rules(path, &options, names)?;
+        let (file, unknown) = match about {
+            true => read_rules_about(path, &options, names)?,
+            false => (read_rules(path, &options, names)?, Vec::new()),
+        };
         announce(path, &file, console);
-        if known > 0 {
-            for unknown in unknown_relations(&file, known, names) {
-                console.note(&format!("note: {}:{}: {unknown}", path.display(), unknown.line));
-            }
+        for unknown in unknown {
+            console.note(&format!("note: {}:{}: {unknown}", path.display(), unknown.line));
         }
         Ok(file)
     }

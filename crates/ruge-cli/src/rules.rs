@@ -83,7 +83,7 @@ fn run_verify(args: &VerifyArgs, console: Console) -> Result<()> {
     let loaded = args.data.load_train(console)?;
     loaded.announce(console);
     let mut names = loaded.data.names().clone();
-    let file = args.reading.read(&args.rules, &mut names, loaded.data.relation_count(), console)?;
+    let file = args.reading.read(&args.rules, &mut names, console)?;
     let bar = progress::work(console, "counting", file.rules.len() as u64);
     let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
     let watch = Watch { stop: Some(interrupt::flag()), progress: Some(&follow), deadline: None };
@@ -205,7 +205,7 @@ fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
     let loaded = data.map(|data| data.load_train(console)).transpose()?;
     let mut names = loaded.as_ref().map_or_else(Names::default, |loaded| loaded.data.names().clone());
     let known = loaded.as_ref().map_or(0, |loaded| loaded.data.relation_count());
-    let file = args.reading.read(&args.file, &mut names, known, console)?;
+    let file = args.reading.read(&args.file, &mut names, console)?;
     let mut rules: Vec<RuleRecord> = file.rules;
     if let Some(loaded) = &loaded {
         let mut counter = Counter::new(loaded.data.entity_count());

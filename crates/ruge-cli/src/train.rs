@@ -451,7 +451,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             // Read here and not by `assemble`, so that lines that are no rules are told.
             Some(file) if spec.takes_rules() => {
                 let mut names = data.names().clone();
-                let rules = RuleArgs::plain().read(Path::new(file), &mut names, data.relation_count(), console)?.rules;
+                let rules = RuleArgs::plain().read(Path::new(file), &mut names, console)?.rules;
                 let lost = rules.iter().filter(|record| !is_sayable(&record.rule, data.names())).count();
                 if lost > 0 {
                     let what = if lost == 1 { "rule names" } else { "rules name" };

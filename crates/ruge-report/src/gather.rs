@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ruge::run::curve::Line;
 use ruge_embed::{Evaluation, Metrics};
 use ruge_kg::stats::Pattern;
 use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, Triple, describe};
@@ -179,20 +180,14 @@ fn histogram(confidences: impl Iterator<Item = f64>) -> Histogram {
     Histogram { edges, counts }
 }
 
-/// A learning curve from `metrics.jsonl`; lines that say nothing are passed over. Long losses are thinned to what a plot shows.
-pub fn curve(name: &str, system: System, metrics_jsonl: &str) -> Curve {
+/// A learning curve from the lines of a run. Long losses are thinned to what a plot shows.
+pub fn curve(name: &str, system: System, lines: &[Line]) -> Curve {
     let mut curve = Curve { name: name.into(), system, valid_mrr: Vec::new(), loss: Vec::new(), best_epoch: None };
-    for line in metrics_jsonl.lines() {
-        let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-        let Some(epoch) = line["epoch"].as_u64() else { continue };
-        if let Some(loss) = line["loss"].as_f64() {
-            curve.loss.push((epoch, loss));
-        }
-        if let Some(mrr) = line["valid_mrr"].as_f64() {
-            curve.valid_mrr.push((epoch, mrr));
-            if line["best"].as_bool() == Some(true) {
-                curve.best_epoch = Some(epoch);
-            }
+    for Line { epoch, loss, valid_mrr, best, .. } in lines {
+        curve.loss.extend(loss.map(|loss| (*epoch, loss)));
+        curve.valid_mrr.extend(valid_mrr.map(|mrr| (*epoch, mrr)));
+        if valid_mrr.is_some() && *best == Some(true) {
+            curve.best_epoch = Some(*epoch);
         }
     }
     let every = curve.loss.len().div_ceil(200).max(1);
@@ -287,9 +282,10 @@ mod tests {
 
     #[test]
     fn curves_come_from_the_lines_of_a_run() {
-        let lines = "{\"epoch\":1,\"loss\":0.7}\nnonsense\n{\"epoch\":2,\"loss\":0.5,\"valid_mrr\":0.3,\"best\":true}\n\
-                     {\"epoch\":4,\"loss\":0.4,\"valid_mrr\":0.2,\"best\":false}\n";
-        let found = curve("x", System::Guided, lines);
+        let line = |epoch, loss, valid_mrr, best| Line { epoch, loss: Some(loss), valid_mrr, best, ..Line::default() };
+        let lines =
+            [line(1, 0.7, None, None), line(2, 0.5, Some(0.3), Some(true)), line(4, 0.4, Some(0.2), Some(false))];
+        let found = curve("x", System::Guided, &lines);
         assert_eq!(found.loss, [(1, 0.7), (2, 0.5), (4, 0.4)]);
         assert_eq!((found.valid_mrr, found.best_epoch), (vec![(2, 0.3), (4, 0.2)], Some(2)));
     }

@@ -23,7 +23,8 @@ pub use atom::{Atom, Term, Variable};
 pub use error::RuleError;
 pub use ground::{GroundLimit, Groundings, ground, ground_within};
 pub use io::{
-    RuleFile, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Take, parse_rules, read_rules, write_rules,
+    RuleFile, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Take, parse_rules, read_rules,
+    read_rules_about, write_rules,
 };
 pub use measure::{Counts, Side};
 pub use mine::{MineConfig, Mined, MinedRule, mine};

@@ -14,7 +14,7 @@ use ruge_kg::Dataset;
 use ruge_rules::words::formula;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{
-    Confidence, Groundings, Rule, RuleError, RuleReadOptions, RuleRecord, Watch, ground_within, mine, read_rules,
+    Confidence, Groundings, Rule, RuleError, RuleReadOptions, RuleRecord, Watch, ground_within, mine, read_rules_about,
 };
 
 use crate::error::{Result, RugeError};
@@ -364,7 +364,7 @@ pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result
     match &wanted.file {
         Some(file) => {
             let mut names = data.names().clone();
-            Ok(read_rules(Path::new(file), &RuleReadOptions::default(), &mut names)?.rules)
+            Ok(read_rules_about(Path::new(file), &RuleReadOptions::default(), &mut names)?.0.rules)
         }
         None => match mined(wanted, data, watch)? {
             Some(rules) => Ok(rules),

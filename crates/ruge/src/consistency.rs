@@ -10,7 +10,7 @@
 
 use ruge_embed::TNorm;
 use ruge_kg::Triple;
-use ruge_rules::{Groundings, Rule, Watch, words};
+use ruge_rules::{Groundings, Rule, SoftRule, Watch, words};
 use serde::{Deserialize, Serialize};
 
 use crate::assemble;
@@ -84,6 +84,19 @@ pub fn consistency_watched(
     unguided: Option<&Loaded>,
     watch: &Watch<'_>,
 ) -> Result<Consistency> {
+    let horn: Vec<Rule> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
+    let groundings = assemble::groundings(&loaded.file.data, &horn, watch)?;
+    consistency_over(&groundings, loaded, explainer, unguided, watch)
+}
+
+/// The same where the explainer's rules are grounded already.
+pub fn consistency_over(
+    groundings: &Groundings,
+    loaded: &Loaded,
+    explainer: &Explainer<'_>,
+    unguided: Option<&Loaded>,
+    watch: &Watch<'_>,
+) -> Result<Consistency> {
     let data = &loaded.file.data;
     if let Some(twin) = unguided
         && (twin.file.data.entity_count() != data.entity_count()
@@ -94,22 +107,20 @@ pub fn consistency_watched(
             "the model without guidance was trained on other triples; give one of the same data".into(),
         ));
     }
-    let rules: Vec<Rule> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
-    let groundings = assemble::groundings(data, &rules, watch)?;
     let t_norm = match loaded.file.spec.guidance {
         GuidanceSpec::Ruge { t_norm, .. } => t_norm,
         _ => TNorm::Product,
     };
     let models = std::iter::once(loaded).chain(unguided);
     let views: Vec<Vec<Weighed>> =
-        models.map(|model| weigh(model, &groundings, explainer, t_norm, watch)).collect::<Result<_>>()?;
+        models.map(|model| weigh(model, groundings, explainer, t_norm, watch)).collect::<Result<_>>()?;
     let of = |view: &[Weighed], range: std::ops::Range<usize>| Agreement::of(&view[range]);
-    let per_rule = |(index, rule): (usize, &Rule)| {
+    let per_rule = |(index, SoftRule { rule, confidence }): (usize, &SoftRule)| {
         let range = groundings.of_rule(index);
         (!range.is_empty()).then(|| RuleConsistency {
             rule: words::formula(rule, data.names()),
             words: words::sentence(rule, data.names()),
-            confidence: explainer.rules()[index].confidence.get(),
+            confidence: confidence.get(),
             groundings: range.len(),
             model: of(&views[0], range.clone()),
             unguided: views.get(1).map(|view| of(view, range)),
@@ -120,7 +131,7 @@ pub fn consistency_watched(
         groundings: groundings.len(),
         model: Agreement::of(&views[0]),
         unguided: views.get(1).map(|view| Agreement::of(view)),
-        rules: rules.iter().enumerate().filter_map(per_rule).collect(),
+        rules: explainer.rules().iter().enumerate().filter_map(per_rule).collect(),
     })
 }
 

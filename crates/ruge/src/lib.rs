@@ -12,6 +12,7 @@ pub mod combine;
 pub mod complete;
 pub mod consistency;
 pub mod error;
+pub mod evaluate;
 pub mod explain;
 pub mod fold_in;
 pub mod identity;

@@ -5,7 +5,7 @@
 //! training changes, so a run that is killed at any moment continues from its last checkpoint to the same bits. One process works in a
 //! folder at a time, and a run that is replaced stays until the new one is finished ([`workplace`]).
 
-mod curve;
+pub mod curve;
 mod fit_rules;
 
 use std::fs;

@@ -4,6 +4,7 @@ use ruge::GuidanceSpec;
 use ruge::calibrate::{Reliability, Source};
 use ruge::consistency;
 use ruge::explain;
+use ruge::run::curve;
 use ruge::spec::Weigh;
 use ruge_kg::LoadReport;
 use ruge_lab::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
@@ -97,11 +98,11 @@ fn rules(findings: &Findings, job: &Job<'_>) -> Part<report::RuleSet> {
 fn curves(findings: &Findings, model: &str) -> Part<Vec<Curve>> {
     let mut curves = Vec::new();
     let guided = format!("{model} guided by {} rules", findings.rules.len());
-    for (name, system, file) in [
-        (guided, System::Guided, "metrics.jsonl"),
-        (format!("{model} without rules"), System::Unguided, "unguided/metrics.jsonl"),
+    for (name, system, folder) in [
+        (guided, System::Guided, findings.out.clone()),
+        (format!("{model} without rules"), System::Unguided, findings.out.join("unguided")),
     ] {
-        if let Ok(lines) = std::fs::read_to_string(findings.out.join(file)) {
+        if let Ok(lines) = curve::read(&folder) {
             curves.push(gather::curve(&name, system, &lines));
         }
     }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::leaves;
 use ruge::error::{Result, RugeError};
@@ -356,11 +355,6 @@ pub fn portable(spec: &Spec, device: DeviceName) -> Spec {
         *file = path.file_name().map_or(file.clone(), |name| name.to_string_lossy().into_owned());
     }
     spec
-}
-
-/// The digest in hexadecimal.
-pub fn hex(hasher: Sha256) -> String {
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use ruge_embed::{Metrics, Rank, Ties};
+use ruge_embed::Metrics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
-use super::cells::{Cell, Point, RankBy, hex, portable};
+use super::cells::{Cell, Point, RankBy, portable};
 use ruge::error::{Result, RugeError};
 use ruge::spec::{DeviceName, Spec};
 
@@ -400,15 +399,6 @@ fn pretty(json: &str) -> String {
         }
     }
     out + "\n"
-}
-
-/// One number for all ranks. Half ranks occur, so they are doubled.
-pub fn ranks_sha256(ranks: &[Rank]) -> String {
-    let mut hasher = Sha256::new();
-    for rank in ranks {
-        hasher.update(((2.0 * rank.filtered.rank(Ties::Mean)) as u32).to_le_bytes());
-    }
-    hex(hasher)
 }
 
 /// Seconds since 1970 as `2018-02-07T09:00:00Z`.

@@ -7,21 +7,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ruge_embed::rank::{RankQuery, Side};
-use ruge_embed::{Evaluation, Metrics, Model, RankOptions, Ties};
+use ruge_embed::Model;
+use ruge_embed::rank::Side;
 use ruge_kg::Dataset;
 use ruge_rules::{Groundings, RuleFormat, RuleReadOptions, RuleRecord, SoftRule, Watch, parse_rules};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::cells::{Cell, Point, RankBy, Work, hex, portable};
-use super::record::{Beside, Example, Figures, Record, RuleCounts, Seconds, Tried, ranks_sha256, spec_json, utc};
+use super::cells::{Cell, Point, RankBy, Work, portable};
+use super::record::{Beside, Example, Figures, Record, RuleCounts, Seconds, Tried, spec_json, utc};
 use ruge::assemble;
 use ruge::combine::{self, Effort, Prepared};
 use ruge::error::{Result, RugeError};
-use ruge::model_file::{ModelFile, data_hash};
-use ruge::rules_only::{Aggregation, RulesOnly};
-use ruge::run::{self, Listener, Mode, Tick};
+use ruge::evaluate::{Questions, ranks_sha256};
+use ruge::model_file::{ModelFile, data_hash, hex};
+use ruge::rules_only::RulesOnly;
+use ruge::run::{self, Listener, Mode, Tick, curve};
 use ruge::spec::{DeviceName, MinePreset, RulesSpec, Spec};
 
 /// Above so many rules the rules-only row is left out of training cells: walking them all costs more than training.
@@ -220,9 +221,8 @@ pub fn repeat(
 
 /// Named by all that the run depends on, so that two cells of one setting share it.
 fn run_folder(runs: &Path, cell: &Cell, spec: &Spec) -> PathBuf {
-    let mut hasher = Sha256::new();
-    hasher.update(portable(spec, spec.device).to_toml());
-    let short: String = hex(hasher).chars().take(12).collect();
+    let hash = hex(&Sha256::digest(portable(spec, spec.device).to_toml()));
+    let short: String = hash.chars().take(12).collect();
     runs.join(format!("{}-{}-{}-{short}", cell.data, spec.model.name.name(), spec.guidance.name()))
 }
 
@@ -271,14 +271,13 @@ fn counts(spec: &Spec, rules: usize, groundings: &Groundings, data: &Dataset) ->
 }
 
 /// The rules alone on the test triples.
-fn rules_only(rules: &[SoftRule], data: &Dataset) -> Option<Figures> {
+fn rules_only(rules: &[SoftRule], data: &Dataset) -> Result<Option<Figures>> {
     if rules.is_empty() || data.test().is_empty() {
-        return None;
+        return Ok(None);
     }
-    let queries = RankQuery::both_sides(data.test());
-    let alone = RulesOnly::new(data.graph(), rules);
-    let ranks = alone.rank(&queries, Some(data.filter()), Aggregation::Max, &|_, _| ());
-    Some(Figures::of(&Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &ruge_embed::metrics::HITS)))
+    let questions = Questions::about(data.test(), data.filter());
+    let ranks = questions.rank_by_rules(&RulesOnly::new(data.graph(), rules), &|_| ())?;
+    Ok(Some(Figures::of(&questions.metrics(&ranks))))
 }
 
 fn soft(rules: &[RuleRecord]) -> Vec<SoftRule> {
@@ -308,7 +307,7 @@ fn statistics(
     let counts = counts(spec, rules.len(), &groundings, data);
     hear(News::Grounded(counts));
     record.rules = Some(counts);
-    record.rules_only = rules_only(&soft(&rules), data);
+    record.rules_only = rules_only(&soft(&rules), data)?;
     record.examples = examples(cell, &rules, data)?;
     Ok(true)
 }
@@ -377,7 +376,7 @@ fn train(
     if place.stop.load(Ordering::Relaxed) {
         return Ok(false);
     }
-    let curve = Curve::read(&folder.join("metrics.jsonl"), trained.epochs)?;
+    let curve = Curve::read(folder, trained.epochs)?;
     record.epochs = trained.epochs;
     record.best_epoch = trained.best_epoch;
     record.valid = curve.valid_at(trained.best_epoch);
@@ -405,7 +404,7 @@ fn train(
     let model = file.model_on(spec.device)?;
     let by_rules = if guided && file.ranking.is_none() { soft(&file.rules) } else { soft(&rules) };
     if by_rules.len() <= MOST_RULES_ALONE {
-        record.rules_only = rules_only(&by_rules, data);
+        record.rules_only = rules_only(&by_rules, data)?;
     }
     evaluate(cell, &*model, &by_rules, data, record)?;
     Ok(true)
@@ -424,24 +423,23 @@ fn beside(
     let Some(prepared) = place.ranking_rules(data, Effort::of(spec.rules.thorough))? else { return Ok(None) };
     let combined = combine::combine(file, &prepared, &folder.join("with-rules"), Mode::Force, spec.device)?;
     let seconds = started.elapsed().as_secs_f64();
-    let queries = RankQuery::both_sides(data.test());
-    let alone = file.model_on(spec.device)?;
-    let ranks = alone.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
-    let alone = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &ruge_embed::metrics::HITS);
+    let questions = Questions::about(data.test(), data.filter());
+    let alone = questions.metrics(&questions.rank(&*file.model_on(spec.device)?, &|_| ())?);
     let combine::Ranking { fitted, tried, .. } = combined.ranking;
     record.beside = Some(Beside { rules: combined.rules, fitted, tried, alone: Figures::of(&alone), seconds });
     Ok(Some(ModelFile::read(&combined.model)?))
 }
 
 fn evaluate(cell: &Cell, model: &dyn Model, rules: &[SoftRule], data: &Dataset, record: &mut Record) -> Result<()> {
-    let queries = RankQuery::both_sides(data.test());
+    let questions = Questions::about(data.test(), data.filter());
     let started = Instant::now();
-    let mut ranks = model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
+    let mut ranks = questions.rank(model, &|_| ())?;
     if cell.rank_by == RankBy::RulesFirst {
-        ranks = RulesOnly::new(data.graph(), rules).rank_first(&queries, Some(data.filter()), model, &ranks)?;
+        let rules = RulesOnly::new(data.graph(), rules);
+        ranks = rules.rank_first(&questions.queries, Some(data.filter()), model, &ranks)?;
     }
     record.seconds.ranking = Some(started.elapsed().as_secs_f64());
-    let evaluation = Evaluation::new(&queries, &ranks, data.graph(), Ties::Mean, &ruge_embed::metrics::HITS);
+    let evaluation = questions.evaluation(&ranks, data.graph());
     record.test = Some(Figures::of(&evaluation.pooled));
     let side = |side| evaluation.by_side.get(&side).map(Figures::of);
     (record.head, record.tail) = (side(Side::Head), side(Side::Tail));
@@ -453,25 +451,21 @@ fn round(x: f64) -> f64 {
     (x * 1e4).round() / 1e4
 }
 
-/// What `metrics.jsonl` says, of all processes that had a part in a run.
-pub(crate) struct Curve {
+/// What tables show of a learning curve.
+struct Curve {
     seconds: Vec<f64>,
     /// Validations by epoch.
-    pub(crate) valid: Vec<(u64, Figures)>,
+    valid: Vec<(u64, Figures)>,
 }
 
 impl Curve {
-    pub(crate) fn read(path: &Path, epochs: u64) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(RugeError::io(path, "read"))?;
+    fn read(folder: &Path, epochs: u64) -> Result<Self> {
         let mut curve = Self { seconds: Vec::new(), valid: Vec::new() };
-        for line in text.lines() {
-            let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
-            let Some(epoch) = line["epoch"].as_u64().filter(|epoch| *epoch <= epochs) else { continue };
-            curve.seconds.extend(line["seconds"].as_f64());
-            if let Some(mrr) = line["valid_mrr"].as_f64() {
-                let hits = serde_json::from_value(line["valid_hits"].clone()).unwrap_or_default();
-                let med = line["valid_median"].as_f64().unwrap_or(f64::NAN);
-                curve.valid.push((epoch, Figures { mrr, med, hits, ..Figures::default() }));
+        for line in curve::read(folder)?.into_iter().filter(|line| line.epoch <= epochs) {
+            curve.seconds.extend(line.seconds);
+            if let Some(mrr) = line.valid_mrr {
+                let (hits, med) = (line.valid_hits.unwrap_or_default(), line.valid_median.unwrap_or(f64::NAN));
+                curve.valid.push((line.epoch, Figures { mrr, med, hits, ..Figures::default() }));
             }
         }
         Ok(curve)

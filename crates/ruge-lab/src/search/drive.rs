@@ -17,11 +17,10 @@ use super::halving::{self, Job};
 use super::space::Space;
 use super::store::{DRAFT, DRAFT_JOURNAL, Store};
 use super::{Rung, State, Trial, ranked};
-use crate::reproduce::work::Curve;
 use ruge::assemble;
 use ruge::error::{Result, RugeError};
 use ruge::model_file::{data_hash, hex};
-use ruge::run::{Grounded, Listener, Mode, Outcome, Run, Tick};
+use ruge::run::{Grounded, Listener, Mode, Outcome, Run, Tick, curve};
 use ruge::spec::{DeviceName, RulesSpec, Spec};
 use ruge::workplace::{Kind, Workplace};
 
@@ -290,9 +289,8 @@ impl Search {
             Err(error) if stops_the_search(&error) => return Err(error),
             Err(error) => fail(trial, &error.to_string()),
         }
-        let curve = Curve::read(&folder.join("metrics.jsonl"), u64::MAX);
-        trial.curve =
-            curve.map_or_else(|_| Vec::new(), |curve| curve.valid.iter().map(|(at, f)| (*at, f.mrr)).collect());
+        let curve = curve::read(&folder).unwrap_or_default();
+        trial.curve = curve.iter().filter_map(|line| Some((line.epoch, line.valid_mrr?))).collect();
         Ok(true)
     }
 

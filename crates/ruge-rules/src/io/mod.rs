@@ -242,6 +242,21 @@ pub fn read_rules(path: &Path, options: &RuleReadOptions, names: &mut Names) -> 
     parse_bytes(&bytes, &options, names, path)
 }
 
+/// [`read_rules`] for rules about a graph whose names `names` are, and the relations in them that no triple of it has. Where a format
+/// numbers relations and `options` do not say what the numbers mean, they are the graph's.
+pub fn read_rules_about(
+    path: &Path,
+    options: &RuleReadOptions,
+    names: &mut Names,
+) -> Result<(RuleFile, Vec<UnknownRelation>), RuleError> {
+    let known = names.relations.len();
+    let own = || names.relations.iter().map(|(_, name)| name.to_string()).collect();
+    let relations = Some(options.relations.clone().unwrap_or_else(own));
+    let file = read_rules(path, &RuleReadOptions { relations, ..options.clone() }, names)?;
+    let unknown = unknown_relations(&file, known, names);
+    Ok((file, unknown))
+}
+
 /// [`read_rules`] for text in memory.
 pub fn parse_rules(text: &str, options: &RuleReadOptions, names: &mut Names) -> Result<RuleFile, RuleError> {
     parse_bytes(text.as_bytes(), options, names, &PathBuf::from("rules"))

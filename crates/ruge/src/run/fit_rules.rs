@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use ruge_embed::{Metrics, Model, RankOptions, RankQuery, StopReason, Ties};
+use ruge_embed::{Model, StopReason};
 use ruge_rules::{RuleRecord, Watch};
-use serde_json::json;
 
+use super::curve::{self, Line};
 use super::{Outcome, Run};
 use crate::assemble;
 use crate::calibrate::Calibration;
 use crate::combine::{self, Combined, Effort, Prepared};
 use crate::error::Result;
+use crate::evaluate::Questions;
 use crate::model_file::{Contents, ModelFile};
 
 impl Run<'_> {
@@ -46,19 +47,14 @@ impl Run<'_> {
         let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
         let model = Combined::rules_alone(prepared.scores(), &ranking);
         let seconds = started.elapsed().as_secs_f64();
-        let (mut valid_mrr, mut line) = (None, json!({ "epoch": 0, "seconds": seconds }));
+        let mut line = Line { seconds: Some(seconds), ..Line::default() };
         if !data.valid().is_empty() {
-            let queries = RankQuery::both_sides(data.valid());
-            let ranks = model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
-            let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &ruge_embed::metrics::HITS);
-            line["valid_mrr"] = metrics.mrr.into();
-            line["valid_median"] = metrics.median.into();
-            line["valid_hits"] = json!(metrics.hits);
-            line["best"] = true.into();
-            valid_mrr = Some(metrics.mrr);
+            let questions = Questions::about(data.valid(), data.filter());
+            line = line.validated(&questions.metrics(&questions.rank(&model, &|_| ())?), true);
         }
+        let valid_mrr = line.valid_mrr;
         self.is_new = false;
-        folder.write("metrics.jsonl", format!("{line}\n").as_bytes())?;
+        folder.write(curve::FILE, line.text().as_bytes())?;
         let mut words = BTreeMap::from([("epochs".to_string(), "0".to_string())]);
         words.extend(valid_mrr.map(|mrr| ("valid_mrr".to_string(), mrr.to_string())));
         let calibration = Calibration::fit(&model, data, spec.seed)?;

@@ -1,0 +1,134 @@
+//! Filling cells from the inside: what is recorded stays, what is cut goes on, what fails is a result, what is repeated agrees.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ruge::DeviceName;
+use ruge_kg::{Dataset, ReadOptions};
+use ruge_lab::reproduce::work::{self, News, Outcome, Place};
+use ruge_lab::reproduce::{Cell, Record, Table, TableName};
+
+const SPEC: &str = "[model]\nname = \"complex\"\ndimension = 6\n[batches]\ncount = 10\n[negatives]\ncount = 2\n\
+                    [schedule]\nepochs = 4\nvalidate-every = 2\n";
+
+const TABLE: &str = r#"
+title = "A table"
+
+[[cell]]
+name = "grid"
+method = "ComplEx"
+data = "demo"
+spec = "complex.toml"
+change = { model = { dimension = [4, 6] } }
+
+[[cell]]
+name = "ruge"
+method = "RUGE"
+data = "demo"
+spec = "complex.toml"
+change = { guidance = { kind = "ruge", slackness = 0.1 } }
+
+[[cell]]
+name = "counts"
+method = "rules"
+data = "demo"
+spec = "complex.toml"
+work = "statistics"
+change = { guidance = { kind = "ruge", slackness = 0.1 } }
+"#;
+
+/// A folder with a table, and where its cells are filled.
+struct World {
+    folder: tempfile::TempDir,
+    data: Arc<Dataset>,
+    table: Table,
+    stop: AtomicBool,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("complex.toml"), SPEC).unwrap();
+        let data = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded").0;
+        let table = Table::parse(TABLE, TableName::LinkPrediction, "x").unwrap();
+        Self { folder, data: Arc::new(data), table, stop: AtomicBool::new(false) }
+    }
+
+    fn cell(&self, name: &str) -> &Cell {
+        self.table.cells.iter().find(|cell| cell.name == name).expect("a cell")
+    }
+
+    /// Fills a cell, stopping after so many epochs. The answer: how it ended, and how many epochs were trained.
+    fn fill(&self, name: &str, epochs: usize) -> (Outcome, usize) {
+        let paths = ["records", "runs"].map(|name| self.folder.path().join(name));
+        self.stop.store(false, Ordering::Relaxed);
+        let mut done = 0;
+        let mut hear = |news: News<'_>| {
+            done += usize::from(matches!(news, News::Tick(..)));
+            self.stop.store(done >= epochs, Ordering::Relaxed);
+        };
+        let place = self.place(&paths[0], &paths[1]);
+        let ended = work::fill(self.cell(name), 0, &place, &mut || Ok(Arc::clone(&self.data)), &mut hear).unwrap();
+        (ended, done)
+    }
+
+    fn place<'w>(&'w self, records: &'w Path, runs: &'w Path) -> Place<'w> {
+        Place {
+            experiments: self.folder.path(),
+            records,
+            data: Path::new("data"),
+            runs,
+            device: DeviceName::Cpu,
+            device_words: "a processor",
+            version: "0",
+            commit: "c",
+            until: None,
+            stop: &self.stop,
+            force: false,
+            ranking_rules: RefCell::new(None),
+        }
+    }
+}
+
+fn done(outcome: Outcome) -> Record {
+    match outcome {
+        Outcome::Done(record) => record,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_grid_that_was_cut_goes_on_and_is_kept() {
+    let (whole, cut) = (World::new(), World::new());
+    let (ended, epochs) = whole.fill("grid", usize::MAX);
+    let whole = done(ended);
+    assert_eq!((whole.points.len(), epochs, whole.epochs), (2, 8, 4));
+    let (first, before) = cut.fill("grid", 5);
+    assert!(matches!(first, Outcome::Unfinished) && (5..8).contains(&before), "{first:?} after {before}");
+    let (second, epochs) = cut.fill("grid", usize::MAX);
+    assert_eq!(before + epochs, 8, "the second point goes on where it was");
+    let second = done(second);
+    assert_eq!((&second.ranks_sha256, &second.test, &second.curve), (&whole.ranks_sha256, &whole.test, &whole.curve));
+    assert!(whole.ranks_sha256.is_some() && whole.curve.len() == 2);
+    let (third, epochs) = cut.fill("grid", usize::MAX);
+    assert!(matches!(third, Outcome::Kept(record) if record == second) && epochs == 0);
+}
+
+#[test]
+fn what_is_repeated_agrees_and_statistics_train_nothing() {
+    let world = World::new();
+    let recorded = done(world.fill("ruge", usize::MAX).0);
+    let paths = ["records", "runs"].map(|name| world.folder.path().join(name));
+    let place = world.place(&paths[0], &paths[1]);
+    let again = work::repeat(world.cell("ruge"), &recorded, &place, &world.data, &mut |_| ()).unwrap().unwrap();
+    let figures = |of: &Record| (of.ranks_sha256.clone(), of.test.clone(), of.rules);
+    assert_eq!(figures(&again), figures(&recorded));
+    assert!(recorded.rules_only.is_some() && recorded.seconds.ranking.is_some());
+    let (ended, epochs) = world.fill("counts", usize::MAX);
+    let counted = done(ended);
+    assert_eq!((epochs, counted.rules, &counted.rules_only), (0, recorded.rules, &recorded.rules_only));
+    world.stop.store(true, Ordering::Relaxed);
+    assert!(work::repeat(world.cell("ruge"), &recorded, &place, &world.data, &mut |_| ()).unwrap().is_none());
+}
