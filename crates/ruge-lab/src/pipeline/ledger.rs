@@ -20,8 +20,9 @@ use ruge::sealed_json;
 
 /// Its name in the run folder.
 pub const FILE: &str = "stages.json";
-/// Its version. Files without one are of earlier programs.
-const FORMAT: u32 = 4;
+/// Its version. Files without one are of earlier programs. Up to version 4, inputs held the spec, too, and guided training applied
+/// the thresholds of rules a second time: nothing of such a run counts as finished.
+const FORMAT: u32 = 5;
 
 /// What a run folder has come to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -83,6 +84,20 @@ impl Ledger {
     /// Replaces the file.
     pub fn write(&self, folder: &Path) -> Result<()> {
         sealed_json::write(&folder.join(FILE), self)
+    }
+
+    /// Whether an earlier program wrote the inputs of some stages.
+    pub fn is_earlier(&self) -> bool {
+        self.format < FORMAT
+    }
+
+    /// Notes that every stage is of this program now.
+    pub fn settle(&mut self, folder: &Path) -> Result<()> {
+        if self.is_earlier() {
+            self.format = FORMAT;
+            self.write(folder)?;
+        }
+        Ok(())
     }
 
     /// Whether a stage has nothing left to do.

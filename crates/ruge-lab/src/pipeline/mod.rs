@@ -8,6 +8,7 @@
 //! Nothing is printed here: a [`Watcher`] hears what happens and may stop it. The page of the last stage is made by a function
 //! that the caller hands in, which keeps plotting out of this crate.
 
+mod bench;
 mod findings;
 pub mod ledger;
 mod samples;
@@ -322,6 +323,7 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
 
 /// Takes the stages in their order.
 fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Result<Ended> {
+    let bench = bench::Bench::new(job);
     for stage in job.stages() {
         if job.choice.ends_before(stage) {
             break;
@@ -345,13 +347,13 @@ fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Res
         }
         (watcher.hear)(Event::Began { stage });
         let started = Instant::now();
-        // What was begun from the same inputs goes on; what was made from others, or is wanted again, begins anew. A checkpoint that
-        // is still there from other inputs knows it by itself.
-        let known = ledger.stages.get(stage.name()).is_some_and(|entry| entry.inputs == inputs);
+        // What was begun from the same inputs goes on; what was made from others, or is wanted again, begins anew. Earlier programs
+        // wrote inputs otherwise: of theirs, a checkpoint knows by itself whether it is of the same run.
+        let known = ledger.stages.get(stage.name()).is_some_and(|entry| entry.inputs == inputs) || ledger.is_earlier();
         let anew = !known || finished;
         ledger.begin(stage, &inputs);
         ledger.write(&job.out)?;
-        let done = stages::take(stage, job, anew, watcher)?;
+        let done = stages::take(stage, job, &bench, anew, watcher)?;
         let seconds = started.elapsed().as_secs_f64();
         match done {
             Some(line) => {
@@ -364,30 +366,23 @@ fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Res
             }
         }
     }
+    if job.choice == Choice::All {
+        ledger.settle(&job.out)?;
+    }
     Ok(Ended::Finished)
 }
 
-/// Everything a stage is made from.
+/// What a stage is made from and the ledger does not hold for the whole run: spec, data and arithmetic are the same for all of it.
 fn inputs(job: &Job<'_>, ledger: &Ledger, stage: Stage) -> Result<String> {
-    let spec = match stage {
-        Stage::Mine => {
-            let rules = serde_json::to_string(&job.spec.rules).expect("a spec is plain data");
-            let file = match &job.spec.rules.file {
-                Some(file) => file_hash(Path::new(file)).ok_or_else(|| RugeError::Run {
-                    path: PathBuf::from(file),
-                    reason: "the rule file cannot be read; is the path right?".into(),
-                })?,
-                None => String::new(),
-            };
-            format!("{rules}\n{file}")
-        }
-        Stage::TrainUnguided => unguided(&job.spec).to_toml(),
-        Stage::TrainGuided => job.spec.to_toml(),
-        Stage::Predict => job.samples.to_string(),
+    let own = match (stage, &job.spec.rules.file) {
+        (Stage::Mine, Some(file)) => file_hash(Path::new(file)).ok_or_else(|| RugeError::Run {
+            path: PathBuf::from(file),
+            reason: "the rule file cannot be read; is the path right?".into(),
+        })?,
+        (Stage::Predict, _) => job.samples.to_string(),
         _ => String::new(),
     };
-    let numerics = format!("numerics {}", ledger.numerics);
-    let mut parts = vec![numerics.as_str(), &ledger.data, stage.name(), &spec];
+    let mut parts = vec![stage.name(), &own];
     for &before in stage.reads() {
         parts.extend(before.outputs().iter().map(|file| ledger.output(before, file)));
     }

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use ruge_embed::{RankOptions, RankQuery, Side, Ties};
 use ruge_kg::{RelationId, Triple};
-use ruge_rules::ground;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
+use super::bench::Bench;
 use super::{Job, Stage, Watcher};
 use ruge::complete::{CompleteOptions, complete};
 use ruge::error::Result;
@@ -60,10 +60,13 @@ struct Chosen {
 }
 
 /// Chooses `job.samples` new facts and as many held-out ones.
-pub(super) fn choose(job: &Job<'_>, without: &Loaded, with: &Loaded, watcher: &Watcher<'_>) -> Result<Vec<Sample>> {
+pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Vec<Sample>> {
+    let (without, with) = (bench.unguided()?, bench.guided()?);
+    // What the rules conclude.
+    let concluded = bench.guides()?.groundings.unlabeled();
     let explainer = Explainer::new(with);
-    let mut chosen = new_facts(job, with, &explainer, watcher)?;
-    chosen.extend(held_out(job, without, with, &explainer)?);
+    let mut chosen = new_facts(job, with, &explainer, concluded, watcher)?;
+    chosen.extend(held_out(job, without, with, concluded)?);
     let mut samples = Vec::new();
     for Chosen { standing, triple, truth } in chosen {
         // How long it took is not part of the result.
@@ -85,7 +88,13 @@ fn ranks(model: &Loaded, triples: &[Triple]) -> Result<Vec<f64>> {
 }
 
 /// The truest proposals of [`complete`], one of each relation before a second of any; those with a rule first.
-fn new_facts(job: &Job<'_>, with: &Loaded, explainer: &Explainer<'_>, watcher: &Watcher<'_>) -> Result<Vec<Chosen>> {
+fn new_facts(
+    job: &Job<'_>,
+    with: &Loaded,
+    explainer: &Explainer<'_>,
+    concluded: &[Triple],
+    watcher: &Watcher<'_>,
+) -> Result<Vec<Chosen>> {
     let options = CompleteOptions { top: None, min_truth: WORTH_SHOWING, ..CompleteOptions::default() };
     let follow = |done: usize, total: usize| watcher.progress(Stage::Predict, done as u64, total as u64, "");
     let mut truths: FxHashMap<Triple, f64> = FxHashMap::default();
@@ -93,14 +102,13 @@ fn new_facts(job: &Job<'_>, with: &Loaded, explainer: &Explainer<'_>, watcher: &
         true => truths.extend(complete(with, explainer, &options, &follow)?.triples()),
         // Proposing for every relation of a large graph would take as long as training it.
         false => {
-            for relation in promising(job, explainer) {
+            for relation in promising(job, concluded) {
                 let options = CompleteOptions { relation: Some(relation), ..options };
                 truths.extend(complete(with, explainer, &options, &follow)?.triples());
             }
         }
     }
-    let horn: Vec<_> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
-    let concluded: FxHashSet<Triple> = ground(job.data.graph(), &horn).unlabeled().iter().copied().collect();
+    let concluded: FxHashSet<Triple> = concluded.iter().copied().collect();
     let (by_rules, others): (Vec<_>, Vec<_>) =
         truths.iter().map(|(&triple, &truth)| (truth, triple)).partition(|(_, triple)| concluded.contains(triple));
     let mut chosen = varied(by_rules, job.samples);
@@ -112,10 +120,9 @@ fn new_facts(job: &Job<'_>, with: &Loaded, explainer: &Explainer<'_>, watcher: &
 }
 
 /// The relations for which rules conclude most.
-fn promising(job: &Job<'_>, explainer: &Explainer<'_>) -> Vec<RelationId> {
-    let horn: Vec<_> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
+fn promising(job: &Job<'_>, concluded: &[Triple]) -> Vec<RelationId> {
     let mut counts: BTreeMap<RelationId, usize> = BTreeMap::new();
-    for triple in ground(job.data.graph(), &horn).unlabeled() {
+    for triple in concluded {
         *counts.entry(triple.relation).or_default() += 1;
     }
     if counts.is_empty() {
@@ -144,9 +151,8 @@ fn varied(mut scored: Vec<(f64, Triple)>, count: usize) -> Vec<Triple> {
 }
 
 /// Test triples that rules conclude and whose tails guidance moved up most.
-fn held_out(job: &Job<'_>, without: &Loaded, with: &Loaded, explainer: &Explainer<'_>) -> Result<Vec<Chosen>> {
-    let horn: Vec<_> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
-    let concluded: FxHashSet<Triple> = ground(job.data.graph(), &horn).unlabeled().iter().copied().collect();
+fn held_out(job: &Job<'_>, without: &Loaded, with: &Loaded, concluded: &[Triple]) -> Result<Vec<Chosen>> {
+    let concluded: FxHashSet<Triple> = concluded.iter().copied().collect();
     let asked: Vec<Triple> =
         job.data.test().iter().copied().filter(|triple| concluded.contains(triple)).take(LOOKED_AT).collect();
     let gains: Vec<(f64, Triple)> = ranks(with, &asked)?

@@ -1,51 +1,57 @@
 //! The stages: each reads what the ones before it left, leaves its own file, and says in a sentence what came out.
 
 use std::path::Path;
+use std::time::Instant;
 
-use ruge_embed::rank::{Rank, RankQuery};
-use ruge_embed::{Evaluation, HITS, Metrics, Model, RankOptions, Ties};
+use ruge_embed::Model;
 use ruge_kg::{Dataset, Triple, describe};
-use ruge_rules::io::unknown_relations;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{
-    Groundings, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, read_rules, write_rules,
+    RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, read_rules_about, write_rules,
 };
-use sha2::{Digest, Sha256};
 
+use super::bench::Bench;
 use super::findings::{
-    Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules, rules, store,
+    Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules, store,
 };
 use super::ledger::write_file;
 use super::{Job, Stage, Watcher, samples, unguided};
 use ruge::assemble;
 use ruge::calibrate::Calibration;
 use ruge::combine::{Effort, Prepared, Ranking, combine_within};
-use ruge::consistency::{consistency, doubtful};
+use ruge::consistency::{consistency_over, doubtful};
 use ruge::error::{Result, RugeError};
+use ruge::evaluate::{Questions, ranks_sha256};
 use ruge::explain::Explainer;
 use ruge::identity::Papers;
 use ruge::loaded::Loaded;
-use ruge::model_file::{Contents, ModelFile, hex};
-use ruge::rules_only::{Aggregation, RulesOnly};
-use ruge::run::{Listener, Run, Tick};
+use ruge::model_file::{Contents, ModelFile};
+use ruge::rules_only::RulesOnly;
+use ruge::run::{Grounded as Guides, Listener, Run, Tick, curve};
 use ruge::spec::{GuidanceSpec, MinePreset, RulesSpec};
 
 /// Doubtful training triples kept for people to look at.
 const DOUBTFUL: usize = 20;
 
 /// Takes one stage. The answer says what came out; nothing if it was stopped before its end.
-pub(super) fn take(stage: Stage, job: &Job<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
+pub(super) fn take(
+    stage: Stage,
+    job: &Job<'_>,
+    bench: &Bench<'_>,
+    anew: bool,
+    watcher: &Watcher<'_>,
+) -> Result<Option<String>> {
     match stage {
         Stage::Check => check(job, watcher).map(Some),
-        Stage::Mine => mine(job, watcher),
-        Stage::Ground => ground_rules(job).map(Some),
+        Stage::Mine => mine(job, bench, watcher),
+        Stage::Ground => ground_rules(job, bench).map(Some),
         Stage::TrainUnguided => train_unguided(job, anew, watcher),
-        Stage::TrainGuided => train_guided(job, anew, watcher),
-        Stage::WithRules => with_rules(job, watcher),
-        Stage::Evaluate => evaluate(job, watcher).map(Some),
-        Stage::Calibrate => calibrate(job).map(Some),
-        Stage::Consistency => obey(job).map(Some),
-        Stage::Predict => predict(job, watcher).map(Some),
+        Stage::TrainGuided => train_guided(job, bench, anew, watcher),
+        Stage::WithRules => with_rules(job, bench, watcher),
+        Stage::Evaluate => evaluate(job, bench, watcher).map(Some),
+        Stage::Calibrate => calibrate(job, bench).map(Some),
+        Stage::Consistency => obey(job, bench).map(Some),
+        Stage::Predict => predict(job, bench, watcher).map(Some),
         Stage::Report => report(job, watcher).map(Some),
     }
 }
@@ -85,13 +91,11 @@ fn check(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
     ))
 }
 
-fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let records = match &job.spec.rules.file {
         Some(file) => {
             let mut names = job.data.names().clone();
-            let relations = job.data.names().relations.iter().map(|(_, name)| name.to_string()).collect();
-            let options = RuleReadOptions { relations: Some(relations), ..RuleReadOptions::default() };
-            let read = read_rules(Path::new(file), &options, &mut names)?;
+            let (read, unknown) = read_rules_about(Path::new(file), &RuleReadOptions::default(), &mut names)?;
             if let Some(bad) = read.bad.first() {
                 let count = read.bad.len();
                 watcher.note(&format!(
@@ -99,7 +103,7 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
                     bad.line, bad.reason
                 ));
             }
-            for unknown in unknown_relations(&read, job.data.relation_count(), &names) {
+            for unknown in unknown {
                 watcher.note(&format!("{file}:{}: {unknown}", unknown.line));
             }
             let lost = read.rules.iter().filter(|record| !is_sayable(&record.rule, job.data.names())).count();
@@ -120,9 +124,10 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
             }
         }
     };
-    // As training takes them, which leaves the same file.
+    // The thresholds and weights of the spec are applied here and nowhere after: what the file holds is what guides.
     let watch = Watch { stop: Some(watcher.stop), ..Watch::default() };
-    let (kept, _) = match assemble::grounded_watched(&job.spec, job.data, records, &watch) {
+    let started = Instant::now();
+    let (kept, groundings) = match assemble::grounded_watched(&job.spec, job.data, records, &watch) {
         Err(error) if error.is_stopped() => return Ok(None),
         grounded => grounded?,
     };
@@ -133,7 +138,9 @@ fn mine(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
         watcher.note(&format!("{}, so there is no guidance", no_rules(job, watcher)));
     }
     let atoms = |n: usize| kept.iter().filter(|record| record.rule.premise.len() == n).count();
-    Ok(Some(format!("{} rules ({} of one atom, {} of two)", kept.len(), atoms(1), atoms(2))))
+    let line = format!("{} rules ({} of one atom, {} of two)", kept.len(), atoms(1), atoms(2));
+    bench.take_groundings(kept, groundings, started.elapsed().as_secs_f64())?;
+    Ok(Some(line))
 }
 
 /// Why no rule is left.
@@ -154,16 +161,8 @@ fn no_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> String {
     }
 }
 
-/// The rules of the run and where they fire.
-fn grounded(job: &Job<'_>) -> Result<(Vec<RuleRecord>, Groundings)> {
-    let records = rules(&job.out, job)?;
-    let horn: Vec<_> = records.iter().map(|record| record.rule.clone()).collect();
-    let groundings = assemble::groundings(job.data, &horn, &Watch::default())?;
-    Ok((records, groundings))
-}
-
-fn ground_rules(job: &Job<'_>) -> Result<String> {
-    let (records, groundings) = grounded(job)?;
+fn ground_rules(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
+    let Guides { rules: records, groundings, .. } = bench.guides()?;
     let found = Grounded {
         rules: records.len() - groundings.not_grounded().len(),
         groundings: groundings.len(),
@@ -181,32 +180,31 @@ fn ground_rules(job: &Job<'_>) -> Result<String> {
 
 fn train_unguided(job: &Job<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let folder = job.out.join("unguided");
-    train(job, Stage::TrainUnguided, &unguided(&job.spec), Vec::new(), &folder, anew, watcher)
+    let trained = train(job, Stage::TrainUnguided, &unguided(&job.spec), None, &folder, anew, watcher)?;
+    Ok(trained.map(|(line, _)| line))
 }
 
-fn train_guided(job: &Job<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
-    let (records, groundings) = grounded(job)?;
-    if groundings.is_empty() {
-        let curve = job.out.join("unguided/metrics.jsonl");
-        let lines = std::fs::read(&curve).map_err(RugeError::io(&curve, "read"))?;
-        write_file(&job.out.join("metrics.jsonl"), &lines)?;
-        take_unguided(job, &job.spec, &records)?;
+fn train_guided(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
+    let guides = bench.guides()?;
+    if guides.groundings.is_empty() {
+        let twin = job.out.join("unguided").join(curve::FILE);
+        let lines = std::fs::read(&twin).map_err(RugeError::io(&twin, "read"))?;
+        write_file(&job.out.join(curve::FILE), &lines)?;
+        take_unguided(job, bench, &job.spec)?;
         return Ok(Some("no rule concludes anything new: the guided model is the unguided one".into()));
     }
-    let Some(line) = train(job, Stage::TrainGuided, &job.spec, records.clone(), &job.out, anew, watcher)? else {
-        return Ok(None);
-    };
-    step_aside(job, &records, watcher).map(|aside| Some(aside.unwrap_or(line)))
+    let trained = train(job, Stage::TrainGuided, &job.spec, Some(guides), &job.out, anew, watcher)?;
+    let Some((line, valid_mrr)) = trained else { return Ok(None) };
+    step_aside(job, bench, valid_mrr, watcher).map(|aside| Some(aside.unwrap_or(line)))
 }
 
 /// Validation chooses whether rules guide: where the model with them is no better, the one without, which is what examples of weight 0
 /// give to the bit, stands in its place. The curve stays as it was run. The paper's trainer is left as it is.
-fn step_aside(job: &Job<'_>, records: &[RuleRecord], watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn step_aside(job: &Job<'_>, bench: &Bench<'_>, with: Option<f64>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     if job.spec.is_of_the_paper() {
         return Ok(None);
     }
-    let mrr = |path: &Path| -> Result<Option<f64>> { Ok(Training::of(&ModelFile::read(path)?).valid_mrr) };
-    let (with, without) = (mrr(&job.out.join("model.safetensors"))?, mrr(&job.out.join("unguided/model.safetensors"))?);
+    let without = Training::of(&bench.unguided()?.file).valid_mrr;
     let (Some(with), Some(without)) = (with, without) else { return Ok(None) };
     if with > without {
         return Ok(None);
@@ -221,21 +219,21 @@ fn step_aside(job: &Job<'_>, records: &[RuleRecord], watcher: &Watcher<'_>) -> R
             format!("guidance {name}")
         }
     };
-    take_unguided(job, &spec, records)?;
+    take_unguided(job, bench, &spec)?;
     watcher.note("rules are not used: validation is better without them");
     Ok(Some(format!("validation MRR {with:.3} with {tried}, {without:.3} without: rules are not used")))
 }
 
 /// The unguided model in the guided one's place, with the rules that explain it.
-fn take_unguided(job: &Job<'_>, spec: &ruge::Spec, records: &[RuleRecord]) -> Result<()> {
-    let twin = ModelFile::read(&job.out.join("unguided/model.safetensors"))?;
+fn take_unguided(job: &Job<'_>, bench: &Bench<'_>, spec: &ruge::Spec) -> Result<()> {
+    let twin = &bench.unguided()?.file;
     let write = |name: &str, text: &[u8]| write_file(&job.out.join(name), text);
     Papers::new(&job.out, &write).replace_spec(spec, job.data)?;
     let contents = Contents {
         spec,
         embeddings: &twin.embeddings,
         data: job.data,
-        rules: records,
+        rules: bench.rules()?,
         notes: &twin.notes,
         calibration: twin.calibration.as_ref(),
         ranking: None,
@@ -244,15 +242,16 @@ fn take_unguided(job: &Job<'_>, spec: &ruge::Spec, records: &[RuleRecord]) -> Re
     ModelFile::write(&job.out.join("model.safetensors"), &contents)
 }
 
+/// Trains, with rules where there are some. The answer: what came out, and the validation MRR; nothing if it was stopped.
 fn train(
     job: &Job<'_>,
     stage: Stage,
     spec: &ruge::Spec,
-    records: Vec<RuleRecord>,
+    guides: Option<&Guides>,
     folder: &Path,
     anew: bool,
     watcher: &Watcher<'_>,
-) -> Result<Option<String>> {
+) -> Result<Option<(String, Option<f64>)>> {
     let mut best: Option<(u64, f64)> = None;
     let mut tick = |tick: &Tick<'_>| {
         if let Some(metrics) = tick.metrics.filter(|_| tick.improved) {
@@ -273,7 +272,10 @@ fn train(
     };
     // The rules of a run are the file of the stage that mined them.
     let run = Run::within(spec, job.data, folder, anew, folder == job.out)?.without_rules_file();
-    let outcome = run.train(records, &mut listener)?;
+    let outcome = match guides {
+        Some(guides) => run.train_grounded(guides, &mut listener)?,
+        None => run.train(Vec::new(), &mut listener)?,
+    };
     if outcome.stop == ruge_embed::StopReason::Asked {
         return Ok(None);
     }
@@ -281,11 +283,11 @@ fn train(
         Some(mrr) => format!("best epoch {}, validation MRR {mrr:.3}", outcome.best_epoch),
         None => "last epoch kept, as there is no validation".into(),
     };
-    Ok(Some(format!("{} epochs, {kept}", outcome.epochs)))
+    Ok(Some((format!("{} epochs, {kept}", outcome.epochs), outcome.valid_mrr)))
 }
 
 /// Mines rules for ranking, which are many more than guide, and fits what they count beside the guided model.
-fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn with_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "mining");
     let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
     let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
@@ -297,8 +299,7 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
         return Ok(None);
     };
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
-    let file = ModelFile::read(&job.out.join("model.safetensors"))?;
-    let outcome = combine_within(&file, &prepared, &job.out.join("with-rules"), job.spec.device)?;
+    let outcome = combine_within(&bench.guided()?.file, &prepared, &job.out.join("with-rules"), job.spec.device)?;
     let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);
     let taken = outcome.ranking.tried.iter().position(|tried| tried.taken).unwrap_or(0);
     Ok(Some(match outcome.ranking.uses_rules() {
@@ -309,61 +310,48 @@ fn with_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
     }))
 }
 
-/// Both models, opened.
-fn models(job: &Job<'_>) -> Result<[Loaded; 2]> {
-    Ok([Loaded::open(&job.out.join("unguided"))?, Loaded::open(&job.out)?])
-}
-
 /// The part that figures are on.
 fn held_out(data: &Dataset) -> Option<(&'static str, &[Triple])> {
     [("test", data.test()), ("valid", data.valid())].into_iter().find(|(_, triples)| !triples.is_empty())
 }
 
-fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
+fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<String> {
     let Some((split, triples)) = held_out(job.data) else {
         store(&job.out, Stage::Evaluate, &Comparison::default())?;
         return Ok("no held-out triples to evaluate on".into());
     };
-    let queries = RankQuery::both_sides(triples);
-    let total = 5 * queries.len() as u64;
-    let (mut results, mut beside_alone) = (Vec::new(), None);
-    let mut files = vec!["unguided/model.safetensors", "model.safetensors"];
-    files.extend(job.ranks_with_rules().then_some("with-rules/model.safetensors"));
-    for (place, file) in files.iter().enumerate() {
-        let file = ModelFile::read(&job.out.join(file))?;
-        if place == 2 && !file.ranking.as_ref().is_some_and(Ranking::uses_rules) {
-            continue;
-        }
-        let follow = |done: usize, _: usize| {
-            watcher.progress(Stage::Evaluate, (place * queries.len() + done) as u64, total, "");
-        };
-        let ranks = file.model()?.rank(&queries, Some(job.data.filter()), &RankOptions::default(), &follow)?;
-        let evaluation = Evaluation::new(&queries, &ranks, job.data.graph(), Ties::Mean, &HITS);
-        let result = SystemResult::new(Training::of(&file), evaluation, job.data.names(), digest(&ranks));
-        if place == 2
-            && let Some(alone) = file.rules_alone()
-        {
-            let follow = |done: usize, _: usize| {
-                watcher.progress(Stage::Evaluate, (3 * queries.len() + done) as u64, total, "");
-            };
-            let ranks = alone.rank(&queries, Some(job.data.filter()), &RankOptions::default(), &follow)?;
-            beside_alone = Some(Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS));
-        }
-        results.push((file.rules.len(), result));
-    }
-    let soft: Vec<SoftRule> = rules(&job.out, job)?.iter().map(RuleRecord::soft).collect();
-    let follow = |done: usize, _: usize| {
-        watcher.progress(Stage::Evaluate, (4 * queries.len() + done) as u64, total, "");
+    let questions = Questions::about(triples, job.data.filter());
+    let count = questions.queries.len();
+    let follow = |place: usize| {
+        move |done: usize| watcher.progress(Stage::Evaluate, (place * count + done) as u64, 5 * count as u64, "")
     };
-    let rules_only = (!soft.is_empty()).then(|| {
-        let alone = RulesOnly::new(job.data.graph(), &soft);
-        let ranks = alone.rank(&queries, Some(job.data.filter()), Aggregation::Max, &follow);
-        Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS)
-    });
-    let mut results = results.into_iter();
-    let mut next = || results.next();
-    let (unguided, guided) = (next().map(|found| found.1), next().map(|found| found.1));
-    let with_rules = next().map(|(rules, result)| WithRules { rules, result, alone: beside_alone });
+    let result = |place: usize, file: &ModelFile, model: &dyn Model| -> Result<SystemResult> {
+        let ranks = questions.rank(model, &follow(place))?;
+        let evaluation = questions.evaluation(&ranks, job.data.graph());
+        Ok(SystemResult::new(Training::of(file), evaluation, job.data.names(), ranks_sha256(&ranks)))
+    };
+    let opened = |place: usize, loaded: &Loaded| result(place, &loaded.file, &*loaded.model).map(Some);
+    let (unguided, guided) = (opened(0, bench.unguided()?)?, opened(1, bench.guided()?)?);
+    let mut with_rules = None;
+    if job.ranks_with_rules() {
+        let file = ModelFile::read(&job.out.join("with-rules/model.safetensors"))?;
+        if file.ranking.as_ref().is_some_and(Ranking::uses_rules) {
+            let result = result(2, &file, &*file.model()?)?;
+            let alone = match file.rules_alone() {
+                Some(alone) => Some(questions.metrics(&questions.rank(&alone, &follow(3))?)),
+                None => None,
+            };
+            with_rules = Some(WithRules { rules: file.rules.len(), result, alone });
+        }
+    }
+    let soft: Vec<SoftRule> = bench.rules()?.iter().map(RuleRecord::soft).collect();
+    let rules_only = match soft.is_empty() {
+        true => None,
+        false => {
+            let alone = RulesOnly::new(job.data.graph(), &soft);
+            Some(questions.metrics(&questions.rank_by_rules(&alone, &follow(4))?))
+        }
+    };
     let comparison = Comparison { split: Some(split.into()), unguided, guided, rules_only, with_rules };
     store(&job.out, Stage::Evaluate, &comparison)?;
     let mrr = |result: &Option<SystemResult>| result.as_ref().map_or(0.0, |result| result.filtered.mrr);
@@ -378,17 +366,8 @@ fn evaluate(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
     ))
 }
 
-/// Ranks as doubled integers (half ranks occur), so that two evaluations can be compared by one number.
-fn digest(ranks: &[Rank]) -> String {
-    let mut hasher = Sha256::new();
-    for rank in ranks {
-        hasher.update(((2.0 * rank.filtered.rank(Ties::Mean)) as u32).to_le_bytes());
-    }
-    hex(&hasher.finalize())
-}
-
-fn calibrate(job: &Job<'_>) -> Result<String> {
-    let [without, with] = models(job)?;
+fn calibrate(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
+    let (without, with) = (bench.unguided()?, bench.guided()?);
     let data = job.data;
     // Where it was fitted is no place to try it.
     let fitted = !data.valid().is_empty();
@@ -400,9 +379,9 @@ fn calibrate(job: &Job<'_>) -> Result<String> {
     let trust = Trust {
         source: with.calibration.source,
         split: (!held_out.is_empty()).then(|| "test".to_string()),
-        guided: tried(&with, &with.calibration)?,
-        unguided: tried(&without, &without.calibration)?,
-        before: tried(&with, &Calibration::plain(job.spec.objective.shift))?,
+        guided: tried(with, &with.calibration)?,
+        unguided: tried(without, &without.calibration)?,
+        before: tried(with, &Calibration::plain(job.spec.objective.shift))?,
     };
     store(&job.out, Stage::Calibrate, &trust)?;
     Ok(match &trust.guided {
@@ -414,15 +393,17 @@ fn calibrate(job: &Job<'_>) -> Result<String> {
     })
 }
 
-fn obey(job: &Job<'_>) -> Result<String> {
-    let [without, with] = models(job)?;
-    let explainer = Explainer::new(&with);
+fn obey(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
+    let (without, with) = (bench.unguided()?, bench.guided()?);
+    let explainer = Explainer::new(with);
     if explainer.rules().is_empty() {
         store(&job.out, Stage::Consistency, &Obedience { consistency: None, doubtful: Vec::new(), doubtful_count: 0 })?;
         return Ok("no rules to obey".into());
     }
-    let found = consistency(&with, &explainer, Some(&without))?;
-    let (doubtful_count, doubtful) = doubtful(&with, &explainer, DOUBTFUL)?;
+    let found = bench.with_groundings(explainer.rules(), |groundings| {
+        consistency_over(groundings, with, &explainer, Some(without), &Watch::default())
+    })?;
+    let (doubtful_count, doubtful) = doubtful(with, &explainer, DOUBTFUL)?;
     let before = found.unguided.map_or(0.0, |agreement| agreement.share);
     let met = match found.groundings {
         0 => "no rule concludes anything new".to_string(),
@@ -436,9 +417,8 @@ fn obey(job: &Job<'_>) -> Result<String> {
     Ok(line)
 }
 
-fn predict(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
-    let [without, with] = models(job)?;
-    let found = samples::choose(job, &without, &with, watcher)?;
+fn predict(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<String> {
+    let found = samples::choose(job, bench, watcher)?;
     let new = found.iter().filter(|sample| sample.standing == samples::Standing::New).count();
     store(&job.out, Stage::Predict, &found)?;
     Ok(format!("{new} new facts, {} held-out ones, with their reasons", found.len() - new))

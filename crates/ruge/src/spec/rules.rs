@@ -36,7 +36,7 @@ pub struct RulesSpec {
     /// Most conclusions that mined rules may have together, as a share of the training triples: the surest rules stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_conclusions: Option<f64>,
-    /// Rules below this confidence are left out.
+    /// Rules below this confidence, as mined or read, are left out.
     #[serde(default)]
     pub min_confidence: f64,
     /// The confidence of every rule, instead of its own.
