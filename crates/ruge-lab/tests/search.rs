@@ -74,3 +74,32 @@ fn a_trial_that_was_under_way_goes_on_or_is_given_up() {
     let error = Search::open(&path("whole"), None, &data, Mode::Resume).err().expect("it is at work");
     assert!(error.to_string().contains("another ruge"), "{error}");
 }
+
+#[test]
+fn trials_share_the_rules_of_a_file_that_stays_as_it_was() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), demo());
+    let (out, file) = (folder.path().join("search"), folder.path().join("rules.txt"));
+    let relation = |at: u32| data.names().relations.name(ruge_kg::RelationId(at)).to_string();
+    std::fs::write(&file, format!("{}(x,y) => {}(x,y)\t0.8\n", relation(0), relation(1))).unwrap();
+    let text = format!(
+        "[model]\ndimension = 3\n[batches]\ncount = 10\n[negatives]\ncount = 2\n[schedule]\nepochs = 2\nvalidate-every = 1\n\
+         [guidance]\nkind = \"ruge\"\nslackness = [0.01, 0.1]\n[rules]\nfile = '{}'\nmin-confidence = [0.0, 0.9]\n\
+         [search]\nmethod = \"grid\"\n",
+        file.display()
+    );
+    let space = Space::parse(&text, "x", None).expect("a space");
+    let mut search = Search::open(&out, Some(space), &data, Mode::Fresh).unwrap();
+    let (stop, mut read) = (AtomicBool::new(false), 0);
+    let wishes = Wishes { device: None, until: None, stop: &stop, checkpoint_every: Duration::ZERO };
+    let mut hear = |news: News<'_>| match news {
+        News::Rules => read += 1,
+        News::Ended(_, trials) => stop.store(trials.len() == 3, Ordering::Relaxed),
+        _ => {}
+    };
+    assert_eq!(search.run(&data, &wishes, &mut hear).unwrap(), Ended::Unfinished);
+    assert_eq!((search.trials().len(), read), (3, 1), "the file is read once for all of them");
+    std::fs::write(&file, "").unwrap();
+    stop.store(false, Ordering::Relaxed);
+    let error = search.run(&data, &wishes, &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("changed since the search began"), "{error}");
+}
