@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ruge-lab", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
     ("ruge-report", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-rules"]),
     ("ruge-cli", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-report", "ruge-rules"]),
+    ("ruge-testing", &[]),
     ("xtask", &["ruge-kg"]),
 ];
 
@@ -46,7 +47,7 @@ pub fn run() -> Result<()> {
 
 /// The names of all crates of the workspace.
 fn members() -> Result<Vec<String>> {
-    let mut names = vec!["xtask".to_string()];
+    let mut names = vec!["ruge-testing".to_string(), "xtask".to_string()];
     let crates = root().join("crates");
     for entry in std::fs::read_dir(&crates).with_context(|| format!("cannot list {}", crates.display()))? {
         names.push(entry?.file_name().to_string_lossy().into_owned());

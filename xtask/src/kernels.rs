@@ -6,21 +6,18 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::root;
-use crate::test::cargo;
+use crate::test::{Outcome, cargo};
 
 /// The compiler of CUDA 13.0, the version the bindings are made for.
 const WHEEL: &str = "nvidia-cuda-nvrtc==13.0.88";
 
-/// Compiles every kernel for every model; says loudly that it did not where the compiler cannot be had.
-pub fn run() -> Result<()> {
+/// Compiles every kernel for every model, where the compiler can be had.
+pub fn run() -> Result<Outcome> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let folder = target.join("tools").join("nvrtc");
     let libraries = match compiler(&folder) {
         Ok(libraries) => libraries,
-        Err(error) => {
-            println!("   SKIPPED: the CUDA kernels were not compiled, because NVRTC could not be had: {error:#}");
-            return Ok(());
-        }
+        Err(error) => return Ok(Outcome::NotRun(format!("NVRTC could not be had: {error:#}"))),
     };
     let mut paths = vec![libraries];
     paths.extend(std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths));
@@ -31,7 +28,7 @@ pub fn run() -> Result<()> {
         .status()
         .context("cannot run cargo test")?;
     ensure!(status.success(), "cargo test ended with {status}");
-    Ok(())
+    Ok(Outcome::Holds)
 }
 
 /// The folder with `libnvrtc`, fetched once.

@@ -1,8 +1,11 @@
 //! `cargo xtask test`: everything that must hold before a change is done, in the order of how soon it fails.
 //!
 //! This is the test command of the README, and all that CI runs. It needs no terminal and no data beyond the
-//! repository, and stops at the first step that fails.
+//! repository, and stops at the first step that fails. What could not run is said at the end: tests that were ignored for
+//! want of something, steps that were left out.
 
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,15 +17,70 @@ use crate::{directions, kernels, root, tidy};
 /// One thing that must hold: what it is called, what does it, what to do when it fails.
 struct Step {
     name: &'static str,
-    check: fn() -> Result<()>,
+    check: fn() -> Result<Outcome>,
     remedy: &'static str,
 }
 
+/// What a step that did not fail has to say.
+pub enum Outcome {
+    /// It ran.
+    Holds,
+    /// Tests ran, and these were their numbers.
+    Tests(Counts),
+    /// It could not run, for this reason.
+    NotRun(String),
+}
+
+/// How a line begins by which a test program says what its ignored tests lack; see `Tests::run` of `ruge-testing`.
+const MISSING: &str = "ignored: ";
+
+/// Tests by what became of them, and what those that were ignored lack.
+#[derive(Default, Debug, PartialEq, Eq)]
+pub struct Counts {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    missing: BTreeSet<String>,
+}
+
+impl Counts {
+    /// Takes in a line that a test program printed.
+    fn read(&mut self, line: &str) {
+        if let Some(missing) = line.strip_prefix(MISSING) {
+            self.missing.insert(missing.to_string());
+        }
+        let Some((_, numbers)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". ")) else {
+            return;
+        };
+        for part in numbers.split("; ") {
+            let Some((number, what)) = part.split_once(' ') else { continue };
+            let number = number.parse().unwrap_or(0);
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+
+    /// For the end of the summary.
+    fn lines(&self) -> String {
+        let mut text = format!("   {} tests passed, {} failed, {} ignored", self.passed, self.failed, self.ignored);
+        self.missing.iter().for_each(|missing| text.push_str(&format!("\n      {MISSING}{missing}")));
+        text
+    }
+}
+
 const STEPS: &[Step] = &[
-    Step { name: "tidy", check: tidy::run, remedy: "mend what is listed; `cargo xtask tidy` runs this alone" },
+    Step {
+        name: "tidy",
+        check: || tidy::run().map(|()| Outcome::Holds),
+        remedy: "mend what is listed; `cargo xtask tidy` runs this alone",
+    },
     Step {
         name: "crate directions",
-        check: directions::run,
+        check: || directions::run().map(|()| Outcome::Holds),
         remedy: "see the invariants in ARCHITECTURE.md; `cargo xtask tidy` runs this alone",
     },
     Step { name: "format", check: || run_cargo(&["fmt", "--all", "--check"], &[]), remedy: "cargo fmt --all" },
@@ -31,7 +89,7 @@ const STEPS: &[Step] = &[
         check: || run_cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"], &[]),
         remedy: "cargo clippy --workspace --all-targets",
     },
-    Step { name: "tests", check: || run_cargo(&["test", "--workspace"], &[]), remedy: "cargo test --workspace" },
+    Step { name: "tests", check: tests, remedy: "cargo test --workspace" },
     Step {
         name: "torture",
         check: torture,
@@ -66,30 +124,70 @@ const DOC_LINTS: &str = "--deny warnings --allow rustdoc::private_intra_doc_link
 /// Runs every step.
 pub fn run() -> Result<()> {
     let started = Instant::now();
-    let mut times: Vec<(&str, Duration)> = Vec::new();
+    let mut done: Vec<(&str, Result<Outcome>, Duration)> = Vec::new();
     for (index, step) in STEPS.iter().enumerate() {
         println!("── {} ({} of {})", step.name, index + 1, STEPS.len());
         let began = Instant::now();
         let outcome = (step.check)();
-        times.push((step.name, began.elapsed()));
-        if let Err(error) = outcome {
-            println!("{}", summary(&times, false));
-            bail!("{} failed: {error:#}\n  remedy: {}", step.name, step.remedy);
+        let time = began.elapsed();
+        match &outcome {
+            Ok(Outcome::NotRun(why)) => println!("   {} did not run: {why}", step.name),
+            Ok(Outcome::Tests(counts)) if counts.failed > 0 => {}
+            Ok(_) => println!("   {} holds ({:.1} s)", step.name, time.as_secs_f64()),
+            Err(_) => {}
         }
-        println!("   {} holds ({:.1} s)", step.name, began.elapsed().as_secs_f64());
+        done.push((step.name, outcome, time));
+        if done.last().is_some_and(|(_, outcome, _)| fails(outcome)) {
+            break;
+        }
     }
-    println!("{}\nall {} steps hold ({:.0} s)", summary(&times, true), STEPS.len(), started.elapsed().as_secs_f64());
+    println!("{}", summary(&done));
+    let Some((name, outcome, _)) = done.pop() else { return Ok(()) };
+    if fails(&outcome) {
+        let why = outcome.err().map_or("tests failed".to_string(), |error| format!("{error:#}"));
+        bail!("{name} failed: {why}\n  remedy: {}", STEPS[done.len()].remedy);
+    }
+    println!("all steps that ran hold ({:.0} s)", started.elapsed().as_secs_f64());
     Ok(())
 }
 
-fn summary(times: &[(&str, Duration)], all: bool) -> String {
-    let line = |(index, (name, time)): (usize, &(&str, Duration))| {
-        let verdict = if all || index + 1 < times.len() { "holds" } else { "FAILS" };
-        format!("   {name:<24} {verdict} {:>8.1} s", time.as_secs_f64())
-    };
-    let mut lines: Vec<String> = times.iter().enumerate().map(line).collect();
-    lines.extend(STEPS[times.len()..].iter().map(|step| format!("   {:<24} not run", step.name)));
-    format!("── summary\n{}", lines.join("\n"))
+fn fails(outcome: &Result<Outcome>) -> bool {
+    matches!(outcome, Err(_) | Ok(Outcome::Tests(Counts { failed: 1.., .. })))
+}
+
+fn summary(done: &[(&str, Result<Outcome>, Duration)]) -> String {
+    let mut lines = vec!["── summary".to_string()];
+    for (name, outcome, time) in done {
+        let time = time.as_secs_f64();
+        lines.push(match outcome {
+            Ok(Outcome::NotRun(why)) => format!("   {name:<24} not run: {why}"),
+            outcome if fails(outcome) => format!("   {name:<24} FAILS {time:>8.1} s"),
+            _ => format!("   {name:<24} holds {time:>8.1} s"),
+        });
+    }
+    lines.extend(STEPS[done.len()..].iter().map(|step| format!("   {:<24} not run", step.name)));
+    lines.extend(done.iter().filter_map(|(_, outcome, _)| match outcome {
+        Ok(Outcome::Tests(counts)) => Some(counts.lines()),
+        _ => None,
+    }));
+    lines.join("\n")
+}
+
+/// Runs all tests, also after one has failed, and counts them.
+fn tests() -> Result<Outcome> {
+    let mut child = cargo(&["test", "--workspace", "--no-fail-fast"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run cargo test")?;
+    let mut counts = Counts::default();
+    for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
+        let line = line?;
+        println!("{line}");
+        counts.read(&line);
+    }
+    let status = child.wait()?;
+    ensure!(status.success() || counts.failed > 0, "cargo test ended with {status}");
+    Ok(Outcome::Tests(counts))
 }
 
 /// cargo, as if typed in the root of the repository: without standard input, and without what `cargo run` told us about
@@ -109,31 +207,27 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-fn run_cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+fn run_cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Outcome> {
     let status = cargo(arguments)
         .envs(environment.iter().copied())
         .status()
         .with_context(|| format!("cannot run cargo {}", arguments[0]))?;
     ensure!(status.success(), "cargo {} ended with {status}", arguments[0]);
-    Ok(())
+    Ok(Outcome::Holds)
 }
 
 /// Two minutes of the attack, always with the same seed, on the program the tests have built.
-fn torture() -> Result<()> {
+fn torture() -> Result<Outcome> {
     #[cfg(unix)]
-    return crate::torture::attack(&crate::torture::Options {
+    crate::torture::attack(&crate::torture::Options {
         minutes: 2.0,
         seed: 20,
         only: None,
         case: None,
         ruge: Some(target().join("debug").join("ruge")),
         json: false,
-    });
-    #[cfg(not(unix))]
-    {
-        println!("SKIPPED: the attack needs a Unix");
-        Ok(())
-    }
+    })?;
+    Ok(if cfg!(unix) { Outcome::Holds } else { Outcome::NotRun("the attack needs a Unix".into()) })
 }
 
 /// The folder cargo builds into.
@@ -154,7 +248,7 @@ fn deny_tool() -> Result<PathBuf> {
 }
 
 /// What deny.toml says of licences, banned crates and sources.
-fn deny(checks: &[&str]) -> Result<()> {
+fn deny(checks: &[&str]) -> Result<Outcome> {
     let tool = deny_tool()?;
     let status = Command::new(&tool)
         .args(["--all-features", "--locked", "check"])
@@ -164,7 +258,7 @@ fn deny(checks: &[&str]) -> Result<()> {
         .status()
         .with_context(|| format!("cannot run {}", tool.display()))?;
     ensure!(status.success(), "cargo-deny ended with {status}");
-    Ok(())
+    Ok(Outcome::Holds)
 }
 
 /// How long the database of advisories may take to come.
@@ -172,7 +266,7 @@ const ADVISORIES: Duration = Duration::from_secs(40);
 
 /// Known faults of crates. The database changes while the code does not and needs the network: where it cannot be had,
 /// that is said, and nothing else fails.
-fn advisories() -> Result<()> {
+fn advisories() -> Result<Outcome> {
     let tool = deny_tool()?;
     let mut fetch = Command::new(&tool)
         .args(["--all-features", "--locked", "fetch", "db"])
@@ -195,10 +289,30 @@ fn advisories() -> Result<()> {
         }
     };
     if !fetched {
-        println!(
-            "SKIPPED: the database of advisories cannot be had here; run target/tools/bin/cargo-deny check advisories where it can"
-        );
-        return Ok(());
+        let why = "the database of advisories cannot be fetched; run target/tools/bin/cargo-deny check advisories with a network";
+        return Ok(Outcome::NotRun(why.into()));
     }
     deny(&["advisories"])
+}
+
+#[cfg(test)]
+mod counts {
+    use super::*;
+
+    #[test]
+    fn tests_are_counted_over_all_programs() {
+        let mut counts = Counts::default();
+        for line in [
+            "running 3 tests",
+            "test a ... ok",
+            "test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "ignored: needs fb15k: set RUGE_DATA",
+            "test result: FAILED. 5 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 9.31s",
+            "ignored: needs fb15k: set RUGE_DATA",
+        ] {
+            counts.read(line);
+        }
+        let missing = BTreeSet::from(["needs fb15k: set RUGE_DATA".to_string()]);
+        assert_eq!(counts, Counts { passed: 7, failed: 1, ignored: 4, missing });
+    }
 }

@@ -180,9 +180,9 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     let lists = lists.into_iter().flatten().filter_map(|list| list.strip_prefix('@')).map(PathBuf::from);
     output::refuse_inputs("--out", args.out.as_deref(), args.data.files().into_iter().chain(lists))?;
     let loaded = args.data.load_train(console)?;
+    let stop = interrupt::flag();
     loaded.announce(console);
     let config = args.config(&loaded.data)?;
-    let stop = interrupt::flag();
     let bar = progress::work(console, "mining", 1);
     let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
     // A limit beyond the end of time is none.

@@ -542,24 +542,3 @@ fn the_list_shows_what_there_is() {
         assert!(table.contains(word), "no '{word}' in:\n{table}");
     }
 }
-
-/// The real sets, where a folder with them is at hand.
-#[test]
-fn real_sets_are_verified() {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let data = std::env::var_os("RUGE_DATA").map_or(beside, PathBuf::from);
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["fb15k", "fb15k-237", "wn18", "wn18rr", "kinships", "umls", "codex-s"] {
-        if !data.join(name).is_dir() {
-            let notice = format!("SKIPPED: {name} is not in {}; set RUGE_DATA\n", data.display());
-            std::io::stderr().write_all(notice.as_bytes()).unwrap();
-            continue;
-        }
-        let from = data.to_str().unwrap();
-        let output = succeeds(&ruge(folder.path(), &["get", name, "--from", from]));
-        assert!(output.contains(&format!("next: ruge check data/{name}")), "{output}");
-        assert!(output.contains("every file has its published checksum"), "{output}");
-        let files = listing(&folder.path().join("data").join(name));
-        assert_eq!(files.len(), if name == "fb15k" { 4 } else { 3 }, "{files:?}");
-    }
-}

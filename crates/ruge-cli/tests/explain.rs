@@ -67,7 +67,6 @@ fn a_fact_is_explained_in_text_json_dot_and_svg() {
     assert!(grounding["rule"].as_str().unwrap().contains("⇒ in_continent(x,"), "{grounding}");
     assert!(grounding["confidence"].as_f64().unwrap() >= 0.8);
     assert!(grounding["premises"][0]["head"].is_string());
-    assert!(found["seconds"].as_f64().unwrap() < 5.0);
     let said = text(&all);
     assert!(said.starts_with("Paris  in_continent  Europe\n"), "{said}");
     for words in ["truth", "confidence", "since", "moves the soft label by", "Soft label"] {

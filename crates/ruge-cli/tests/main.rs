@@ -1,10 +1,9 @@
-//! The command line as users type it. One program for all of it: linking twenty takes longer than most of them run.
-#![allow(clippy::print_stderr, reason = "a skipped test must say so")]
+//! The command line as users type it. One program for all of it: linking twenty takes longer than most of them run. Tests that need more than the repository are in
+//! `needs`.
 
 mod http;
 mod support;
 
-mod acceptance_check;
 mod check;
 mod combine;
 mod data_get;

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::support::{command, json, kill_until_done, ruge, stderr};
+use crate::support::{command, json, kill_until_done, ruge, stderr, wait_for};
 use serde_json::Value;
 
 fn stdout(output: &Output) -> String {
@@ -162,12 +161,7 @@ fn an_interruption_keeps_what_is_finished_and_says_how_to_go_on() {
     let out = place.at("run");
     let args = ["run", "demo", "--dim", "16", "--epochs", "100000", "--patience", "100000", "--out", &out];
     let child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");
-    let curve = place.path("run/unguided/metrics.jsonl");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while fs::metadata(&curve).map_or(0, |file| file.len()) == 0 {
-        assert!(Instant::now() < deadline, "no epoch within a minute");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for(&place.path("run/unguided/metrics.jsonl"));
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert!(sent.success());
     let output = child.wait_with_output().expect("ends");

@@ -1,36 +1,43 @@
-//! Every kernel compiles, for every model and setting; needs NVRTC, not a card.
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+//! Every kernel compiles, for every model and setting. Needs NVRTC, not a GPU; fails without it if `RUGE_NVRTC=required`.
+
+use std::process::ExitCode;
 
 use ruge_cuda::{Constants, CudaError, compile_kernels, constants};
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::{Cap, Guidance, Loss, Objective, Optimizer, ScoringFunction, TNorm, UpdateRule};
+use ruge_testing::{Missing, Need, Tests};
 
-/// Whether the compiler is there; CI asks for it by `RUGE_NVRTC=required`.
-fn compiles(constants: &ruge_cuda::Constants) -> bool {
-    match compile_kernels(constants) {
-        Ok(text) => {
-            for kernel in ["draw_negatives", "sort_touches", "pass", "inject", "update", "count_ranks", "distances"] {
-                assert!(text.contains(&format!(".entry {kernel}(")), "{kernel} is in the program");
-            }
-            let dot = matches!(constants.model, "complex" | "distmult" | "hole");
-            for kernel in ["softmax_slopes", "target_slopes", "gather_sample", "sample_slopes", "move_sampled"] {
-                assert_eq!(
-                    text.contains(&format!(".entry {kernel}(")),
-                    dot,
-                    "{kernel} is for models that softmax trains"
-                );
-            }
-            let sees_all = matches!(constants.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
-            assert_eq!(text.contains(".entry slope_crowd("), sees_all, "only losses that see all negatives weigh them");
-            true
-        }
+fn main() -> ExitCode {
+    let nvrtc = nvrtc();
+    Tests::default()
+        .test(nvrtc.clone(), kernels_compile_for_every_model)
+        .test(nvrtc, softmax_kernels_compile_with_reciprocal_relations)
+        .run()
+}
+
+/// Whether the compiler is there, by asking it.
+fn nvrtc() -> Need<()> {
+    match compile_kernels(&constants(&DistMult::new(2), Optimizer::default())) {
         Err(error @ CudaError::Missing { .. }) => {
             assert!(std::env::var("RUGE_NVRTC").as_deref() != Ok("required"), "{error}");
-            eprintln!("SKIPPED: kernels were not compiled: {error}");
-            false
+            Err(Missing::new("NVRTC", error))
         }
-        Err(error) => panic!("{error}"),
+        // Other errors are for the tests to find.
+        _ => Ok(()),
     }
+}
+
+fn compiles(constants: &Constants) {
+    let text = compile_kernels(constants).unwrap_or_else(|error| panic!("{error}"));
+    for kernel in ["draw_negatives", "sort_touches", "pass", "inject", "update", "count_ranks", "distances"] {
+        assert!(text.contains(&format!(".entry {kernel}(")), "{kernel} is in the program");
+    }
+    let dot = matches!(constants.model, "complex" | "distmult" | "hole");
+    for kernel in ["softmax_slopes", "target_slopes", "gather_sample", "sample_slopes", "move_sampled"] {
+        assert_eq!(text.contains(&format!(".entry {kernel}(")), dot, "{kernel} is for models that softmax trains");
+    }
+    let sees_all = matches!(constants.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
+    assert_eq!(text.contains(".entry slope_crowd("), sees_all, "only losses that see all negatives weigh them");
 }
 
 fn every_setting<F: ScoringFunction>(scoring: &F) {
@@ -62,14 +69,11 @@ fn every_setting<F: ScoringFunction>(scoring: &F) {
         constants.guidance = guidance;
         constants.negatives = [10, 2, 1, 5, 400][at];
         (constants.premises, constants.stack) = (1 + at, 1 + at);
-        if !compiles(&constants) {
-            return;
-        }
+        compiles(&constants);
     }
 }
 
-#[test]
-fn kernels_compile_for_every_model() {
+fn kernels_compile_for_every_model((): ()) {
     every_setting(&ComplEx::new(200));
     every_setting(&DistMult::new(50));
     every_setting(&HolE::new(200));
@@ -78,8 +82,7 @@ fn kernels_compile_for_every_model() {
     every_setting(&RotatE::new(1000));
 }
 
-#[test]
-fn softmax_kernels_compile_with_reciprocal_relations() {
+fn softmax_kernels_compile_with_reciprocal_relations((): ()) {
     for rule in [UpdateRule::AdaGrad { epsilon: 1e-10, inside: false }, UpdateRule::Sgd] {
         let optimizer = Optimizer { rule, cap: Cap::None, ..Optimizer::default() };
         for rounded in [false, true] {

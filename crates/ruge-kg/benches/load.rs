@@ -77,7 +77,7 @@ fn against_sort(folder: &Path) -> io::Result<()> {
         "FB15K"
     } else {
         synthetic(&text, FB15K, 78)?;
-        "SKIPPED: no FB15K here (RUGE_DATA names a folder with fb15k); synthetic text of its size"
+        "synthetic text of the size of FB15K, which is not here (RUGE_DATA names a folder with fb15k)"
     };
     let files: Vec<PathBuf> = SPLITS.iter().map(|split| text.join(format!("{split}.txt"))).collect();
     let files: Vec<&PathBuf> = files.iter().filter(|file| file.is_file()).collect();

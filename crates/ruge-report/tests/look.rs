@@ -1,13 +1,27 @@
-//! The sample page in a real browser.
+//! The sample pages in a real browser.
 
 mod browser;
 mod sample;
+#[path = "sample/search.rs"]
+mod search;
 
-#[test]
-fn the_sample_page_is_whole_and_legible() {
-    let Some(eyes) = browser::find() else {
-        return browser::skipped("the sample report in a browser");
-    };
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ruge_report::search::render_search;
+use ruge_testing::Tests;
+
+fn main() -> ExitCode {
+    let browser = browser::find();
+    Tests::default()
+        .test(browser.clone(), the_sample_page_is_whole_and_legible)
+        .test(browser.clone(), nothing_runs_and_nothing_is_styled_that_the_policy_does_not_know)
+        .test(browser.clone(), a_page_that_is_too_wide_and_too_pale_is_caught)
+        .test(browser, the_page_of_a_search_is_whole_and_legible)
+        .run()
+}
+
+fn the_sample_page_is_whole_and_legible(eyes: PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     std::fs::write(&page, ruge_report::render(&sample::report())).unwrap();
@@ -29,11 +43,7 @@ fn the_sample_page_is_whole_and_legible() {
 }
 
 /// Should a name ever become markup, the page's own policy keeps it from doing anything.
-#[test]
-fn nothing_runs_and_nothing_is_styled_that_the_policy_does_not_know() {
-    let Some(eyes) = browser::find() else {
-        return browser::skipped("the policy of a report in a browser");
-    };
+fn nothing_runs_and_nothing_is_styled_that_the_policy_does_not_know(eyes: PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     let text = ruge_report::render(&sample::report());
@@ -54,11 +64,7 @@ fn nothing_runs_and_nothing_is_styled_that_the_policy_does_not_know() {
 }
 
 /// The eyes themselves: what is wrong with a page is seen.
-#[test]
-fn a_page_that_is_too_wide_and_too_pale_is_caught() {
-    let Some(eyes) = browser::find() else {
-        return browser::skipped("a bad page in a browser");
-    };
+fn a_page_that_is_too_wide_and_too_pale_is_caught(eyes: PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("bad.html");
     let body =
@@ -74,4 +80,13 @@ fn a_page_that_is_too_wide_and_too_pale_is_caught() {
         .unwrap();
     let spoken = std::panic::catch_unwind(|| browser::look(&eyes, &page, 400, false));
     assert!(spoken.is_err(), "an error on the console is heard");
+}
+
+fn the_page_of_a_search_is_whole_and_legible(eyes: PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    std::fs::write(&file, render_search(&search::page(20))).unwrap();
+    let sections = ["summary", "best", "curves", "leaves", "trials", "failed", "repeat"];
+    let plots = ["plot-curves", "plot-importance", "plot-leaf-1", "plot-leaf-0", "plot-leaf-2"];
+    browser::check(&eyes, &file, &sections, &plots, 0);
 }

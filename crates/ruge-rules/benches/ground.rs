@@ -1,25 +1,24 @@
 //! Grounding speed after loading. Nothing is asserted.
 //!
 //! `cargo bench -p ruge-rules --bench ground` grounds the rules published for FB15K, and rules mined here, where the
-//! benchmark folder is there (`RUGE_DATA`, or `shared/data` beside the repository).
+//! benchmark folder is there (see `ruge_testing::data`).
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports to the terminal")]
 
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ruge_kg::{Dataset, Graph, ReadOptions};
 use ruge_rules::{MineConfig, Rule, RuleReadOptions, ground, mine, read_rules};
 
 fn main() {
-    let folder = std::env::var_os("RUGE_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     for (name, rule_file) in [("fb15k", Some("rules.tsv")), ("yago37-core3", Some("rules.tsv")), ("fb15k-237", None)] {
-        let path = folder.join(name);
-        if !path.exists() {
-            println!("SKIPPED: {} is not there; set RUGE_DATA to the benchmark folder", path.display());
-            continue;
-        }
+        let path = match ruge_testing::data(name) {
+            Ok(path) => path,
+            Err(missing) => {
+                println!("{name} is not measured: {missing}");
+                continue;
+            }
+        };
         let (data, _) = Dataset::load(&path, &ReadOptions::default()).expect("the benchmark is readable");
         if let Some(file) = rule_file {
             let mut names = data.names().clone();

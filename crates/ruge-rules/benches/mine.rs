@@ -9,7 +9,7 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports to the terminal")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -33,9 +33,12 @@ fn main() {
     }
     header();
     for name in ["fb15k", "fb15k-237", "wn18", "yago37-core3"] {
-        let Some(folder) = data(name) else {
-            println!("SKIPPED: {name} is not there; set RUGE_DATA to the benchmark folder");
-            continue;
+        let folder = match ruge_testing::data(name) {
+            Ok(folder) => folder,
+            Err(missing) => {
+                println!("{name} is not measured: {missing}");
+                continue;
+            }
         };
         // Plain text, as the claim is about text: unpacked once, outside the measurement.
         let plain = tempfile::tempdir().expect("a temporary folder");
@@ -63,13 +66,6 @@ fn child(args: &[&str]) {
     let program = std::env::current_exe().expect("this program has a path");
     let status = Command::new(program).args(args).status().expect("this program runs again");
     assert!(status.success(), "a case failed");
-}
-
-fn data(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("RUGE_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let path = folder.join(name);
-    path.exists().then_some(path)
 }
 
 /// One measurement, in a process of its own.

@@ -1,35 +1,45 @@
 //! The numbers that AMIE and the paper's authors published, reproduced exactly.
 //!
-//! These tests need the benchmark data: a folder named by `RUGE_DATA`, or `shared/data` beside the repository. Without
-//! it they say loudly that they were skipped.
-
-#![allow(clippy::print_stderr, reason = "a skipped test must say so")]
+//! The data are not part of the project; see `ruge_testing::data`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ruge_kg::io::{ReadOptions, read_file};
 use ruge_kg::{Dataset, Graph, Names};
 use ruge_rules::verify::verify;
 use ruge_rules::{MineConfig, Mined, Rule, RuleFile, RuleReadOptions, ground, mine, read_rules};
+use ruge_testing::{Tests, data};
 use sha2::{Digest, Sha256};
 
-fn data(name: &str) -> Option<PathBuf> {
-    let folder = match std::env::var_os("RUGE_DATA") {
-        Some(folder) => PathBuf::from(folder),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-    };
-    let path = folder.join(name);
-    if path.exists() {
-        return Some(path);
+const AMIE_PLUS: &str = "reference/amieplus-fb15k-minis1000-published.txt.gz";
+
+fn main() -> ExitCode {
+    let mut tests = Tests::default()
+        .test(data("fb15k"), fb15k_at_the_default_thresholds)
+        .test(data("fb15k"), fb15k_as_amie_by_default)
+        .test((data("fb15k"), data(AMIE_PLUS)), large_heads_contain_the_published_amie_plus_log)
+        .test(data("fb15k"), the_preset_gives_the_published_rule_file)
+        .test(data("fb15k"), grounding_the_published_rules_gives_the_papers_counts)
+        .test(data("fb15k"), grounding_on_the_validation_file_gives_the_same_text_as_the_authors);
+    let half = MineConfig { min_head_coverage: 0.5, ..MineConfig::default() };
+    for (name, coverage, config, with_skyline, rules) in [
+        ("fb15k", "0.5", half, 1_424, 1_737),
+        ("fb15k-237", "0.01", MineConfig::default(), 2_557, 2_703),
+        ("wn18", "0.01", MineConfig::default(), 41, 45),
+        ("wn18rr", "0.01", MineConfig::default(), 5, 7),
+    ] {
+        let reference = data(&format!("reference/amie3.5-{name}-hc{coverage}-pca0.8.tsv.gz"));
+        tests = tests.named(&format!("equals_amie::{name}"), (data(name), reference), move |(folder, reference)| {
+            equals_amie(&folder, &reference, config, with_skyline, rules);
+        });
     }
-    eprintln!("SKIPPED: {} is not there; set RUGE_DATA to the benchmark folder", path.display());
-    None
+    tests.run()
 }
 
-fn load(name: &str) -> Option<Dataset> {
-    let path = data(name)?;
-    Some(Dataset::load(&path, &ReadOptions::default()).expect("the benchmark is readable").0)
+fn load(folder: &Path) -> Dataset {
+    Dataset::load(folder, &ReadOptions::default()).expect("the benchmark is readable").0
 }
 
 fn mined(data: &Dataset, config: &MineConfig) -> Mined {
@@ -37,25 +47,18 @@ fn mined(data: &Dataset, config: &MineConfig) -> Mined {
 }
 
 /// Mines with and without skyline and compares the numbers of rules.
-fn check_counts(name: &str, config: MineConfig, with: usize, without: usize) {
-    let Some(data) = load(name) else { return };
-    assert_eq!(mined(&data, &MineConfig { skyline: true, ..config.clone() }).rules.len(), with, "{name} with skyline");
-    assert_eq!(mined(&data, &MineConfig { skyline: false, ..config }).rules.len(), without, "{name} without skyline");
+fn check_counts(folder: &Path, config: MineConfig, with: usize, without: usize) {
+    let data = load(folder);
+    assert_eq!(mined(&data, &MineConfig { skyline: true, ..config.clone() }).rules.len(), with, "with skyline");
+    assert_eq!(mined(&data, &MineConfig { skyline: false, ..config }).rules.len(), without, "without skyline");
 }
 
-#[test]
-fn fb15k_at_the_default_thresholds() {
-    check_counts("fb15k", MineConfig::default(), 13_350, 15_013);
+fn fb15k_at_the_default_thresholds(folder: PathBuf) {
+    check_counts(&folder, MineConfig::default(), 13_350, 15_013);
 }
 
-#[test]
-fn fb15k_as_amie_by_default() {
-    check_counts("fb15k", MineConfig::amie(), 41_246, 44_256);
-}
-
-#[test]
-fn fb15k_at_half_coverage() {
-    check_counts("fb15k", MineConfig { min_head_coverage: 0.5, ..MineConfig::default() }, 1_424, 1_737);
+fn fb15k_as_amie_by_default(folder: PathBuf) {
+    check_counts(&folder, MineConfig::amie(), 41_246, 44_256);
 }
 
 type Numbers = BTreeMap<Rule, (u64, u64)>;
@@ -74,43 +77,17 @@ fn theirs(file: &RuleFile) -> Numbers {
     file.rules.iter().map(|r| (r.rule.canonical(), (number(r.stated.support), number(r.stated.pca_body)))).collect()
 }
 
-/// The same rules with the same support and PCA body size as AMIE 3.5, whose skyline does nothing.
-fn check_against_amie(name: &str, reference: &str, config: MineConfig, rules: usize) {
-    let (Some(dataset), Some(path)) = (load(name), data(reference)) else { return };
-    let expected = theirs(&read(&path, &dataset));
-    assert_eq!(expected.len(), rules, "{reference}");
-    assert!(
-        ours(&mined(&dataset, &MineConfig { skyline: false, ..config })) == expected,
-        "{name} differs from {reference}"
-    );
+/// The same rules with the same support and PCA body size as AMIE 3.5, whose skyline does nothing; ours leaves fewer.
+fn equals_amie(folder: &Path, reference: &Path, config: MineConfig, with_skyline: usize, rules: usize) {
+    let data = load(folder);
+    let expected = theirs(&read(reference, &data));
+    assert_eq!(expected.len(), rules);
+    assert!(ours(&mined(&data, &MineConfig { skyline: false, ..config.clone() })) == expected, "not AMIE's rules");
+    assert_eq!(mined(&data, &MineConfig { skyline: true, ..config }).rules.len(), with_skyline, "with skyline");
 }
 
-#[test]
-fn fb15k_equals_amie() {
-    let config = MineConfig { min_head_coverage: 0.5, ..MineConfig::default() };
-    check_against_amie("fb15k", "reference/amie3.5-fb15k-hc0.5-pca0.8.tsv.gz", config, 1_737);
-}
-
-#[test]
-fn fb15k_237_equals_amie() {
-    check_against_amie("fb15k-237", "reference/amie3.5-fb15k-237-hc0.01-pca0.8.tsv.gz", MineConfig::default(), 2_703);
-    check_counts("fb15k-237", MineConfig::default(), 2_557, 2_703);
-}
-
-#[test]
-fn wn18_and_wn18rr_equal_amie() {
-    check_against_amie("wn18", "reference/amie3.5-wn18-hc0.01-pca0.8.tsv.gz", MineConfig::default(), 45);
-    check_counts("wn18", MineConfig::default(), 41, 45);
-    check_against_amie("wn18rr", "reference/amie3.5-wn18rr-hc0.01-pca0.8.tsv.gz", MineConfig::default(), 7);
-    check_counts("wn18rr", MineConfig::default(), 5, 7);
-}
-
-#[test]
-fn large_heads_contain_the_published_amie_plus_log() {
-    let (Some(dataset), Some(path)) = (load("fb15k"), data("reference/amieplus-fb15k-minis1000-published.txt.gz"))
-    else {
-        return;
-    };
+fn large_heads_contain_the_published_amie_plus_log((folder, path): (PathBuf, PathBuf)) {
+    let dataset = load(&folder);
     let config = MineConfig { min_head_size: 1000, ..MineConfig::amie() };
     let ours = ours(&mined(&dataset, &config));
     let published = theirs(&read(&path, &dataset));
@@ -119,10 +96,9 @@ fn large_heads_contain_the_published_amie_plus_log() {
     assert_eq!(missing, 0, "published rules that we lack or count otherwise");
 }
 
-#[test]
-fn the_preset_gives_the_published_rule_file() {
-    let (Some(dataset), Some(path)) = (load("fb15k"), data("fb15k/rules.tsv")) else { return };
-    let file = read(&path, &dataset);
+fn the_preset_gives_the_published_rule_file(folder: PathBuf) {
+    let dataset = load(&folder);
+    let file = read(&folder.join("rules.tsv"), &dataset);
     let published: BTreeMap<Rule, f64> = file.rules.iter().map(|r| (r.rule.canonical(), r.confidence.get())).collect();
     let mined = mined(&dataset, &MineConfig::ruge_fb15k());
     assert_eq!((mined.rules.len(), published.len()), (454, 454));
@@ -134,23 +110,22 @@ fn the_preset_gives_the_published_rule_file() {
     assert_eq!((verification.matching_pca(), verification.mismatched()), (454, 0));
 }
 
-#[test]
-fn grounding_the_published_rules_gives_the_papers_counts() {
-    let (Some(dataset), Some(path)) = (load("fb15k"), data("fb15k/rules.tsv")) else { return };
-    let rules: Vec<Rule> = read(&path, &dataset).rules.into_iter().map(|record| record.rule).collect();
+fn grounding_the_published_rules_gives_the_papers_counts(folder: PathBuf) {
+    let dataset = load(&folder);
+    let rules: Vec<Rule> =
+        read(&folder.join("rules.tsv"), &dataset).rules.into_iter().map(|record| record.rule).collect();
     let groundings = ground(dataset.graph(), &rules);
     let overlaps = (groundings.overlap(dataset.valid()), groundings.overlap(dataset.test()));
     assert_eq!((groundings.len(), groundings.unlabeled().len(), overlaps), (96_724, 74_707, (34_200, 40_436)));
     assert_eq!(groundings.repeated(), 101, "96,825 without dropping what two rules share");
 }
 
-#[test]
-fn grounding_on_the_validation_file_gives_the_same_text_as_the_authors() {
-    let (Some(valid), Some(path)) = (data("fb15k/valid.txt.gz"), data("fb15k/rules.tsv")) else { return };
+fn grounding_on_the_validation_file_gives_the_same_text_as_the_authors(folder: PathBuf) {
     let mut names = Names::default();
-    let triples = read_file(&valid, &mut names, &ReadOptions::default()).expect("readable").triples;
+    let triples =
+        read_file(&folder.join("valid.txt.gz"), &mut names, &ReadOptions::default()).expect("readable").triples;
     let graph = Graph::new(names.entities.len(), names.relations.len(), &triples);
-    let rules: Vec<Rule> = read_rules(&path, &RuleReadOptions::default(), &mut names)
+    let rules: Vec<Rule> = read_rules(&folder.join("rules.tsv"), &RuleReadOptions::default(), &mut names)
         .expect("readable")
         .rules
         .into_iter()

@@ -1,26 +1,30 @@
 //! Acceptance: the published rule files and the reference outputs of other miners, read whole and written back.
 //!
-//! The files are not part of the project. They are looked for in `RUGE_DATA`, else beside the checkout; where they are
-//! absent each test says so and passes.
+//! The files are not part of the project; see `ruge_testing::data`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ruge_kg::Names;
 use ruge_rules::io::{RuleFile, RuleReadOptions, Take, parse_rules, read_rules};
 use ruge_rules::{RuleFormat, RuleWriteOptions, Shape, write_rules};
+use ruge_testing::{Tests, data};
 
-/// The file, or a loud word on the standard output.
-#[allow(clippy::print_stdout)]
-fn data(path: &str) -> Option<PathBuf> {
-    let base = std::env::var_os("RUGE_DATA")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")), PathBuf::from);
-    let file = base.join(path);
-    if !file.exists() {
-        println!("SKIPPED: {path} is not there; set RUGE_DATA to the folder that holds it");
-        return None;
+fn main() -> ExitCode {
+    let mut tests = Tests::default()
+        .test(data("fb15k/rules.tsv"), the_published_rules_of_fb15k)
+        .test(data("yago37-core3/rules.tsv"), the_published_rules_of_yago37)
+        .test(data("reference/amieplus-fb15k-minis1000-published.txt.gz"), the_published_log_of_amie_plus)
+        .test(data("wn18/rules-kale.txt"), the_rules_of_wn18);
+    for (name, rules) in [("fb15k-hc0.5", 1737), ("fb15k-237-hc0.01", 2703), ("wn18-hc0.01", 45), ("wn18rr-hc0.01", 7)]
+    {
+        let file = data(&format!("reference/amie3.5-{name}-pca0.8.tsv.gz"));
+        tests = tests.named(&format!("a_reference_output_of_amie_3::{name}"), file, move |path| {
+            a_reference_output_of_amie_3(&path, rules);
+        });
     }
-    Some(file)
+    tests.run()
 }
 
 fn read(path: &Path, names: &mut Names) -> RuleFile {
@@ -46,9 +50,7 @@ fn round_trip(file: &RuleFile, format: RuleFormat, names: &mut Names) -> RuleFil
     again
 }
 
-#[test]
-fn the_published_rules_of_fb15k() {
-    let Some(path) = data("fb15k/rules.tsv") else { return };
+fn the_published_rules_of_fb15k(path: PathBuf) {
     let mut names = Names::default();
     let file = read(&path, &mut names);
     assert_eq!((file.format, file.rules.len()), (RuleFormat::Ruge, 454));
@@ -79,9 +81,7 @@ fn the_published_rules_of_fb15k() {
     }
 }
 
-#[test]
-fn the_published_rules_of_yago37() {
-    let Some(path) = data("yago37-core3/rules.tsv") else { return };
+fn the_published_rules_of_yago37(path: PathBuf) {
     let mut names = Names::default();
     let file = read(&path, &mut names);
     assert_eq!((file.format, file.rules.len()), (RuleFormat::Ruge, 16));
@@ -90,32 +90,23 @@ fn the_published_rules_of_yago37() {
     round_trip(&file, RuleFormat::Ruge, &mut names);
 }
 
-#[test]
-fn the_reference_outputs_of_amie_3() {
-    for (name, rules) in [("fb15k-hc0.5", 1737), ("fb15k-237-hc0.01", 2703), ("wn18-hc0.01", 45), ("wn18rr-hc0.01", 7)]
-    {
-        let Some(path) = data(&format!("reference/amie3.5-{name}-pca0.8.tsv.gz")) else { continue };
-        let mut names = Names::default();
-        let file = read(&path, &mut names);
-        assert_eq!((file.format, file.rules.len()), (RuleFormat::Amie, rules), "{name}");
-        assert_eq!(file.skipped, [(1, "header")]);
-        for record in &file.rules {
-            let stated = &record.stated;
-            assert!(stated.std.is_none() && stated.body_size.is_none() && stated.side.is_some());
-            let (Some(support), Some(body)) = (stated.support, stated.pca_body) else {
-                panic!("no counts: {record:?}")
-            };
-            assert!((support as f64 / body as f64 - record.confidence.get()).abs() < 1e-6);
-        }
-        let again = round_trip(&file, RuleFormat::Amie, &mut names);
-        assert!(file.rules.iter().zip(&again.rules).all(|(a, b)| a.stated == b.stated));
-        round_trip(&file, RuleFormat::Native, &mut names);
+fn a_reference_output_of_amie_3(path: &Path, rules: usize) {
+    let mut names = Names::default();
+    let file = read(path, &mut names);
+    assert_eq!((file.format, file.rules.len()), (RuleFormat::Amie, rules));
+    assert_eq!(file.skipped, [(1, "header")]);
+    for record in &file.rules {
+        let stated = &record.stated;
+        assert!(stated.std.is_none() && stated.body_size.is_none() && stated.side.is_some());
+        let (Some(support), Some(body)) = (stated.support, stated.pca_body) else { panic!("no counts: {record:?}") };
+        assert!((support as f64 / body as f64 - record.confidence.get()).abs() < 1e-6);
     }
+    let again = round_trip(&file, RuleFormat::Amie, &mut names);
+    assert!(file.rules.iter().zip(&again.rules).all(|(a, b)| a.stated == b.stated));
+    round_trip(&file, RuleFormat::Native, &mut names);
 }
 
-#[test]
-fn the_published_log_of_amie_plus() {
-    let Some(path) = data("reference/amieplus-fb15k-minis1000-published.txt.gz") else { return };
+fn the_published_log_of_amie_plus(path: PathBuf) {
     let mut names = Names::default();
     let file = read(&path, &mut names);
     assert_eq!((file.format, file.rules.len()), (RuleFormat::Amie, 8909));
@@ -128,9 +119,7 @@ fn the_published_log_of_amie_plus() {
     assert!(file.rules.iter().zip(&again.rules).all(|(a, b)| a.stated == b.stated));
 }
 
-#[test]
-fn the_rules_of_wn18() {
-    let Some(path) = data("wn18/rules-kale.txt") else { return };
+fn the_rules_of_wn18(path: PathBuf) {
     let mut names = Names::default();
     let file = read(&path, &mut names);
     assert_eq!((file.format, file.rules.len()), (RuleFormat::Kale, 14));

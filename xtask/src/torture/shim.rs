@@ -69,13 +69,13 @@ impl Shim {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
     /// What a shell that writes a file and renames it leaves, with a fault at a call: the files and their texts.
-    fn after(fault: &str, at: u64) -> Option<Vec<(String, String)>> {
-        let shim = Shim::build().expect("the shim compiles").ok()?;
+    fn after(fault: &str, at: u64) -> Vec<(String, String)> {
+        let shim = Shim::build().expect("the shim compiles").expect("the compiler that links this test, too");
         let folder = target().join("torture").join(format!("shim-{fault}-{at}"));
         let (root, beside) = (folder.join("root"), folder.join("beside"));
         let _ = std::fs::remove_dir_all(&folder);
@@ -95,13 +95,13 @@ mod tests {
         let text = |name: &String| std::fs::read_to_string(root.join(name)).expect("a file");
         let found = names.iter().map(|name| (name.clone(), text(name))).collect();
         std::fs::remove_dir_all(&folder).expect("it is ours");
-        Some(found)
+        found
     }
 
     #[test]
     fn each_fault_leaves_what_it_is_meant_to() {
         let expect = |fault, at, expected: &[(&str, &str)]| {
-            let Some(found) = after(fault, at) else { return println!("SKIPPED: no shim on this machine") };
+            let found = after(fault, at);
             let found: Vec<(&str, &str)> = found.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
             assert_eq!(found, expected, "{fault} at {at}");
         };

@@ -1,8 +1,13 @@
 //! The binary as a user types it, for all tests that do: run to its end, or killed on the way.
 #![allow(dead_code, reason = "every test program uses a part of this")]
 
+pub mod hostile;
+pub mod pages;
+
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use assert_cmd::cargo::CommandCargoExt;
 use serde_json::Value;
@@ -36,34 +41,55 @@ pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&text(args)).expect("exactly one JSON object")
 }
 
-/// Waits until a program has written something to a file.
-pub fn wait_for(path: &std::path::Path) {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
-        assert!(Instant::now() < deadline, "{} was never written", path.display());
-        std::thread::sleep(Duration::from_millis(10));
+/// Waits for what another process must bring about. The limit is there to end a test that fails, not to measure one that passes.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(600);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: waited for ten minutes");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Starts a run, kills it, continues it with `again` and kills it again, at moments that drift, until it is through.
-/// Returns how often it was killed.
+/// Waits until a program has written something to a file.
+pub fn wait_for(path: &Path) {
+    wait_until(&format!("{} is written", path.display()), || fs::metadata(path).is_ok_and(|file| file.len() > 0));
+}
+
+/// Everything in a folder, with sizes and times.
+fn state(folder: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(about) = entry.metadata() else { continue };
+        found.push((entry.path(), about.len(), about.modified().ok()));
+        if about.is_dir() {
+            found.extend(state(&entry.path()));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Starts a run, kills it after something changed in its `--out`, continues it with `again` and kills it after more has
+/// changed, until it is through. Returns how often it was killed.
 pub fn kill_until_done(run: &[&str], again: &[&str]) -> u32 {
+    let out = run.iter().position(|&word| word == "--out").expect("a folder to watch");
+    let out = Path::new(run[out + 1]);
     let mut kills = 0;
     let mut more: &[&str] = &[];
     for attempt in 0..40i32 {
+        // More each time, so that the longest part that cannot be resumed is done in the end.
+        let mut changes = 1.17f64.powi(attempt) as usize;
+        let mut before = state(out);
         let mut child =
             command(&[run, more].concat()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("runs");
-        // Longer each time, so that the longest part that cannot be resumed gets its time in the end.
-        let deadline = Instant::now() + Duration::from_millis(150).mul_f64(1.17f64.powi(attempt));
-        let ended = loop {
-            if let Some(status) = child.try_wait().expect("waited") {
-                break Some(status);
-            }
-            if Instant::now() > deadline {
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let mut ended = None;
+        wait_until("a change, or the end", || {
+            ended = child.try_wait().expect("waited");
+            let now = state(out);
+            changes -= usize::from(now != before);
+            before = now;
+            ended.is_some() || changes == 0
+        });
         match ended {
             Some(status) => {
                 let said = stderr(&child.wait_with_output().expect("waited"));

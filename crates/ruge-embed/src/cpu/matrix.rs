@@ -48,7 +48,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// `count` rows from `first` on.
-    pub(super) fn some_rows(self, first: usize, count: usize) -> Self {
+    pub fn some_rows(self, first: usize, count: usize) -> Self {
         self.transposed().some_columns(first, count).transposed()
     }
 
@@ -124,7 +124,9 @@ impl Isa {
 }
 
 /// The product as the `gemm` crate sums it; up to 512 products per element are one sum to it, whatever the caches.
-pub(super) fn by_the_crate(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
+/// Public for the test that compares [`multiply`] with it.
+#[doc(hidden)]
+pub fn by_the_crate(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
     let (m, n) = (a.rows, b.columns);
     assert!(
         a.columns == b.rows && a.fits() && b.fits() && n <= stride && (m.max(1) - 1) * stride + n <= out.len(),

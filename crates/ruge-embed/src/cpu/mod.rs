@@ -166,3 +166,23 @@ pub fn prefetch(row: &[f32]) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = row;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_set_is_chosen_once() {
+        let widest = Isa::available().next().expect("at least the portable one");
+        assert_eq!(Isa::detect(), widest);
+        assert_eq!(Isa::limit(widest), Ok(()));
+        if widest != Isa::Portable {
+            assert_eq!(Isa::limit(Isa::Portable), Err(IsaError::Late(widest)));
+            assert_eq!(Isa::detect(), widest);
+        }
+        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
+            assert_eq!(isa.name().parse(), Ok(isa));
+        }
+        assert_eq!("sse".parse::<Isa>(), Err(IsaError::Unknown));
+    }
+}
