@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test program uses a part of this")]
 
 pub mod hostile;
+pub mod page;
 pub mod pages;
 
 use std::fs;
