@@ -153,3 +153,22 @@ impl Tests {
         conclusion.exit_code()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_makes_a_test_ignored_and_is_named_with_its_remedy() {
+        let missing = |what: &str| Err::<(), _>(Missing::new(what, "buy one"));
+        let tests = Tests::default()
+            .named("runs", Ok(3), |three| assert_eq!(three, 3))
+            .named("lacks one", (Ok(3), missing("a GPU")), |_| unreachable!())
+            .named("lacks both", (missing("a browser"), missing("a GPU")), |_| unreachable!());
+        let ignored: Vec<bool> = tests.trials.iter().map(Trial::has_ignored_flag).collect();
+        assert_eq!(ignored, [false, true, true]);
+        assert_eq!((tests.trials[0].kind(), tests.trials[2].kind()), ("", "needs a browser, a GPU"));
+        let both = BTreeSet::from(["a browser".to_string(), "a GPU".to_string()]);
+        assert_eq!(tests.missing, BTreeMap::from([("buy one".to_string(), both)]));
+    }
+}
