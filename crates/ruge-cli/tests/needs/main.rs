@@ -1,9 +1,10 @@
-//! The command line where it needs more than the repository: benchmark data, an instruction set, a browser, a
-//! program.
+//! The command line where it needs more than the repository: benchmark data, a GPU, an instruction set, a
+//! browser, a program.
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod gpu;
 mod isa;
 mod report;
 mod sets;
@@ -16,6 +17,8 @@ use ruge_testing::{Tests, data, program};
 
 fn main() -> ExitCode {
     let mut tests = Tests::default()
+        .test(gpu::is_there(), gpu::a_model_is_trained_and_ranked)
+        .test(gpu::is_missing(), gpu::its_absence_is_explained)
         .test((isa::has(Isa::Avx512), isa::has(Isa::Avx2)), isa::every_trainer_gives_the_same_on_avx512_as_on_avx2)
         .test(isa::has(Isa::Avx2), isa::every_trainer_gives_the_same_on_any_number_of_threads)
         .test(isa::has(Isa::Avx2), isa::every_trainer_gives_the_same_without_either);
