@@ -13,7 +13,7 @@ use ruge_kg::{Filter, Triple};
 
 use crate::device::{Buffer, Device};
 use crate::error::{CudaError, Result};
-use crate::product::{self, Number, Out, Size};
+use crate::product::{Matrix, Number, Out, Size};
 use crate::rank::Ranker;
 use crate::softmax::SoftmaxTraining;
 use crate::source::{Constants, RowShape};
@@ -52,26 +52,26 @@ pub(crate) struct Tables {
 
 /// Linear maps from parameters to the rows that are scored, as matrices.
 pub(crate) struct Transforms {
-    pub entities: Matrix,
-    pub relations: Matrix,
+    pub entities: LinearMap,
+    pub relations: LinearMap,
 }
 
 /// A row per parameter: its image.
-pub(crate) struct Matrix {
+pub(crate) struct LinearMap {
     pub buffer: Buffer<f32>,
     pub parameters: RowShape,
     pub images: RowShape,
 }
 
-impl Matrix {
+impl LinearMap {
     /// Images of rows.
     ///
     /// # Safety
     /// Both tables have so many rows of the strides told here.
     unsafe fn forth(&self, device: &Device, parameters: u64, images: u64, rows: usize) -> Result<()> {
         let size = Size { rows, columns: self.images.width(), inner: self.parameters.width() };
-        let parameters = product::Matrix::rows(parameters, self.parameters.stride);
-        let map = product::Matrix::rows(self.buffer.address, self.images.stride);
+        let parameters = Matrix::rows(parameters, self.parameters.stride);
+        let map = Matrix::rows(self.buffer.address, self.images.stride);
         let out = Out::rows(images, self.images.stride);
         // SAFETY: the caller vouches for the tables; the matrix has a row per parameter.
         unsafe { device.multiply(size, parameters, map, out, "transforming rows") }
@@ -83,8 +83,8 @@ impl Matrix {
     /// Both tables have so many rows of the strides told here.
     pub unsafe fn back(&self, device: &Device, images: u64, parameters: u64, rows: usize) -> Result<()> {
         let size = Size { rows, columns: self.parameters.width(), inner: self.images.width() };
-        let images = product::Matrix::rows(images, self.images.stride);
-        let map = product::Matrix::rows(self.buffer.address, self.images.stride).transposed();
+        let images = Matrix::rows(images, self.images.stride);
+        let map = Matrix::rows(self.buffer.address, self.images.stride).transposed();
         let out = Out::rows(parameters, self.parameters.stride);
         // SAFETY: the caller vouches for the tables; the matrix has a row per parameter.
         unsafe { device.multiply(size, images, map, out, "turning gradients") }
@@ -180,7 +180,7 @@ impl CudaModel {
                         }
                         unit[at] = 0.0;
                     }
-                    Ok::<_, CudaError>(Matrix { buffer: device.copy(&all)?, parameters, images })
+                    Ok::<_, CudaError>(LinearMap { buffer: device.copy(&all)?, parameters, images })
                 };
                 Some(Transforms {
                     entities: matrix(constants.entity_parameters, constants.entities, true)?,

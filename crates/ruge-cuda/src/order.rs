@@ -100,7 +100,7 @@ pub(crate) struct EpochData {
 
 /// One batch on its way into [`EpochData`].
 #[derive(Default)]
-struct Part {
+struct BatchOrder {
     order: Vec<Pair>,
     unlabeled: Vec<Quad>,
     groundings: Vec<u32>,
@@ -114,7 +114,7 @@ impl EpochData {
     /// The order of an epoch, in the memory of one that is over.
     pub fn new(plan: &Plan<'_>, conclusions: &Conclusions, epoch: u64, mut over: Self) -> Self {
         let order = EpochOrder::new(plan, epoch);
-        let parts: Vec<Part> = (0..plan.batches)
+        let parts: Vec<BatchOrder> = (0..plan.batches)
             .into_par_iter()
             .map_init(Batch::default, |batch, index| part(plan, conclusions, &order, index, batch))
             .collect();
@@ -157,7 +157,7 @@ impl EpochData {
     }
 }
 
-fn part(plan: &Plan<'_>, conclusions: &Conclusions, order: &EpochOrder, index: usize, batch: &mut Batch) -> Part {
+fn part(plan: &Plan<'_>, conclusions: &Conclusions, order: &EpochOrder, index: usize, batch: &mut Batch) -> BatchOrder {
     let mut sorted: Vec<(u32, u32, u32, u32)> = order
         .positives(plan, index)
         .map(|(position, at)| {
@@ -166,7 +166,7 @@ fn part(plan: &Plan<'_>, conclusions: &Conclusions, order: &EpochOrder, index: u
         })
         .collect();
     sorted.sort_unstable();
-    let mut part = Part::default();
+    let mut part = BatchOrder::default();
     part.order.extend(sorted.iter().map(|&(_, _, position, at)| Pair(position, at)));
     if plan.objective.subsampling {
         plan.subsample(sorted.iter().map(|&(.., at)| plan.triples[at as usize]), &mut part.weights);

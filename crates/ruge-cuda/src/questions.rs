@@ -67,7 +67,7 @@ pub(crate) struct EpochQuestions {
 
 /// One batch on its way into [`EpochQuestions`]; places of slots count from the batch's own first.
 #[derive(Default)]
-struct Part {
+struct BatchQuestions {
     drawn: Vec<u32>,
     places: Vec<u32>,
     parts: Vec<Quad>,
@@ -78,7 +78,7 @@ struct Part {
     relation_slots: Vec<u32>,
 }
 
-impl Part {
+impl BatchQuestions {
     fn new(
         questions: &[Question],
         answers: &[Answer],
@@ -136,9 +136,9 @@ impl EpochQuestions {
         let asks = softmax.relations > 0.0;
         let part = |(at, batch): (usize, &&[Question])| {
             let drawn = softmax.candidates(plan.entities, plan.seed, group.steps + 1 + at as u64);
-            Part::new(batch, all.answers(), drawn, asks, sides)
+            BatchQuestions::new(batch, all.answers(), drawn, asks, sides)
         };
-        let parts: Vec<Part> = batches.par_iter().enumerate().map(part).collect();
+        let parts: Vec<BatchQuestions> = batches.par_iter().enumerate().map(part).collect();
         let mut found = Self { group, ..Self::default() };
         if !softmax.is_plain() {
             found.target_ends.push(0);

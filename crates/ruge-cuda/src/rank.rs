@@ -52,7 +52,7 @@ impl Ranker {
         }
         let query = RankQuery { triple: Triple::new(0, 0, 0), side: Side::Tail };
         let count = if self.is_dot() { BLOCK } else { 1 };
-        let mut work = Work::new(device, tables, &self.constants, &vec![query; count], BLOCK)?;
+        let mut work = QueryBuffers::new(device, tables, &self.constants, &vec![query; count], BLOCK)?;
         let block = work.block;
         self.scores(device, tables, &mut work, 0, block)?;
         device.wait()
@@ -104,7 +104,7 @@ impl Ranker {
         queries: &[RankQuery],
         scores: &mut [f32],
     ) -> Result<()> {
-        let mut work = Work::new(device, tables, &self.constants, queries, 1024)?;
+        let mut work = QueryBuffers::new(device, tables, &self.constants, queries, 1024)?;
         let at_a_time = work.block;
         for (block, rows) in scores.chunks_mut((at_a_time * tables.entity_rows).max(1)).enumerate() {
             self.scores(device, tables, &mut work, block * at_a_time, rows.len() / tables.entity_rows)?;
@@ -114,7 +114,14 @@ impl Ranker {
     }
 
     /// Scores of `count` queries from the `first` on, a row of all entities each.
-    fn scores(&self, device: &Device, tables: &Tables, work: &mut Work, first: usize, count: usize) -> Result<()> {
+    fn scores(
+        &self,
+        device: &Device,
+        tables: &Tables,
+        work: &mut QueryBuffers,
+        first: usize,
+        count: usize,
+    ) -> Result<()> {
         let (entities, relations) = tables.scored();
         let queries = work.queries.address + (first * size_of::<Quad>()) as u64;
         let number = count as u32;
@@ -172,7 +179,7 @@ impl Ranker {
         options: &TopOptions<'_>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Vec<Vec<Scored>>> {
-        let mut work = Work::new(device, tables, &self.constants, queries, 1024)?;
+        let mut work = QueryBuffers::new(device, tables, &self.constants, queries, 1024)?;
         let mut scores = vec![0.0f32; work.block * tables.entity_rows];
         let mut found = Vec::with_capacity(queries.len());
         for block in queries.chunks(work.block) {
@@ -197,7 +204,7 @@ impl Ranker {
     ) -> Result<Vec<Rank>> {
         let (known_of, lists) = known_lists(queries, known);
         let lists = device.copy(&lists)?;
-        let mut work = Work::new(device, tables, &self.constants, queries, BLOCK)?;
+        let mut work = QueryBuffers::new(device, tables, &self.constants, queries, BLOCK)?;
         let answers: Vec<u32> = queries.iter().map(|query| query.answer().0).collect();
         let (answers, known_at) = (device.copy(&answers)?, device.copy(&known_of)?);
         let counted = device.zeros::<Quad>(queries.len())?;
@@ -248,14 +255,14 @@ impl Ranker {
 }
 
 /// The queries, and memory for the scores of a block of them.
-struct Work {
+struct QueryBuffers {
     block: usize,
     queries: Buffer<Quad>,
     vectors: Buffer<f32>,
     scores: Buffer<f32>,
 }
 
-impl Work {
+impl QueryBuffers {
     fn new(
         device: &Device,
         tables: &Tables,

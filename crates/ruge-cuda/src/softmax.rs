@@ -22,14 +22,14 @@ use crate::source::{Constants, Program};
 
 /// What must stay the same for buffers to fit a plan.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Fit {
+struct SoftmaxFit {
     triples: (usize, usize),
     examples: (usize, usize),
     softmax: Softmax,
     seed: u64,
 }
 
-impl Fit {
+impl SoftmaxFit {
     fn of(plan: &Plan<'_>, softmax: &Softmax) -> Self {
         Self {
             triples: (plan.triples.as_ptr() as usize, plan.triples.len()),
@@ -93,7 +93,7 @@ struct Scores {
 
 /// All that softmax training needs beside the model's own tables.
 pub(crate) struct SoftmaxTraining {
-    fit: Fit,
+    fit: SoftmaxFit,
     constants: Constants,
     number: Number,
     softmax: Softmax,
@@ -226,7 +226,7 @@ impl SoftmaxTraining {
             }),
         };
         Ok(Self {
-            fit: Fit::of(plan, softmax),
+            fit: SoftmaxFit::of(plan, softmax),
             group,
             order: None,
             number,
@@ -267,7 +267,7 @@ impl SoftmaxTraining {
 
     /// Whether the memory is that of this plan.
     pub fn fits(&self, plan: &Plan<'_>, softmax: &Softmax) -> bool {
-        self.fit == Fit::of(plan, softmax)
+        self.fit == SoftmaxFit::of(plan, softmax)
     }
 
     /// One epoch. `steps` counts gradient steps.

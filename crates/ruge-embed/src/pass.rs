@@ -62,7 +62,7 @@ impl<F: ScoringFunction> Pass<'_, F> {
     pub fn run(&self, segments: &[Segment], places: Places<'_>) {
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
         if segments.len() == 1 || last.to - first.from <= GRAIN {
-            return self.isa.run(Run { pass: self, segments, places });
+            return self.isa.run(RunPass { pass: self, segments, places });
         }
         let middle = segments.len() / 2;
         let (left, right) = segments.split_at(middle);
@@ -93,13 +93,13 @@ impl<F: ScoringFunction> Pass<'_, F> {
     }
 }
 
-struct Run<'p, 'a, F> {
+struct RunPass<'p, 'a, F> {
     pass: &'p Pass<'a, F>,
     segments: &'p [Segment],
     places: Places<'p>,
 }
 
-impl<F: ScoringFunction> Kernel for Run<'_, '_, F> {
+impl<F: ScoringFunction> Kernel for RunPass<'_, '_, F> {
     type Output = ();
 
     #[inline(always)]

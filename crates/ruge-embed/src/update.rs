@@ -178,7 +178,7 @@ impl<S: Sources> Owner<'_, S> {
     pub fn run(&self, rows: Rows<'_>) {
         let count = rows.parameters.len() / self.stride;
         if count <= GRAIN {
-            return self.isa.run(Run { owner: self, rows });
+            return self.isa.run(RunOwner { owner: self, rows });
         }
         let middle = count / 2;
         let floats = middle * self.stride;
@@ -218,12 +218,12 @@ fn row_at(slice: &mut [f32], at: usize, stride: usize, width: usize) -> &mut [f3
     if slice.is_empty() { slice } else { &mut slice[at * stride..][..width] }
 }
 
-struct Run<'o, 'a, S> {
+struct RunOwner<'o, 'a, S> {
     owner: &'o Owner<'a, S>,
     rows: Rows<'o>,
 }
 
-impl<S: Sources> Kernel for Run<'_, '_, S> {
+impl<S: Sources> Kernel for RunOwner<'_, '_, S> {
     type Output = ();
 
     #[inline(always)]

@@ -17,7 +17,7 @@ use crate::model::Tables;
 
 /// A step of an epoch.
 #[derive(Clone, Copy)]
-struct Step {
+struct StepLaunch {
     batch: u32,
     /// Counted from the first of the epoch.
     number: u32,
@@ -44,7 +44,7 @@ impl Training {
             rate,
         };
         let optimizer = self.constants.optimizer.slowed(self.rate);
-        let mut step = Step {
+        let mut step = StepLaunch {
             batch: 0,
             number: 0,
             entity_move: moving(&tables.entities, tables.moments(0), optimizer.entity_rate),
@@ -85,7 +85,7 @@ impl Training {
     }
 
     /// The layout of what moves or adds up rows.
-    fn rows_layout(&self, step: &Step) -> LaunchConfig {
+    fn rows_layout(&self, step: &StepLaunch) -> LaunchConfig {
         let entity_blocks = self.most.rows.div_ceil(self.constants.teams()).min(1 << 16);
         layout(step.relation_blocks as usize + entity_blocks, self.constants.block() as u32)
     }
@@ -220,7 +220,7 @@ impl Training {
     }
 
     /// Adds up in parts what busy rows get, where a batch has such rows.
-    fn fold(&self, device: &Device, tables: &Tables, step: &Step) -> Result<()> {
+    fn fold(&self, device: &Device, tables: &Tables, step: &StepLaunch) -> Result<()> {
         let Some(folds) = &self.folds else { return Ok(()) };
         let folded = Folded {
             batches: self.batches.address,
@@ -236,7 +236,7 @@ impl Training {
     }
 
     /// The second pass of a step: owners add up what touches their rows and move them at once.
-    fn update(&self, device: &Device, step: &Step) -> Result<()> {
+    fn update(&self, device: &Device, step: &StepLaunch) -> Result<()> {
         let folds = Folds::pointers(self.folds.as_ref());
         let steps_before = self.steps_before();
         // SAFETY: see the head of the file.
@@ -268,7 +268,7 @@ impl Training {
 
     /// The second pass where rows cannot move at once: gradients are added up as tables, brought into the parameters' basis
     /// and, under a cap on whole matrices, measured before rows move.
-    fn update_by_tables(&mut self, device: &Device, tables: &Tables, step: &Step) -> Result<()> {
+    fn update_by_tables(&mut self, device: &Device, tables: &Tables, step: &StepLaunch) -> Result<()> {
         self.sum_rows(device, tables, step)?;
         let capped = matches!(self.constants.optimizer.cap, Cap::Matrix { .. });
         if capped {
@@ -279,7 +279,7 @@ impl Training {
         tables.refresh_images(device)
     }
 
-    fn sum_rows(&mut self, device: &Device, tables: &Tables, step: &Step) -> Result<()> {
+    fn sum_rows(&mut self, device: &Device, tables: &Tables, step: &StepLaunch) -> Result<()> {
         let layout = self.rows_layout(step);
         let folds = Folds::pointers(self.folds.as_ref());
         let (scored_entities, _) = tables.scored();
@@ -314,7 +314,7 @@ impl Training {
     }
 
     /// Moves rows by their gradients; with `measure`, only leaves how long those are.
-    fn move_rows(&self, device: &Device, step: &Step, measure: bool) -> Result<()> {
+    fn move_rows(&self, device: &Device, step: &StepLaunch, measure: bool) -> Result<()> {
         let Some(gradients) = &self.gradients else { return Ok(()) };
         let steps_before = self.steps_before();
         let (entity_gradients, relation_gradients) = gradients.of_parameters();
@@ -347,7 +347,7 @@ impl Training {
     }
 
     /// From the lengths of rows to what whole matrices are scaled by.
-    fn measure(&self, device: &Device, step: &Step) -> Result<()> {
+    fn measure(&self, device: &Device, step: &StepLaunch) -> Result<()> {
         let Some(gradients) = &self.gradients else { return Ok(()) };
         let entity_rows = self.most.rows as u32;
         // SAFETY: see the head of the file.

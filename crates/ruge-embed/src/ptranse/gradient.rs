@@ -72,14 +72,14 @@ impl Part {
 }
 
 /// The gradients of the samples at some positions.
-pub(super) struct Gradients<'a> {
+pub(super) struct SampleGradients<'a> {
     pub(super) model: &'a PTransE,
     pub(super) part: &'a mut Part,
     pub(super) epoch: u64,
     pub(super) positions: std::ops::Range<usize>,
 }
 
-impl Kernel for Gradients<'_> {
+impl Kernel for SampleGradients<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::PTransEConfig;
 use super::confidence::{Confidences, ThreeStepReport};
 use super::doubled::{Doubled, Sequence};
-use super::walk::{Start, Walker};
+use super::walk::{WalkFrom, Walker};
 use crate::error::{EmbedError, Result};
 
 /// Entities whose features are held twice at a time while they are gathered.
@@ -182,7 +182,7 @@ impl Paths {
         let mut far: Vec<(u32, Sequence, f64)> = Vec::new();
         let three = self.confidences.three_steps();
         if !three.is_empty() {
-            walker.walk(doubled, Start::Head, head, three, &mut |at, end, resource| {
+            walker.walk(doubled, WalkFrom::Head, head, three, &mut |at, end, resource| {
                 if let Ok(tail) = tails.binary_search(&end) {
                     far.push((tail as u32, three[at], resource));
                 }
@@ -239,7 +239,7 @@ impl Paths {
         self.near(head, tail, shares);
         let three = self.confidences.three_steps();
         if !three.is_empty() {
-            walker.walk(&self.doubled, Start::Head, head, three, &mut |at, end, resource| {
+            walker.walk(&self.doubled, WalkFrom::Head, head, three, &mut |at, end, resource| {
                 if end == tail {
                     shares.push((three[at], resource));
                 }
@@ -294,10 +294,10 @@ impl Paths {
     }
 
     /// The kept sequences of three steps as walked from either end, in order.
-    pub fn three_steps(&self, start: Start) -> &[Sequence] {
+    pub fn three_steps(&self, start: WalkFrom) -> &[Sequence] {
         match start {
-            Start::Head => self.confidences.three_steps(),
-            Start::Tail => &self.three_reversed,
+            WalkFrom::Head => self.confidences.three_steps(),
+            WalkFrom::Tail => &self.three_reversed,
         }
     }
 

@@ -22,7 +22,7 @@ use super::PTransEConfig;
 use super::doubled::{Doubled, Sequence};
 use super::gradient::{add_rows, distance};
 use super::paths::Paths;
-use super::walk::{Start, Walker};
+use super::walk::{WalkFrom, Walker};
 use crate::cpu::{Isa, Kernel};
 use crate::{Embeddings, Place, Rank, RankQuery, Side, Table};
 
@@ -51,7 +51,7 @@ pub fn rank(
         .par_iter()
         .with_max_len(1)
         .map_init(
-            || Scratch::new(paths.doubled(), config.dimension),
+            || PerThread::new(paths.doubled(), config.dimension),
             |scratch, group| {
                 let first = &queries[group[0]];
                 scratch.normalise(paths, start(first.side), given(first));
@@ -72,7 +72,7 @@ pub fn rank(
 pub(super) struct Scorer<'a> {
     ranker: Ranker<'a>,
     /// What threads work with, while none does.
-    idle: Mutex<Vec<Scratch>>,
+    idle: Mutex<Vec<PerThread>>,
 }
 
 impl<'a> Scorer<'a> {
@@ -92,7 +92,7 @@ impl<'a> Scorer<'a> {
     pub(super) fn score_all(&self, query: RankQuery, scores: &mut [f32]) {
         let Ranker { paths, config, .. } = self.ranker;
         let idle = || self.idle.lock().expect("nobody panics with it in hand");
-        let mut scratch = idle().pop().unwrap_or_else(|| Scratch::new(paths.doubled(), config.dimension));
+        let mut scratch = idle().pop().unwrap_or_else(|| PerThread::new(paths.doubled(), config.dimension));
         scratch.normalise(paths, start(query.side), given(&query));
         self.ranker.score_all(&query, &mut scratch);
         scores.copy_from_slice(&scratch.scores);
@@ -160,10 +160,10 @@ fn given(query: &RankQuery) -> EntityId {
 }
 
 /// The end of paths that a query gives.
-fn start(side: Side) -> Start {
+fn start(side: Side) -> WalkFrom {
     match side {
-        Side::Head => Start::Tail,
-        Side::Tail => Start::Head,
+        Side::Head => WalkFrom::Tail,
+        Side::Tail => WalkFrom::Head,
     }
 }
 
@@ -186,27 +186,27 @@ impl Predictors {
         for query in queries {
             asked[query.triple.relation.index()][usize::from(query.side == Side::Tail)] = true;
         }
-        let list = |start: Start| {
-            let asked = |&relation: &usize| asked[relation][usize::from(start == Start::Head)];
+        let list = |start: WalkFrom| {
+            let asked = |&relation: &usize| asked[relation][usize::from(start == WalkFrom::Head)];
             let predictor = |relation| match Some(relation).filter(asked) {
                 Some(relation) => Predictor::new(paths, embeddings, RelationId(relation as u32), start),
                 None => Predictor::default(),
             };
             (0..relations).into_par_iter().with_max_len(1).map(predictor).collect()
         };
-        Self { from_head: list(Start::Head), from_tail: list(Start::Tail) }
+        Self { from_head: list(WalkFrom::Head), from_tail: list(WalkFrom::Tail) }
     }
 
-    fn of(&self, start: Start, relation: RelationId) -> &Predictor {
+    fn of(&self, start: WalkFrom, relation: RelationId) -> &Predictor {
         match start {
-            Start::Head => &self.from_head[relation.index()],
-            Start::Tail => &self.from_tail[relation.index()],
+            WalkFrom::Head => &self.from_head[relation.index()],
+            WalkFrom::Tail => &self.from_tail[relation.index()],
         }
     }
 }
 
 impl Predictor {
-    fn new(paths: &Paths, embeddings: &Embeddings, relation: RelationId, start: Start) -> Self {
+    fn new(paths: &Paths, embeddings: &Embeddings, relation: RelationId, start: WalkFrom) -> Self {
         let (numbers, confidences) = paths.confidences().of(relation);
         let relations = &embeddings.relations;
         let mut sum = vec![0.0; relations.width()];
@@ -216,7 +216,7 @@ impl Predictor {
             .map(|(&number, &confidence)| {
                 let sequence = paths.confidences().sequences()[number as usize];
                 let gain = gain(paths, relations, relation, sequence, confidence, &mut sum);
-                (if start == Start::Head { sequence } else { sequence.reversed() }, gain)
+                (if start == WalkFrom::Head { sequence } else { sequence.reversed() }, gain)
             })
             .collect();
         entries.sort_unstable_by_key(|entry| entry.0);
@@ -226,7 +226,7 @@ impl Predictor {
 }
 
 /// What one thread works with.
-struct Scratch {
+struct PerThread {
     walker: Walker,
     /// Σ_p R(p|h,t) for the given entity and every other, or the other way round.
     normaliser: Vec<f64>,
@@ -241,7 +241,7 @@ struct Scratch {
     terms: Vec<f64>,
 }
 
-impl Scratch {
+impl PerThread {
     fn new(doubled: &Doubled, dimension: usize) -> Self {
         let entities = doubled.graph().entity_count();
         Self {
@@ -258,7 +258,7 @@ impl Scratch {
     }
 
     /// Adds up the resources of all paths between the given entity and each other.
-    fn normalise(&mut self, paths: &Paths, start: Start, given: EntityId) {
+    fn normalise(&mut self, paths: &Paths, start: WalkFrom, given: EntityId) {
         let Self { walker, normaliser, one_step, .. } = self;
         let doubled = paths.doubled();
         one_step.fill(0.0);
@@ -278,16 +278,16 @@ impl Scratch {
 }
 
 /// Passes a resource on over every edge of an entity.
-fn pass(doubled: &Doubled, start: Start, from: EntityId, resource: f64, to: &mut [f64]) {
+fn pass(doubled: &Doubled, start: WalkFrom, from: EntityId, resource: f64, to: &mut [f64]) {
     let adjacency = doubled.graph().adjacency();
     for run in adjacency.runs_of(from) {
         let members = adjacency.run_members(run);
         match start {
-            Start::Head => {
+            WalkFrom::Head => {
                 let share = resource / members.len() as f64;
                 members.iter().for_each(|entity| to[entity.index()] += share);
             }
-            Start::Tail => {
+            WalkFrom::Tail => {
                 for (entity, &size) in members.iter().zip(doubled.run_back(run)) {
                     to[entity.index()] += resource / f64::from(size);
                 }
@@ -306,13 +306,13 @@ struct Ranker<'a> {
 
 impl Ranker<'_> {
     /// Where the answer stands; the scratch holds the normalisers of the query's given entity.
-    fn rank(&self, query: &RankQuery, known: Option<&Filter>, scratch: &mut Scratch) -> Rank {
+    fn rank(&self, query: &RankQuery, known: Option<&Filter>, scratch: &mut PerThread) -> Rank {
         self.score_all(query, scratch);
         place(query, known, &scratch.scores)
     }
 
     /// Both stages: the score of every entity, so that their order is that of the query.
-    fn score_all(&self, query: &RankQuery, scratch: &mut Scratch) {
+    fn score_all(&self, query: &RankQuery, scratch: &mut PerThread) {
         self.score(query, scratch);
         scratch.choose_block(self.config.rerank);
         self.add_paths(query, scratch);
@@ -320,7 +320,7 @@ impl Ranker<'_> {
     }
 
     /// The first stage: every entity's distance to two points.
-    fn score(&self, query: &RankQuery, scratch: &mut Scratch) {
+    fn score(&self, query: &RankQuery, scratch: &mut PerThread) {
         let Embeddings { entities, relations } = self.embeddings;
         let relation = query.triple.relation.index();
         let inverse = relations.row(relation + self.paths.doubled().graph().relation_count());
@@ -337,8 +337,8 @@ impl Ranker<'_> {
     }
 
     /// The second stage: adds Σ_p P(r|p)·R(p|h,t)·(10 − E(p,r)) for the block.
-    fn add_paths(&self, query: &RankQuery, scratch: &mut Scratch) {
-        let Scratch { walker, normaliser, place_of, terms, block, .. } = scratch;
+    fn add_paths(&self, query: &RankQuery, scratch: &mut PerThread) {
+        let PerThread { walker, normaliser, place_of, terms, block, .. } = scratch;
         terms.clear();
         terms.resize(block.len(), 0.0);
         let start = start(query.side);
@@ -376,7 +376,7 @@ fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank {
     Rank { filtered, raw }
 }
 
-impl Scratch {
+impl PerThread {
     /// Puts the best `size` entities and all that tie with the last of them into the block.
     fn choose_block(&mut self, size: usize) {
         let Self { scores, sorted, place_of, block, .. } = self;

@@ -17,7 +17,7 @@ use ruge_kg::random::{self, Stream};
 use ruge_kg::{EntityId, Filter, Graph, Label, Triple};
 
 use super::PTransEConfig;
-use super::gradient::{Gradients, Part, bound};
+use super::gradient::{Part, SampleGradients, bound};
 use super::paths::Paths;
 use crate::cpu::Isa;
 use crate::model::State;
@@ -160,7 +160,7 @@ impl PTransE {
         parts.par_iter_mut().enumerate().for_each(|(index, part)| {
             let positions = first + size * index / PARTS..first + size * (index + 1) / PARTS;
             part.clear();
-            model.isa.run(Gradients { model, part, epoch, positions });
+            model.isa.run(SampleGradients { model, part, epoch, positions });
         });
         self.parts = parts;
         self.parts.iter().map(|part| part.loss).sum()

@@ -11,7 +11,7 @@ use super::doubled::{Doubled, Sequence};
 
 /// From which end of its paths a walk starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Start {
+pub enum WalkFrom {
     /// From the head, sequences as they are.
     Head,
     /// From the tail, sequences reversed.
@@ -22,12 +22,12 @@ pub enum Start {
 #[derive(Debug)]
 pub struct Walker {
     resource: Vec<f64>,
-    steps: [Step; 3],
+    steps: [Level; 3],
 }
 
 /// What one step of a walk needs; a deeper step has its own.
 #[derive(Debug, Default)]
-struct Step {
+struct Level {
     /// Per label, 1 + the group of sequences that go on with it; 0 where none does.
     group_of: Vec<u32>,
     /// Per group, where its sequences begin.
@@ -47,7 +47,7 @@ struct Hit {
 impl Walker {
     /// Room for walks over `doubled`.
     pub fn new(doubled: &Doubled) -> Self {
-        let step = || Step { group_of: vec![0; doubled.label_count()], ..Step::default() };
+        let step = || Level { group_of: vec![0; doubled.label_count()], ..Level::default() };
         Self { resource: vec![0.0; doubled.graph().entity_count()], steps: [step(), step(), step()] }
     }
 
@@ -56,7 +56,7 @@ impl Walker {
     pub fn walk(
         &mut self,
         doubled: &Doubled,
-        start: Start,
+        start: WalkFrom,
         entity: EntityId,
         sequences: &[Sequence],
         visit: &mut impl FnMut(usize, EntityId, f64),
@@ -71,12 +71,12 @@ impl Walker {
 #[expect(clippy::too_many_arguments, reason = "the state of a recursion, spelt out")]
 fn go(
     doubled: &Doubled,
-    start: Start,
+    start: WalkFrom,
     sequences: &[Sequence],
     base: usize,
     from: &[(EntityId, f64)],
     resource: &mut [f64],
-    steps: &mut [Step],
+    steps: &mut [Level],
     visit: &mut impl FnMut(usize, EntityId, f64),
 ) {
     let Some((step, deeper)) = steps.split_first_mut() else { return };
@@ -115,8 +115,8 @@ fn go(
                 }
             };
             match start {
-                Start::Head => run.iter().for_each(|&entity| pass(entity, run.len() as u32)),
-                Start::Tail => {
+                WalkFrom::Head => run.iter().for_each(|&entity| pass(entity, run.len() as u32)),
+                WalkFrom::Tail => {
                     let sizes = doubled.run_back(hit.run as usize);
                     run.iter().zip(sizes).for_each(|(&entity, &size)| pass(entity, size));
                 }
@@ -138,7 +138,7 @@ fn go(
     }
 }
 
-impl Step {
+impl Level {
     /// Finds the groups of sequences with the same label at this depth and enters them by label.
     fn group_by_label(&mut self, sequences: &[Sequence], depth: usize) {
         self.groups.clear();

@@ -66,7 +66,7 @@ pub(super) fn ask(
     let (chunks, count) = (candidates.chunks.len(), asked.answers.len());
     let mut loss = 0.0f64;
     scores.resize(chunks * APART * BLOCK.min(count), 0.0);
-    let mut parts = vec![Part::default(); chunks * BLOCK.min(count)];
+    let mut parts = vec![ChunkSum::default(); chunks * BLOCK.min(count)];
     for from in (0..count).step_by(BLOCK) {
         let m = BLOCK.min(count - from);
         let (answers, weights) = (&asked.answers[from..from + m], &asked.weights[from..from + m]);
@@ -87,7 +87,7 @@ pub(super) fn ask(
                             true => (0.0, isa.run(Logistic { scores })),
                             false => isa.run(Exponentials { scores }),
                         };
-                        *part = Part { largest, sum, answer_score, factor: 0.0 };
+                        *part = ChunkSum { largest, sum, answer_score, factor: 0.0 };
                         continue;
                     }
                     let mut answer_score = 0.0;
@@ -95,7 +95,7 @@ pub(super) fn ask(
                         answer_score = scores[answer as usize % CHUNK];
                     }
                     let (largest, sum) = isa.run(Exponentials { scores: &mut scores[..sizes[chunk].1] });
-                    *part = Part { largest, sum, answer_score, factor: 0.0 };
+                    *part = ChunkSum { largest, sum, answer_score, factor: 0.0 };
                 }
             },
         );
@@ -115,7 +115,7 @@ pub(super) fn ask(
             let largest = of_question().map(|part| part.largest).fold(f32::NEG_INFINITY, f32::max);
             let top = f64::from(largest);
             // A part whose scores are all −∞ has the factor e^−∞ = 0.
-            let factor = |part: Part| (f64::from(part.largest) - top).exp();
+            let factor = |part: ChunkSum| (f64::from(part.largest) - top).exp();
             let sum: f64 = of_question().map(|part| f64::from(part.sum) * factor(part)).sum();
             loss += f64::from(weights[at]) * (sum.ln() + top - f64::from(own));
             for chunk in 0..chunks {
@@ -157,7 +157,7 @@ pub(super) fn ask(
 
 /// What a chunk's scores say about a question.
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct ChunkSum {
     largest: f32,
     /// Σ exp(score − largest)
     sum: f32,

@@ -90,7 +90,7 @@ pub(super) struct MoveEntities<'a> {
 
 impl MoveEntities<'_> {
     /// Moves the rows of the list; `rows` begin with that of entity 0.
-    pub fn run(&self, list: &[TouchedRow], rows: Rows<'_>) {
+    pub fn run(&self, list: &[TouchedRow], rows: ParameterRows<'_>) {
         rows.share_out(list, &|touched| touched.entity as usize, &|list, rows| {
             self.isa.run(MoveRows { moves: self, list, rows });
         });
@@ -98,7 +98,7 @@ impl MoveEntities<'_> {
 }
 
 /// Consecutive rows of a table of parameters and of both its moments, those that the optimiser keeps.
-pub(super) struct Rows<'a> {
+pub(super) struct ParameterRows<'a> {
     /// The row that the slices begin with.
     first: usize,
     stride: usize,
@@ -112,7 +112,7 @@ pub(super) struct Rows<'a> {
     transform: Option<(&'a dyn Transform, Kind)>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ParameterRows<'a> {
     /// All rows of a table.
     pub fn of(
         parameters: &'a mut Table,
@@ -132,7 +132,7 @@ impl<'a> Rows<'a> {
         self,
         list: &[T],
         row: &(impl Fn(&T) -> usize + Sync),
-        work: &(impl Fn(&[T], Rows<'_>) + Sync),
+        work: &(impl Fn(&[T], ParameterRows<'_>) + Sync),
     ) {
         if list.len() <= 64 {
             return work(list, self);
@@ -225,12 +225,12 @@ impl Basis<'_> {
 }
 
 /// A sum of rows; the first is written where the others are added.
-struct Sum<'a> {
+struct RowSum<'a> {
     row: &'a mut [f32],
     begun: bool,
 }
 
-impl Sum<'_> {
+impl RowSum<'_> {
     #[inline(always)]
     fn add(&mut self, factor: f32, row: &[f32]) {
         if self.begun {
@@ -252,7 +252,7 @@ impl Sum<'_> {
 struct MoveRows<'m, 'a> {
     moves: &'m MoveEntities<'a>,
     list: &'m [TouchedRow],
-    rows: Rows<'m>,
+    rows: ParameterRows<'m>,
 }
 
 impl Kernel for MoveRows<'_, '_> {
@@ -267,7 +267,7 @@ impl Kernel for MoveRows<'_, '_> {
             if let Some(next) = list.get(at + 1) {
                 rows.prefetch(next.entity as usize);
             }
-            let mut sum = Sum { row: &mut gradient, begun: false };
+            let mut sum = RowSum { row: &mut gradient, begun: false };
             if let Some(place) = touched.candidate {
                 sum.add(1.0, moves.d_entities.row(place as usize));
             }
@@ -336,7 +336,7 @@ pub(super) struct MoveRelations<'a> {
 
 impl MoveRelations<'_> {
     /// Moves the rows of the list; `rows` begin with that of relation 0.
-    pub fn run(&self, list: &[TouchedRelation], rows: Rows<'_>) {
+    pub fn run(&self, list: &[TouchedRelation], rows: ParameterRows<'_>) {
         rows.share_out(list, &|touched| touched.relation as usize, &|list, rows| {
             self.isa.run(MoveSides { moves: self, list, rows });
         });
@@ -352,7 +352,7 @@ fn side_of(row: &mut [f32], side: usize, width: usize) -> &mut [f32] {
 struct MoveSides<'m, 'a> {
     moves: &'m MoveRelations<'a>,
     list: &'m [TouchedRelation],
-    rows: Rows<'m>,
+    rows: ParameterRows<'m>,
 }
 
 impl Kernel for MoveSides<'_, '_> {

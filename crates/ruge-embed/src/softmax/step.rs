@@ -7,7 +7,9 @@ use rayon::prelude::*;
 
 use super::ask::{Asked, CHUNK, Candidates, ask};
 use super::query::{Asking, Backward, Queries, RelationBackward, RelationQueries, Run, STRIP};
-use super::rows::{MoveEntities, MoveRelations, Rows, TouchedRelation, TouchedRow, list_relations, list_touched};
+use super::rows::{
+    MoveEntities, MoveRelations, ParameterRows, TouchedRelation, TouchedRow, list_relations, list_touched,
+};
 use super::sample::{Gradients, Own, Sample};
 use super::targets::Targets;
 use super::{Answer, AnswerLoss, Question, Questions, Softmax, Touches};
@@ -201,8 +203,8 @@ pub(crate) fn step<F: ScoringFunction>(
         isa,
     };
     let [of_entity, of_relation] = [Kind::Entity, Kind::Relation].map(|kind| transform_of(scoring, kind));
-    let entity_rows = Rows::of(&mut embeddings.entities, [first_e, second_e], image_e, of_entity);
-    let relation_rows = Rows::of(&mut embeddings.relations, [first_r, second_r], image_r, of_relation);
+    let entity_rows = ParameterRows::of(&mut embeddings.entities, [first_e, second_e], image_e, of_entity);
+    let relation_rows = ParameterRows::of(&mut embeddings.relations, [first_r, second_r], image_r, of_relation);
     let moves = || {
         rayon::join(|| entity_moves.run(touched, entity_rows), || relation_moves.run(touched_relations, relation_rows))
     };

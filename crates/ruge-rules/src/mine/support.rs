@@ -164,7 +164,7 @@ fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut
     let held = AtomicU64::new(0);
     let search = |part: &[Pair]| {
         pool.with(|scratch| {
-            let mut table = Table::new(size);
+            let mut table = Meetings::new(size);
             let made = walk(head, &near_end, &far_edges, far_end.labels.len(), part, scratch, &mut table);
             probes.fetch_add(made?, Ordering::Relaxed);
             held.fetch_add(table.held() as u64, Ordering::Relaxed);
@@ -174,7 +174,7 @@ fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut
     let table = if parts == 1 {
         search(pairs)
     } else {
-        cut_by_key(pairs, parts).into_par_iter().map(search).reduce(|| Some(Table::new(0)), |a, b| Some(a?.add(b?)))
+        cut_by_key(pairs, parts).into_par_iter().map(search).reduce(|| Some(Meetings::new(0)), |a, b| Some(a?.add(b?)))
     };
     let table = table?;
     let columns = far_end.labels.len();
@@ -261,7 +261,7 @@ fn walk(
     columns: usize,
     pairs: &[Pair],
     scratch: &mut Scratch,
-    table: &mut Table,
+    table: &mut Meetings,
 ) -> Option<u64> {
     let graph = head.graph;
     let injective = head.config.injective;
@@ -337,7 +337,7 @@ fn walk(
 ///
 /// A cell holds the number of the last pair that hit it and the count, side by side in one word, so that a repeated
 /// hit costs one load. Tables beyond a few million cells are kept as a hash map.
-enum Table {
+enum Meetings {
     Dense { cells: Vec<u64>, pair: u32 },
     Sparse { cells: rustc_hash::FxHashMap<u32, u64>, pair: u32 },
 }
@@ -348,27 +348,27 @@ const MAX_DENSE: usize = 1 << 20;
 /// Bytes of a cell that is hashed.
 const CELL: usize = 20;
 
-impl Table {
+impl Meetings {
     fn new(size: usize) -> Self {
         if size <= MAX_DENSE {
-            Table::Dense { cells: vec![0; size], pair: 0 }
+            Meetings::Dense { cells: vec![0; size], pair: 0 }
         } else {
-            Table::Sparse { cells: Default::default(), pair: 0 }
+            Meetings::Sparse { cells: Default::default(), pair: 0 }
         }
     }
 
     /// Cells whose memory is worth counting: those that are hashed.
     fn held(&self) -> usize {
         match self {
-            Table::Dense { .. } => 0,
-            Table::Sparse { cells, .. } => cells.capacity(),
+            Meetings::Dense { .. } => 0,
+            Meetings::Sparse { cells, .. } => cells.capacity(),
         }
     }
 
     #[inline]
     fn next_pair(&mut self) {
         match self {
-            Table::Dense { pair, .. } | Table::Sparse { pair, .. } => *pair += 1,
+            Meetings::Dense { pair, .. } | Meetings::Sparse { pair, .. } => *pair += 1,
         }
     }
 
@@ -376,12 +376,12 @@ impl Table {
     #[inline]
     fn hit_all(&mut self, places: &[u32], column: u32) {
         match self {
-            Table::Dense { cells, pair } => {
+            Meetings::Dense { cells, pair } => {
                 for &place in places {
                     hit(&mut cells[(place + column) as usize], *pair);
                 }
             }
-            Table::Sparse { cells, pair } => {
+            Meetings::Sparse { cells, pair } => {
                 for &place in places {
                     hit(cells.entry(place + column).or_insert(0), *pair);
                 }
@@ -392,32 +392,32 @@ impl Table {
     /// The sum of two tables; stamps are forgotten.
     fn add(self, other: Self) -> Self {
         match (self, other) {
-            (Table::Dense { mut cells, pair }, Table::Dense { cells: others, .. }) if !cells.is_empty() => {
+            (Meetings::Dense { mut cells, pair }, Meetings::Dense { cells: others, .. }) if !cells.is_empty() => {
                 for (cell, other) in cells.iter_mut().zip(&others) {
                     *cell += other & COUNT;
                 }
-                Table::Dense { cells, pair }
+                Meetings::Dense { cells, pair }
             }
-            (Table::Sparse { mut cells, pair }, Table::Sparse { cells: others, .. }) => {
+            (Meetings::Sparse { mut cells, pair }, Meetings::Sparse { cells: others, .. }) => {
                 for (index, other) in others {
                     *cells.entry(index).or_insert(0) += other & COUNT;
                 }
-                Table::Sparse { cells, pair }
+                Meetings::Sparse { cells, pair }
             }
             // The neutral element of the reduction is an empty dense table.
-            (Table::Dense { .. }, other) => other,
+            (Meetings::Dense { .. }, other) => other,
             (table, _) => table,
         }
     }
 
     fn for_each(&self, visit: &mut impl FnMut(usize, u64)) {
         match self {
-            Table::Dense { cells, .. } => {
+            Meetings::Dense { cells, .. } => {
                 for (index, &cell) in cells.iter().enumerate().filter(|&(_, &cell)| cell != 0) {
                     visit(index, cell & COUNT);
                 }
             }
-            Table::Sparse { cells, .. } => {
+            Meetings::Sparse { cells, .. } => {
                 for (&index, &cell) in cells {
                     visit(index as usize, cell & COUNT);
                 }
