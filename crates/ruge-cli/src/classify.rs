@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use ruge::ModelFile;
+use ruge::Engine;
 use ruge::classify::{Classification, Labeled, Scores, classify};
-use ruge::nearest::suggestion;
-use ruge_embed::Model;
+use ruge::suggest::suggestion;
 use ruge_kg::{Dataset, ReadOptions, Triple};
 use serde_json::{Value, json};
 
@@ -54,7 +53,7 @@ fn in_folder(folder: &Path, split: &str) -> Option<PathBuf> {
 }
 
 /// Runs `ruge eval MODEL --classify NEGATIVES`.
-pub fn run(path: &Path, file: &ModelFile, model: &dyn Model, data: &Dataset, console: Console) -> Result<()> {
+pub fn run(path: &Path, engine: &Engine, data: &Dataset, console: Console) -> Result<()> {
     let files = Files::find(path)?;
     for (name, triples) in [("valid", data.valid()), ("test", data.test())] {
         if triples.is_empty() {
@@ -63,11 +62,11 @@ pub fn run(path: &Path, file: &ModelFile, model: &dyn Model, data: &Dataset, con
     }
     let valid = Labeled::both(data.valid(), &read(&files.valid, data, console)?);
     let test = Labeled::both(data.test(), &read(&files.test, data, console)?);
-    let found = classify(model, &valid, &test)?;
+    let found = classify(engine.ranker(), &valid, &test)?;
     if console.json {
         return console.json_result(&object(&found, data));
     }
-    console.result(&report(&found, file, data, console))
+    console.result(&report(&found, engine, data, console))
 }
 
 /// Reads negatives; every name must be the model's.
@@ -116,7 +115,7 @@ fn object(found: &Classification, data: &Dataset) -> Value {
     object
 }
 
-fn report(found: &Classification, file: &ModelFile, data: &Dataset, console: Console) -> String {
+fn report(found: &Classification, engine: &Engine, data: &Dataset, console: Console) -> String {
     let mut columns = [Column::Right; 9];
     columns[0] = Column::Name;
     let mut table = Table::new(&columns);
@@ -135,8 +134,8 @@ fn report(found: &Classification, file: &ModelFile, data: &Dataset, console: Con
     }
     format!(
         "{} of dimension {}: facts against negatives. Thresholds fitted on validation, {} relations have their own\n\n{}",
-        file.spec.model.name.name(),
-        file.spec.model.dimension,
+        engine.spec().model.name.name(),
+        engine.spec().model.dimension,
         found.thresholds.len(),
         table.render(console.width())
     )

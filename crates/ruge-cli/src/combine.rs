@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use ruge::assemble;
-use ruge::combine::{Effort, Prepared, combine, refuse};
+use ruge::combine::{combine, refuse};
 use ruge::run::Mode;
 use ruge::spec::{MinePreset, RulesSpec};
+use ruge_rules::RuleRecord;
+use ruge_rules::rank::{Effort, Prepared};
 use ruge_rules::words::is_sayable;
-use ruge_rules::{RuleRecord, Watch};
 use serde_json::json;
 
 use crate::console::Console;
@@ -53,15 +54,14 @@ pub struct CombineArgs {
 
 /// Runs `ruge combine MODEL`.
 pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
-    let stop = interrupt::flag();
-    let file = crate::open::file(&args.model, console)?;
-    let data = &file.data;
+    let engine = crate::open::engine(&args.model, args.device.name(), console)?;
+    let data = engine.data();
     let mode = if args.force { Mode::Force } else { Mode::Fresh };
     let usage = |error| match error {
         ruge::RugeError::Spec(message) => UsageError(message).into(),
         other => anyhow::Error::from(other),
     };
-    refuse(&file, &args.out, mode).map_err(usage)?;
+    refuse(engine.spec(), data, &args.out, mode).map_err(usage)?;
     let rules: Vec<RuleRecord> = match &args.rules {
         Some(path) => {
             let mut names = data.names().clone();
@@ -76,9 +76,9 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
         }
         None => {
             let bar = progress::work(console, "mining rules", 1);
-            let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
+            let follow = progress::follow(&bar);
             let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-            assemble::rules_of(&wanted, data, &Watch { stop: Some(stop), progress: Some(&follow), ..Watch::default() })?
+            assemble::rules_of(&wanted, data, &interrupt::control().with_listener(&follow))?
         }
     };
     if rules.is_empty() {
@@ -86,14 +86,14 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     }
     let prepared = {
         let bar = progress::work(console, "weighing rules", 1);
-        let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
-        let watch = Watch { stop: Some(stop), progress: Some(&follow), ..Watch::default() };
-        let prepared = Prepared::beside(rules, data, Effort::of(args.thorough), &watch)?;
-        prepared.ok_or_else(|| interrupt::error("interrupted; nothing was written or replaced"))?
+        let follow = progress::follow(&bar);
+        let control = interrupt::control().with_listener(&follow);
+        let interrupted = interrupt::instead_of("interrupted; nothing was written or replaced");
+        Prepared::beside(rules, data, Effort::of(args.thorough), &control).map_err(interrupted)?
     };
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");
-        combine(&file, &prepared, &args.out, mode, args.device.name()).map_err(usage)?
+        combine(&engine, &prepared, &args.out, mode, &interrupt::control()).map_err(usage)?
     };
     let ranking = &outcome.ranking;
     if console.json {

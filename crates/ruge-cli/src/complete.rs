@@ -7,12 +7,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::calibrate::Reliability;
-use ruge::complete::{
-    CompleteOptions, Completion, Measured, Proposal, ProposalRule, complete_watched, measure_watched,
-};
-use ruge::{Loaded, ModelFile};
+use ruge::complete::{CompleteOptions, Completion, Measured, Proposal, ProposalRule, complete, measure};
+use ruge::{Engine, ModelFile};
 use ruge_kg::Format;
-use ruge_rules::Watch;
 use serde_json::{Value, json};
 
 use crate::console::{self, Console};
@@ -108,9 +105,9 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.out {
         output::refuse_to_replace(path, args.force)?;
     }
-    let loaded = crate::open::loaded(&args.model, args.device.name(), console)?;
-    let relation = args.relation.as_deref().map(|name| loaded.relation(name)).transpose()?;
-    let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
+    let engine = crate::open::engine(&args.model, args.device.name(), console)?;
+    let relation = args.relation.as_deref().map(|name| engine.relation(name)).transpose()?;
+    let explainer = explainer(&engine, args.rules.as_deref(), &args.reading, console)?;
     let top = args.top.or(if args.min_truth.is_some() || args.measure { None } else { Some(100) });
     let options = CompleteOptions {
         relation,
@@ -119,20 +116,19 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         top,
     };
     let bar = progress::work(console, "asking the model", 1);
-    let follow = |done: u64, all: u64| progress::follow(&bar, done, all);
-    let watch = Watch { stop: Some(interrupt::flag()), progress: Some(&follow), deadline: None };
+    let follow = progress::follow(&bar);
+    let control = interrupt::control().with_listener(&follow);
     let stopped = "stopped before all candidates were found; nothing was written";
     let started = Instant::now();
     if args.measure {
-        if loaded.file.data.test().is_empty() {
+        if engine.data().test().is_empty() {
             bail!("the model has no test triples to measure on");
         }
-        let measured =
-            measure_watched(&loaded, &explainer, &options, &watch).map_err(interrupt::instead_of(stopped))?;
+        let measured = measure(&explainer, &options, &control).map_err(interrupt::instead_of(stopped))?;
         bar.finish_and_clear();
         return tell_measured(&measured, started.elapsed().as_secs_f64(), console);
     }
-    let completion = complete_watched(&loaded, &explainer, &options, &watch).map_err(interrupt::instead_of(stopped))?;
+    let completion = complete(&explainer, &options, &control).map_err(interrupt::instead_of(stopped))?;
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
     if completion.per_query < options.per_query {
@@ -145,7 +141,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         console.note("note: no validation triple is among the candidates, so truth is the model's own");
     }
     if let Some(path) = &args.out {
-        output::to_file(path, |out| write(out, path, format.unwrap_or(FormatArg::Tsv), &loaded, &completion))?;
+        output::to_file(path, |out| write(out, path, format.unwrap_or(FormatArg::Tsv), &engine, &completion))?;
     }
     if console.json {
         return console.json_result(&object(args, &completion, seconds)?);
@@ -157,7 +153,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         (None, Some(format)) => {
             let mut out = std::io::BufWriter::new(console.data_out());
             let name = Path::new("stdout");
-            match write(&mut out, name, format, &loaded, &completion)
+            match write(&mut out, name, format, &engine, &completion)
                 .and_then(|()| out.flush().context("cannot write to stdout"))
             {
                 // A reader that has seen enough is not an error.
@@ -194,17 +190,11 @@ fn format(args: &CompleteArgs) -> Result<Option<FormatArg>> {
 }
 
 /// Writes all proposed facts, piece by piece.
-fn write(
-    out: &mut dyn Write,
-    path: &Path,
-    format: FormatArg,
-    loaded: &Loaded,
-    completion: &Completion<'_>,
-) -> Result<()> {
+fn write(out: &mut dyn Write, path: &Path, format: FormatArg, engine: &Engine, completion: &Completion) -> Result<()> {
     let failed = || format!("{}: cannot write", path.display());
     if format == FormatArg::Nt {
         let triples = completion.triples().map(|(triple, _)| triple);
-        ruge_kg::io::write::print_triples(out, path, Format::NTriples, loaded.file.data.names(), triples)?;
+        ruge_kg::io::write::print_triples(out, path, Format::NTriples, engine.data().names(), triples)?;
         return Ok(());
     }
     if format == FormatArg::Tsv {
@@ -237,7 +227,7 @@ fn tsv(proposal: &Proposal) -> Result<String> {
     Ok(format!("{}\t{}\t{}\t{:.4}\t{}", fact.head, fact.relation, fact.tail, proposal.truth, rules.join("; ")))
 }
 
-fn object(args: &CompleteArgs, completion: &Completion<'_>, seconds: f64) -> Result<Value> {
+fn object(args: &CompleteArgs, completion: &Completion, seconds: f64) -> Result<Value> {
     let facts = serde_json::to_value(completion.proposals(0..completion.len())).context("cannot write JSON")?;
     Ok(json!({
         "facts": facts,
@@ -253,7 +243,7 @@ fn object(args: &CompleteArgs, completion: &Completion<'_>, seconds: f64) -> Res
     }))
 }
 
-fn table(completion: &Completion<'_>, seconds: f64, console: Console) -> String {
+fn table(completion: &Completion, seconds: f64, console: Console) -> String {
     let width = console.width();
     let mut text = format!(
         "{} of {} candidates ({} from rules), from {} queries in {seconds:.1} s\n\n",

@@ -1,12 +1,11 @@
 //! `ruge rules consistency`: does the model hold what its rules conclude?
 
+use ruge_kg::Side;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use ruge::consistency::{Agreement, CRITERION, Consistency, Doubtful, consistency_watched, doubtful_watched};
-use ruge_embed::Side;
-use ruge_rules::Watch;
+use ruge::consistency::{Agreement, CRITERION, Consistency, Doubtful, consistency, doubtful};
 use serde_json::json;
 
 use crate::console::Console;
@@ -44,20 +43,18 @@ pub struct ConsistencyArgs {
 
 /// Runs `ruge rules consistency MODEL`.
 pub fn run(args: &ConsistencyArgs, console: Console) -> Result<()> {
-    let loaded = crate::open::loaded(&args.model, ruge::DeviceName::Cpu, console)?;
+    let engine = crate::open::engine(&args.model, ruge::DeviceName::Cpu, console)?;
     let unguided = args.unguided.clone().or_else(|| twin(&args.model));
-    let unguided = unguided.map(|path| crate::open::loaded(&path, ruge::DeviceName::Cpu, console)).transpose()?;
-    let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
-    if explainer.rules().is_empty() {
+    let unguided = unguided.map(|path| crate::open::engine(&path, ruge::DeviceName::Cpu, console)).transpose()?;
+    let explainer = explainer(&engine, args.rules.as_deref(), &args.reading, console)?;
+    if explainer.usable().is_empty() {
         bail!("{}: the model has no rules to compare with; give some with --rules FILE", args.model.display());
     }
     let spinner = progress::spinner(console, "comparing");
-    let watch = Watch { stop: Some(interrupt::flag()), ..Watch::default() };
+    let control = interrupt::control();
     let stopped = "stopped before the comparison was done";
-    let found =
-        consistency_watched(&loaded, &explainer, unguided.as_ref(), &watch).map_err(interrupt::instead_of(stopped))?;
-    let (count, list) =
-        doubtful_watched(&loaded, &explainer, args.top, &watch).map_err(interrupt::instead_of(stopped))?;
+    let found = consistency(&explainer, unguided.as_ref(), &control).map_err(interrupt::instead_of(stopped))?;
+    let (count, list) = doubtful(&explainer, args.top, &control).map_err(interrupt::instead_of(stopped))?;
     spinner.finish_and_clear();
     if console.json {
         let mut object = serde_json::to_value(&found).context("cannot write JSON")?;

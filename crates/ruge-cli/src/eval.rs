@@ -7,12 +7,11 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use ruge::evaluate::{Questions, ranks_sha256};
 use ruge::model_file::data_hash;
-use ruge::nearest::suggestion;
-use ruge::rules_only::RulesOnly;
-use ruge::{GuidanceSpec, ModelFile, ModelName};
-use ruge_embed::rank::Side;
-use ruge_embed::{Evaluation, Metrics, PathReport, RankOptions, Ties};
-use ruge_kg::{Dataset, Triple};
+use ruge::suggest::suggestion;
+use ruge::{Engine, GuidanceSpec, ModelName, OpenOptions};
+use ruge_embed::{Evaluation, Metrics, PathReport};
+use ruge_kg::{Dataset, Side, Ties, Triple};
+use ruge_rules::rank::only::RulesOnly;
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
 
@@ -84,19 +83,19 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     if args.hits.contains(&0) {
         bail!(UsageError("--hits: N must be at least 1".into()));
     }
-    let file = crate::open::file(&args.model, console)?;
-    let model = file.model_on(args.device.name())?;
+    let packing = Some(args.memory.saturating_mul(1 << 20));
+    let engine = crate::open::with(&args.model, &OpenOptions { device: args.device.name(), packing }, console)?;
     let other = match &args.data {
         // Classification has no --split: it learns from valid and is judged on test.
         Some(path) if args.classify.is_some() => {
-            other_data(path, &[SplitArg::Valid, SplitArg::Test], &file.data, console)?
+            other_data(path, &[SplitArg::Valid, SplitArg::Test], engine.data(), console)?
         }
-        Some(path) => other_data(path, &[args.split], &file.data, console)?,
+        Some(path) => other_data(path, &[args.split], engine.data(), console)?,
         None => None,
     };
-    let data = other.as_ref().unwrap_or(&file.data);
+    let data = other.as_ref().unwrap_or(engine.data());
     if let Some(negatives) = &args.classify {
-        return crate::classify::run(negatives, &file, &*model, data, console);
+        return crate::classify::run(negatives, &engine, data, console);
     }
     let (name, triples) = args.split.of(data);
     if triples.is_empty() {
@@ -107,32 +106,31 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         TiesArg::Optimistic => Ties::Optimistic,
         TiesArg::Pessimistic => Ties::Pessimistic,
     };
-    let options = RankOptions { memory: args.memory.saturating_mul(1 << 20), ..RankOptions::default() };
-    let (hits, stop) = (args.hits.clone(), Some(interrupt::flag()));
-    let questions = Questions { ties, hits, options, stop, ..Questions::about(triples, data.filter()) };
+    let questions = Questions { ties, hits: args.hits.clone(), ..Questions::about(triples, data.filter()) };
     let count = questions.queries.len();
     let bar = progress::work(console, "ranking", count as u64);
     let started = Instant::now();
-    let ranked = questions.rank(&*model, &|done| bar.set_position(done as u64));
+    let follow = progress::follow(&bar);
+    let ranked = questions.rank(engine.ranker(), &interrupt::control().with_listener(&follow));
     let stopped = format!("stopped after {} of {count} queries", bar.position());
     let ranks = ranked.map_err(interrupt::instead_of(&stopped))?;
     let seconds = started.elapsed().as_secs_f64();
     bar.finish_and_clear();
-    let evaluation = questions.evaluation(&ranks, file.data.graph());
+    let evaluation = questions.evaluation(&ranks, engine.data().graph());
     let stopped = "stopped while ranking by the rules alone";
-    let rules_only = rules_only(&file, &questions).map_err(interrupt::instead_of(stopped))?;
+    let rules_only = rules_only(&engine, &questions).map_err(interrupt::instead_of(stopped))?;
     let digest = ranks_sha256(&ranks);
     if console.json {
-        let mut object = object(args, &file, &evaluation, seconds, name, &digest);
+        let mut object = object(args, &engine, &evaluation, seconds, name, &digest);
         if let Some(metrics) = &rules_only {
             object["rules_only"] = figures(metrics);
         }
-        if let Some(paths) = paths(&file) {
+        if let Some(paths) = paths(&engine) {
             object["paths"] = json!(paths);
         }
         console.json_result(&object)
     } else {
-        console.result(&report(args, &file, &evaluation, rules_only.as_ref(), seconds, name, console))
+        console.result(&report(args, &engine, &evaluation, rules_only.as_ref(), seconds, name, console))
     }
 }
 
@@ -197,23 +195,23 @@ fn other_data(path: &Path, asked: &[SplitArg], own: &Dataset, console: Console) 
 }
 
 /// What the rules of a guided model reach without it: the highest confidence decides, ties count as for the model.
-fn rules_only(file: &ModelFile, questions: &Questions<'_>) -> ruge::Result<Option<Metrics>> {
-    let ranks = match file.rules_alone() {
-        Some(alone) => questions.rank(&alone, &|_| ())?,
+fn rules_only(engine: &Engine, questions: &Questions<'_>) -> ruge::Result<Option<Metrics>> {
+    let ranks = match engine.rules_alone() {
+        Some(alone) => questions.rank(&alone, &interrupt::control())?,
         // Where rules alone are the model, the row is its own.
-        None if file.rules.is_empty() || file.ranking.is_some() => return Ok(None),
+        None if engine.rules().is_empty() || engine.ranking().is_some() => return Ok(None),
         None => {
-            let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
+            let rules: Vec<SoftRule> = engine.rules().iter().map(RuleRecord::soft).collect();
             // They conclude from what the model was trained on.
-            questions.rank_by_rules(&RulesOnly::new(file.data.graph(), &rules), &|_| ())?
+            questions.rank_by_rules(&RulesOnly::new(engine.data().graph(), &rules), &interrupt::control())?
         }
     };
     Ok(Some(questions.metrics(&ranks)))
 }
 
 /// What training found of relation paths, as the model file has it.
-fn paths(file: &ModelFile) -> Option<PathReport> {
-    serde_json::from_str(file.notes.get("paths")?).ok()
+fn paths(engine: &Engine) -> Option<PathReport> {
+    serde_json::from_str(engine.notes().get("paths")?).ok()
 }
 
 /// The figures of a ranking as scripts know them.
@@ -224,14 +222,7 @@ pub fn figures(metrics: &Metrics) -> Value {
     })
 }
 
-fn object(
-    args: &EvalArgs,
-    file: &ModelFile,
-    evaluation: &Evaluation,
-    seconds: f64,
-    split: &str,
-    digest: &str,
-) -> Value {
+fn object(args: &EvalArgs, engine: &Engine, evaluation: &Evaluation, seconds: f64, split: &str, digest: &str) -> Value {
     let side = |side: Side| evaluation.by_side.get(&side).map_or(Value::Null, figures);
     let mut object = figures(&evaluation.pooled);
     object["head"] = side(Side::Head);
@@ -250,7 +241,7 @@ fn object(
     object["ranks_sha256"] = digest.into();
     object["peak_memory_mb"] = json!(memory::peak_mb());
     if args.by_relation {
-        let names = &file.data.names().relations;
+        let names = &engine.data().names().relations;
         object["by_relation"] = evaluation
             .by_relation
             .iter()
@@ -263,7 +254,7 @@ fn object(
 
 fn report(
     args: &EvalArgs,
-    file: &ModelFile,
+    engine: &Engine,
     evaluation: &Evaluation,
     rules_only: Option<&Metrics>,
     seconds: f64,
@@ -271,28 +262,28 @@ fn report(
     console: Console,
 ) -> String {
     let width = console.width();
-    let spec = &file.spec;
+    let spec = engine.spec();
     let guided = match spec.guidance {
         GuidanceSpec::None => String::new(),
         GuidanceSpec::PTransE { path_length, rerank, .. } => {
             format!(" guided by ptranse (paths of up to {path_length} steps, {} candidates re-ranked)", grouped(rerank))
         }
         // The rules of the file are those beside it, then.
-        _ if file.ranking.is_some() => format!(" guided by {}", spec.guidance.name()),
-        _ => format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(file.rules.len())),
+        _ if engine.ranking().is_some() => format!(" guided by {}", spec.guidance.name()),
+        _ => format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(engine.rules().len())),
     };
-    let beside = match &file.ranking {
+    let beside = match engine.ranking() {
         Some(ranking) if spec.model.name != ModelName::Rules && ranking.uses_rules() => {
-            format!(" combined with {} rules", grouped(file.rules.len()))
+            format!(" combined with {} rules", grouped(engine.rules().len()))
         }
         _ => String::new(),
     };
     let model = match spec.model.name {
-        ModelName::Rules => format!("{} rules", grouped(file.rules.len())),
+        ModelName::Rules => format!("{} rules", grouped(engine.rules().len())),
         name => format!("{} of dimension {}{guided}{beside}", name.name(), spec.model.dimension),
     };
     let mut text = format!("{model}: {} {split} queries in {seconds:.2} s\n\n", grouped(evaluation.pooled.queries));
-    if let Some(report) = paths(file) {
+    if let Some(report) = paths(engine) {
         text.insert_str(text.len() - 1, &format!("{}\n", path_words(&report).join("\n")));
     }
     let mut columns = vec![Column::Left, Column::Right, Column::Right];
@@ -331,7 +322,7 @@ fn report(
         relations.sort_by_key(|(_, metrics)| std::cmp::Reverse(metrics.queries));
         for (relation, metrics) in relations {
             table.row([
-                file.data.names().relations.name(*relation).to_string(),
+                engine.data().names().relations.name(*relation).to_string(),
                 grouped(metrics.queries),
                 format!("{:.4}", metrics.mrr),
                 format!("{:.1}", metrics.mean_rank),

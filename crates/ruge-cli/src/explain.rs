@@ -6,9 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ruge::explain::drawing::Drawing;
 use ruge::explain::{ExplainOptions, Explainer, Explanation, GroundingEvidence};
-use ruge::{Loaded, ModelFile};
+use ruge::{Engine, ModelFile};
 use ruge_kg::Triple;
-use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::Value;
 
 use crate::console::Console;
@@ -70,13 +69,13 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.svg {
         output::refuse_to_replace(path, args.force)?;
     }
-    let loaded = crate::open::loaded(&args.model, ruge::DeviceName::Cpu, console)?;
+    let engine = crate::open::engine(&args.model, ruge::DeviceName::Cpu, console)?;
     let triple = Triple {
-        head: loaded.entity(&args.head)?,
-        relation: loaded.relation(&args.relation)?,
-        tail: loaded.entity(&args.tail)?,
+        head: engine.entity(&args.head)?,
+        relation: engine.relation(&args.relation)?,
+        tail: engine.entity(&args.tail)?,
     };
-    let explainer = explainer(&loaded, args.rules.as_deref(), &args.reading, console)?;
+    let explainer = explainer(&engine, args.rules.as_deref(), &args.reading, console)?;
     let options = ExplainOptions { groundings: args.groundings, similar: args.similar };
     let explanation = explainer.explain(triple, &options)?;
     if let Some(path) = &args.svg {
@@ -96,19 +95,13 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
 }
 
 /// The model's own rules, or those of a file.
-pub fn explainer<'m>(
-    loaded: &'m Loaded,
-    file: Option<&Path>,
-    reading: &RuleArgs,
-    console: Console,
-) -> Result<Explainer<'m>> {
-    let Some(path) = file else { return Ok(Explainer::new(loaded)) };
-    let data = &loaded.file.data;
+pub fn explainer(engine: &Engine, file: Option<&Path>, reading: &RuleArgs, console: Console) -> Result<Explainer> {
+    let Some(path) = file else { return Ok(Explainer::new(engine)) };
+    let data = engine.data();
     let mut names = data.names().clone();
     let file = reading.read(path, &mut names, console)?;
-    let rules: Vec<SoftRule> = file.rules.iter().map(RuleRecord::soft).collect();
-    let explainer = Explainer::with_rules(loaded, &rules);
-    let lost = rules.len() - explainer.rules().len();
+    let explainer = Explainer::with_rules(engine, file.rules);
+    let lost = explainer.rules().len() - explainer.usable().len();
     if lost > 0 {
         console.note(&format!("note: {lost} rules of {} cannot fire in this model's graph", path.display()));
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use ruge::ModelFile;
+use ruge::{DeviceName, ModelFile};
 use ruge_lab::export::{ExportFormat, export};
 use serde_json::json;
 
@@ -47,7 +47,7 @@ enum FormatArg {
 /// Runs `ruge export MODEL --to FORMAT`.
 pub fn run(args: &ExportArgs, console: Console) -> Result<()> {
     let path = ModelFile::find(&args.model);
-    let file = crate::open::file(&args.model, console)?;
+    let engine = crate::open::engine(&args.model, DeviceName::Cpu, console)?;
     let format = match args.to {
         FormatArg::Npy => ExportFormat::Npy,
         FormatArg::Word2vec => ExportFormat::Word2vec,
@@ -58,15 +58,15 @@ pub fn run(args: &ExportArgs, console: Console) -> Result<()> {
         Some(out) => out.clone(),
         None => path.with_file_name("export").join(format.name()),
     };
-    let files = export(&file, format, &out, args.force)?;
+    let files = export(&engine, format, &out, args.force)?;
     if console.json {
         return console.json_result(&json!({ "format": format.name(), "out": out, "paths": files }));
     }
     let mut text = format!(
         "{} entities and {} relations of dimension {} written to {}\n",
-        grouped(file.data.entity_count()),
-        grouped(file.data.relation_count()),
-        file.spec.model.dimension,
+        grouped(engine.data().entity_count()),
+        grouped(engine.data().relation_count()),
+        engine.spec().model.dimension,
         out.display()
     );
     for file in &files {

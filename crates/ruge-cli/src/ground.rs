@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use ruge_kg::{Names, Triple};
+use ruge_kg::{Names, Triple, Work};
 use ruge_rules::ground::{Grounded, StreamReport, Streaming, Visit, stream_within};
 use ruge_rules::io::decimal;
-use ruge_rules::{Rule, RuleError, Watch, words};
+use ruge_rules::{Rule, RuleError, words};
 use serde_json::json;
 
 use crate::console::Console;
@@ -88,12 +88,12 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
     let folder = args.out.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
     let held_out = [data.valid(), data.test()];
-    let follow = |done: u64, _: u64| spinner.set_message(format!("grounding: {} so far", grouped(done)));
-    let watch = Watch { stop: Some(interrupt::flag()), progress: Some(&follow), deadline: None };
-    let bounds = Streaming { memory: args.memory, folder: &folder, most: args.max_groundings, watch: &watch };
+    let follow = |work: &Work| spinner.set_message(format!("grounding: {} so far", grouped(work.done)));
+    let control = interrupt::control().with_listener(&follow);
+    let bounds = Streaming { memory: args.memory, folder: &folder, most: args.max_groundings, control: &control };
     let ground = |visit: &mut Visit<'_>| {
         stream_within(data.graph(), &rules, &bounds, &held_out, visit).map_err(|error| match error {
-            RuleError::Stopped => interrupt::error("stopped; no file was written"),
+            RuleError::Cancelled(_) => interrupt::error("stopped; no file was written"),
             RuleError::TooManyGroundings { rule, .. } => anyhow!(
                 "{}:{}: more than {} groundings; this rule exceeds the limit:\n    {}\n  remedy: remove the rule or \
                  shorten its premise, or allow more with --max-groundings",

@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use ruge::{Cancel, Control};
+
 /// The flag and the signal that set it.
 struct Signals {
     stop: Arc<AtomicBool>,
@@ -15,9 +17,14 @@ struct Signals {
 
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
 
-/// The flag that a signal sets. The handlers are installed when it is first asked for: a command that never asks ends at once.
-pub fn flag() -> &'static AtomicBool {
-    &signals().stop
+/// What a signal cancels. The handlers are installed when it is first asked for: a command that never asks ends at once.
+pub fn cancel() -> Cancel {
+    Cancel::on(Arc::clone(&signals().stop))
+}
+
+/// A control that nobody hears and a signal cancels.
+pub fn control<E>() -> Control<'static, E> {
+    Control::new(&cancel())
 }
 
 /// Whether a signal came.

@@ -1,18 +1,15 @@
 //! `ruge mine`: the rules that hold in a graph.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use ruge::nearest::suggestion;
+use ruge::suggest::suggestion;
 use ruge_kg::{Dataset, RelationId};
 use ruge_rules::io::decimal;
 use ruge_rules::mine::RelationFilter;
-use ruge_rules::{
-    MineConfig, Mined, MinedRule, RuleFormat, RuleRecord, RuleWriteOptions, Watch, mine, words, write_rules,
-};
+use ruge_rules::{MineConfig, Mined, MinedRule, RuleFormat, RuleRecord, RuleWriteOptions, mine, words, write_rules};
 use rustc_hash::FxHashSet;
 use serde_json::json;
 
@@ -180,16 +177,16 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     let lists = lists.into_iter().flatten().filter_map(|list| list.strip_prefix('@')).map(PathBuf::from);
     output::refuse_inputs("--out", args.out.as_deref(), args.data.files().into_iter().chain(lists))?;
     let loaded = args.data.load_train(console)?;
-    let stop = interrupt::flag();
+    let control = interrupt::control();
     loaded.announce(console);
     let config = args.config(&loaded.data)?;
     let bar = progress::work(console, "mining", 1);
-    let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
+    let follow = progress::follow(&bar);
     // A limit beyond the end of time is none.
     let deadline = args.time_limit.and_then(|limit| started.checked_add(limit));
-    let watch = Watch { stop: Some(stop), progress: Some(&follow), deadline };
+    let control = control.until(deadline).with_listener(&follow);
     let mining = Instant::now();
-    let mined = mine(loaded.data.graph(), &config, &watch);
+    let mined = mine(loaded.data.graph(), &config, &control);
     bar.finish_and_clear();
     tracing::info!("mined in {:.3} s", mining.elapsed().as_secs_f64());
     tracing::info!(
@@ -210,7 +207,7 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     write(args, &config, &loaded, &mined, console)?;
     let seconds = started.elapsed().as_secs_f64();
     report(args, &config, &loaded, &mined, seconds, console)?;
-    unfinished(&loaded, &mined, stop.load(Ordering::Relaxed), console)
+    unfinished(&loaded, &mined, interrupt::came(), console)
 }
 
 /// What was applied, for the top of the file.

@@ -3,31 +3,24 @@
 use std::path::Path;
 
 use anyhow::Result;
-use ruge::{DeviceName, Loaded, ModelFile};
+use ruge::{DeviceName, Engine, OpenOptions};
 
 use crate::console::Console;
 
-/// MODEL as a file: a run folder or a model.safetensors.
-pub fn file(path: &Path, console: Console) -> Result<ModelFile> {
-    let file = ModelFile::read(&ModelFile::find(path))?;
-    announce(&file, path, console);
-    Ok(file)
+/// MODEL, a run folder or a model.safetensors, ready for questions.
+pub fn engine(path: &Path, device: DeviceName, console: Console) -> Result<Engine> {
+    with(path, &OpenOptions { device, ..OpenOptions::default() }, console)
 }
 
-/// MODEL ready for questions.
-pub fn loaded(path: &Path, device: DeviceName, console: Console) -> Result<Loaded> {
-    let loaded = Loaded::open_on(path, device)?;
-    announce(&loaded.file, path, console);
-    Ok(loaded)
-}
-
-/// Files of earlier programs are opened, and said to be such.
-fn announce(file: &ModelFile, path: &Path, console: Console) {
-    if file.is_old {
+/// The same, with choices. Files of earlier programs are opened, and said to be such.
+pub fn with(path: &Path, options: &OpenOptions, console: Console) -> Result<Engine> {
+    let engine = Engine::open_with(path, options)?;
+    if engine.is_old() {
         console.note(&format!(
             "note: {} was written by an earlier version of ruge: its checksum covers the numbers, but not settings, rules and \
              truth values",
             path.display()
         ));
     }
+    Ok(engine)
 }

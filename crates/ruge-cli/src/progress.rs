@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use ruge_kg::visible;
+use ruge_kg::{Work, visible};
 
 use crate::console::Console;
 
@@ -53,9 +53,11 @@ pub fn work(console: Console, what: &str, total: u64) -> Bar {
 }
 
 /// Moves a bar over work whose amount is told with every step.
-pub fn follow(bar: &Bar, done: u64, total: u64) {
-    bar.set_length(total);
-    bar.set_position(done);
+pub fn follow(bar: &Bar) -> impl Fn(&Work) + Sync {
+    move |work| {
+        bar.set_length(work.total);
+        bar.set_position(work.done);
+    }
 }
 
 /// A bar over bytes, or a counter where their number is unknown.

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use ruge_kg::Names;
 use ruge_rules::count::Counter;
 use ruge_rules::io::{RuleFormat, read_relation_dictionary};
-use ruge_rules::verify::{Kind, Verification, verify_watched};
-use ruge_rules::{RuleFile, RuleRecord, RuleWriteOptions, Watch, words, write_rules};
+use ruge_rules::verify::{Kind, Verification, verify_under};
+use ruge_rules::{RuleFile, RuleRecord, RuleWriteOptions, words, write_rules};
 use serde_json::json;
 
 use crate::console::Console;
@@ -85,9 +85,9 @@ fn run_verify(args: &VerifyArgs, console: Console) -> Result<()> {
     let mut names = loaded.data.names().clone();
     let file = args.reading.read(&args.rules, &mut names, console)?;
     let bar = progress::work(console, "counting", file.rules.len() as u64);
-    let follow = |done: u64, total: u64| progress::follow(&bar, done, total);
-    let watch = Watch { stop: Some(interrupt::flag()), progress: Some(&follow), deadline: None };
-    let verification = verify_watched(loaded.data.graph(), &file, &watch)
+    let follow = progress::follow(&bar);
+    let control = interrupt::control().with_listener(&follow);
+    let verification = verify_under(loaded.data.graph(), &file, &control)
         .map_err(interrupt::instead_of("stopped before all rules were counted"))?;
     bar.finish_and_clear();
     if console.json {
@@ -209,10 +209,10 @@ fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
     let mut rules: Vec<RuleRecord> = file.rules;
     if let Some(loaded) = &loaded {
         let mut counter = Counter::new(loaded.data.entity_count());
-        let watch = Watch { stop: Some(interrupt::flag()), ..Watch::default() };
+        let control = interrupt::control();
         for record in &mut rules {
             record.counts = counter
-                .count_watched(loaded.data.graph(), &record.rule, &watch)
+                .count_under(loaded.data.graph(), &record.rule, &control)
                 .map_err(interrupt::instead_of("stopped before all rules were counted; nothing was written"))?;
         }
     }

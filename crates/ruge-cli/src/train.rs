@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use ruge::run::{self, Listener, Mode, Run, Tick};
+use ruge::run::{self, Mode, Run, TrainControl, TrainEvent};
 use ruge::spec::{Base, Norm, RulesSpec};
 use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
-use ruge_embed::{Loss, PathReport, Penalty, StopReason, TNorm};
+use ruge_embed::{Loss, Penalty, StopReason, TNorm};
 use ruge_kg::Dataset;
+use ruge_rules::RuleRecord;
 use ruge_rules::words::is_sayable;
-use ruge_rules::{RuleRecord, Watch};
 use serde_json::json;
 
 use crate::console::Console;
@@ -434,7 +434,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         );
     }
 
-    let stop = interrupt::flag();
+    let control: TrainControl<'_> = interrupt::control();
     // The folder is ours, and holds the whole spec, before the long work begins.
     let run = Run::open(&spec, data, &out, mode)?;
     if run.replaces() {
@@ -445,7 +445,6 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             "note: the run was started by an earlier version of ruge, which did not store its rules; give the same ones",
         );
     }
-    let watch = Watch { stop: Some(stop), ..Watch::default() };
     let read = || -> Result<Vec<RuleRecord>> {
         Ok(match &spec.rules.file {
             // Read here and not by `assemble`, so that lines that are no rules are told.
@@ -461,7 +460,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             }
             _ => {
                 let _spinner = progress::spinner(console, "mining rules");
-                assemble::rules(&spec, data, &watch)?
+                assemble::rules(&spec, data, &control.quiet())?
             }
         })
     };
@@ -477,49 +476,45 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         console.note(&no_rules(&spec, found, data));
     }
     let bar = progress::work(console, "training", spec.schedule.epochs);
-    let mut grounded = |rules: usize, groundings: &ruge_rules::Groundings| {
-        if rules > 0 {
+    let hear = |event: &TrainEvent| match event {
+        TrainEvent::Grounded(found) if found.rules > 0 => {
             let text = format!(
                 "{} rules give {} groundings of {} unlabeled triples ({} in valid, {} in test)",
-                grouped(rules),
-                grouped(groundings.len()),
-                grouped(groundings.unlabeled().len()),
-                grouped(groundings.overlap(data.valid())),
-                grouped(groundings.overlap(data.test())),
+                grouped(found.rules),
+                grouped(found.groundings),
+                grouped(found.unlabeled),
+                grouped(found.in_valid),
+                grouped(found.in_test),
             );
             bar.suspend(|| console.note(&text));
-        } else if spec.guidance.takes_rules() {
+        }
+        TrainEvent::Grounded(_) if spec.guidance.takes_rules() => {
             bar.suspend(|| console.note(&no_rules(&spec, found, data)));
         }
-    };
-    let mut paths = |report: &PathReport| {
-        let text = path_words(report).join("\n");
-        bar.suspend(|| console.note(&text));
-    };
-    let mut tick = |tick: &Tick<'_>| {
-        bar.set_position(tick.epoch);
-        bar.set_message(format!("training, loss {:.4}, {:.2} s per epoch", tick.losses.labeled, tick.seconds));
-        if let Some(metrics) = tick.metrics {
-            let best = if tick.improved { ", best so far" } else { "" };
-            let text = format!(
-                "epoch {:>5}  loss {:.4}  validation MRR {:.4}  hits@1 {:.3}  hits@10 {:.3}{best}",
-                tick.epoch,
-                tick.losses.labeled,
-                metrics.mrr,
-                metrics.hits.get(&1).unwrap_or(&0.0),
-                metrics.hits.get(&10).unwrap_or(&0.0),
-            );
+        TrainEvent::Grounded(_) => {}
+        TrainEvent::Paths(report) => {
+            let text = path_words(report).join("\n");
             bar.suspend(|| console.note(&text));
         }
+        TrainEvent::Epoch(tick) => {
+            bar.set_position(tick.epoch);
+            bar.set_message(format!("training, loss {:.4}, {:.2} s an epoch", tick.losses.labeled, tick.seconds));
+            if let Some(metrics) = &tick.metrics {
+                let best = if tick.improved { ", best so far" } else { "" };
+                let text = format!(
+                    "epoch {:>5}  loss {:.4}  validation MRR {:.4}  hits@1 {:.3}  hits@10 {:.3}{best}",
+                    tick.epoch,
+                    tick.losses.labeled,
+                    metrics.mrr,
+                    metrics.hits.get(&1).unwrap_or(&0.0),
+                    metrics.hits.get(&10).unwrap_or(&0.0),
+                );
+                bar.suspend(|| console.note(&text));
+            }
+        }
     };
-    let mut listener = Listener {
-        grounded: &mut grounded,
-        paths: &mut paths,
-        tick: &mut tick,
-        stop,
-        checkpoint_every: Duration::from_secs(args.checkpoint_every),
-    };
-    let outcome = run.train(rules, &mut listener)?;
+    let run = run.checkpoint_every(Duration::from_secs(args.checkpoint_every));
+    let outcome = run.train(rules, &control.with_listener(&hear))?;
     bar.finish_and_clear();
     if outcome.stop == StopReason::Asked {
         let done = match outcome.epochs {

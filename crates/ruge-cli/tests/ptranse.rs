@@ -1,10 +1,11 @@
 //! `--guidance ptranse` as a user types it: trained, killed, resumed, evaluated through the file.
 
+use ruge_kg::{Control, RankQuery, Ranker, Ties};
 use std::path::Path;
 
 use crate::support::{json, kill_until_done, ruge, stderr};
 use ruge::ModelFile;
-use ruge_embed::{HITS, Metrics, Model, PTransE, PTransEConfig, RankQuery, State, Ties};
+use ruge_embed::{HITS, Metrics, Model, PTransE, PTransEConfig, State};
 
 /// A small, quick setting on the embedded graph.
 fn small<'a>(out: &'a str, epochs: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -43,9 +44,10 @@ fn the_run_folder_repeats_and_evaluates_as_the_library_does() {
     let file = ModelFile::read(Path::new(&path("a/model.safetensors"))).unwrap();
     let config = PTransEConfig { dimension: 16, rate: 0.01, path_length: 3, rerank: 100, ..PTransEConfig::default() };
     let mut model = PTransE::new(file.data.shared_graph(), config, 0).unwrap();
-    let state = State { embeddings: file.embeddings.clone(), moments: Vec::new(), steps: 0 };
+    let state = State { embeddings: file.embeddings.clone().unwrap(), moments: Vec::new(), steps: 0 };
     model.restore(state.clone()).unwrap();
-    let ranks = model.rank(&RankQuery::both_sides(file.data.test()), Some(file.data.filter()), &|_, _| ());
+    let ranks =
+        model.rank(&RankQuery::both_sides(file.data.test()), Some(file.data.filter()), &Control::default()).unwrap();
     let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS);
     assert_eq!(test["mrr"].as_f64(), Some(metrics.mrr));
     assert_eq!(test["mean_rank"].as_f64(), Some(metrics.mean_rank));
@@ -53,7 +55,8 @@ fn the_run_folder_repeats_and_evaluates_as_the_library_does() {
     // Without the second stage the ranks are others, so the paths had their say.
     let mut plain = PTransE::new(file.data.shared_graph(), PTransEConfig { rerank: 0, ..config }, 0).unwrap();
     plain.restore(state).unwrap();
-    let ranks = plain.rank(&RankQuery::both_sides(file.data.test()), Some(file.data.filter()), &|_, _| ());
+    let ranks =
+        plain.rank(&RankQuery::both_sides(file.data.test()), Some(file.data.filter()), &Control::default()).unwrap();
     assert!(Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS).mrr < metrics.mrr);
 }
 

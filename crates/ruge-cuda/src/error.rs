@@ -6,7 +6,7 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUresult;
 
 /// Results of this crate.
-pub type Result<T> = std::result::Result<T, CudaError>;
+pub type Result<T, E = CudaError> = std::result::Result<T, E>;
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +104,9 @@ pub enum CudaError {
         /// The compiler's words.
         log: String,
     },
+    /// The caller asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] ruge_kg::Cancelled),
     /// What was asked for is not built for the card.
     #[error("{what} is not available on a GPU; use `--device cpu`")]
     Unsupported {
@@ -116,7 +119,7 @@ impl CudaError {
     /// Whether another model on this card would meet it too: a card that failed stays broken for this process, one that is
     /// too small is the model's affair.
     pub fn is_lasting(&self) -> bool {
-        !matches!(self, Self::Memory { .. } | Self::Full { .. } | Self::Unsupported { .. })
+        !matches!(self, Self::Memory { .. } | Self::Full { .. } | Self::Unsupported { .. } | Self::Cancelled(_))
     }
 }
 

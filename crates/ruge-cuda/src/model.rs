@@ -4,17 +4,15 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ruge_embed::evidence::Guidance;
 use ruge_embed::scoring::{Comparator, entity_parameters, relation_parameters};
-use ruge_embed::top::{Scored, TopOptions};
 use ruge_embed::{
-    EmbedError, Embeddings, Losses, Model, Objective, Optimizer, Plan, Rank, RankOptions, RankQuery, ScoringFunction,
-    Softmax, State, Table,
+    EmbedError, Embeddings, Losses, Model, Objective, Optimizer, Plan, ScoringFunction, Softmax, State, Table,
 };
-use ruge_kg::{Filter, Triple};
+use ruge_kg::{Control, Filter, Rank, RankError, RankQuery, Ranker, Scored, TopOptions, Triple};
 
 use crate::device::{Buffer, Device};
 use crate::error::{CudaError, Result};
 use crate::product::{Matrix, Number, Out, Size};
-use crate::rank::Ranker;
+use crate::rank::RankKernels;
 use crate::softmax::SoftmaxTraining;
 use crate::source::{Constants, RowShape};
 use crate::training::Training;
@@ -31,7 +29,7 @@ pub struct CudaModel {
     full_precision: bool,
     /// The most batches of a group in softmax training.
     group: usize,
-    ranker: Ranker,
+    ranker: RankKernels,
     /// The state as the host sees it, fetched when asked for and forgotten by the next epoch.
     state: OnceLock<State>,
     lock: Mutex<()>,
@@ -161,7 +159,7 @@ impl CudaModel {
             return Err(CudaError::Unsupported { what: format!("the model {}", F::NAME) });
         }
         let constants = constants(scoring, optimizer);
-        let ranker = Ranker::new(&device, &constants)?;
+        let ranker = RankKernels::new(&device, &constants)?;
         let (entity_rows, relation_rows) = (start.entities.rows(), start.relations.rows());
         Self::require(&device, scoring, entity_rows, relation_rows, optimizer)?;
         let transform = match scoring.transform() {
@@ -298,37 +296,6 @@ impl CudaModel {
         Ok(losses)
     }
 
-    fn try_rank(
-        &self,
-        queries: &[RankQuery],
-        known: Option<&Filter>,
-        options: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Rank>> {
-        let _one = self.one_at_a_time();
-        self.ranker.rank(&self.device, &self.tables, queries, known, options, progress)
-    }
-
-    fn try_score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()> {
-        let _one = self.one_at_a_time();
-        self.ranker.score(&self.device, &self.tables, triples, scores)
-    }
-
-    fn try_score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
-        let _one = self.one_at_a_time();
-        self.ranker.score_many(&self.device, &self.tables, queries, scores)
-    }
-
-    fn try_top(
-        &self,
-        queries: &[RankQuery],
-        options: &TopOptions<'_>,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Vec<Scored>>> {
-        let _one = self.one_at_a_time();
-        self.ranker.top(&self.device, &self.tables, queries, options, progress)
-    }
-
     /// The stream and cuBLAS serve one caller at a time.
     fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
@@ -372,46 +339,65 @@ pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Const
 }
 
 fn embed(error: CudaError) -> EmbedError {
-    EmbedError::Device { reason: error.to_string(), lasting: error.is_lasting() }
+    match error {
+        CudaError::Cancelled(cancelled) => cancelled.into(),
+        other => EmbedError::Device { reason: other.to_string(), lasting: other.is_lasting() },
+    }
 }
 
-impl Model for CudaModel {
+fn ranking(error: CudaError) -> RankError {
+    match error {
+        CudaError::Cancelled(cancelled) => cancelled.into(),
+        other => RankError::Device { reason: other.to_string(), lasting: other.is_lasting() },
+    }
+}
+
+impl Ranker for CudaModel {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> ruge_embed::Result<()> {
-        self.try_score(triples, scores).map_err(embed)
+    fn entity_count(&self) -> usize {
+        self.tables.entity_rows
     }
 
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> ruge_embed::Result<()> {
-        self.try_score_many(&[query], scores).map_err(embed)
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError> {
+        let _one = self.one_at_a_time();
+        self.ranker.score(&self.device, &self.tables, triples, scores).map_err(ranking)
+    }
+
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
+        self.score_many(&[query], scores)
     }
 
     /// Sums of many queries at a time may be rounded otherwise than those of one.
-    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> ruge_embed::Result<()> {
-        self.try_score_many(queries, scores).map_err(embed)
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        let _one = self.one_at_a_time();
+        self.ranker.score_many(&self.device, &self.tables, queries, scores).map_err(ranking)
     }
 
     fn rank(
         &self,
         queries: &[RankQuery],
         known: Option<&Filter>,
-        options: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> ruge_embed::Result<Vec<Rank>> {
-        self.try_rank(queries, known, options, progress).map_err(embed)
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, RankError> {
+        let _one = self.one_at_a_time();
+        self.ranker.rank(&self.device, &self.tables, queries, known, control).map_err(ranking)
     }
 
     fn top(
         &self,
         queries: &[RankQuery],
         options: &TopOptions<'_>,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> ruge_embed::Result<Vec<Vec<Scored>>> {
-        self.try_top(queries, options, progress).map_err(embed)
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<Scored>>, RankError> {
+        let _one = self.one_at_a_time();
+        self.ranker.top(&self.device, &self.tables, queries, options, control).map_err(ranking)
     }
+}
 
+impl Model for CudaModel {
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> ruge_embed::Result<Losses> {
         self.state = OnceLock::new();
         let losses = self.train(plan, epoch).map_err(embed)?;

@@ -4,8 +4,8 @@
 
 use rayon::prelude::*;
 use ruge_embed::Plan;
-use ruge_embed::rank::Side;
 use ruge_embed::softmax::{Answer, Answers, Question, Questions, Softmax, TouchedRow, Touches, list_touched};
+use ruge_kg::Side;
 
 use crate::order::{Pair, Quad};
 use crate::softmax::padded;

@@ -6,10 +6,8 @@
 
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use rayon::prelude::*;
-use ruge_embed::rank::{Place, Side};
-use ruge_embed::top::{Scored, TopOptions, select};
-use ruge_embed::{Rank, RankOptions, RankQuery};
-use ruge_kg::{EntityId, Filter, Triple};
+use ruge_kg::rank::select;
+use ruge_kg::{Control, EntityId, Filter, Place, Rank, RankQuery, Scored, Side, TopOptions, Triple};
 use rustc_hash::FxHashMap;
 
 use crate::device::{Buffer, Device};
@@ -25,7 +23,7 @@ const BLOCK: usize = 8192;
 const SCORES: usize = 1 << 29;
 
 /// Compiled kernels for ranking.
-pub(crate) struct Ranker {
+pub(crate) struct RankKernels {
     score_triples: CudaFunction,
     make_queries: CudaFunction,
     distances: CudaFunction,
@@ -33,7 +31,7 @@ pub(crate) struct Ranker {
     constants: Constants,
 }
 
-impl Ranker {
+impl RankKernels {
     pub fn new(device: &Device, constants: &Constants) -> Result<Self> {
         let kernels = device.compile(constants, Program::Rank)?;
         Ok(Self {
@@ -177,17 +175,18 @@ impl Ranker {
         tables: &Tables,
         queries: &[RankQuery],
         options: &TopOptions<'_>,
-        progress: &(dyn Fn(usize, usize) + Sync),
+        control: &Control<'_>,
     ) -> Result<Vec<Vec<Scored>>> {
         let mut work = QueryBuffers::new(device, tables, &self.constants, queries, 1024)?;
         let mut scores = vec![0.0f32; work.block * tables.entity_rows];
         let mut found = Vec::with_capacity(queries.len());
         for block in queries.chunks(work.block) {
+            control.check()?;
             self.scores(device, tables, &mut work, found.len(), block.len())?;
             device.get(&work.scores, &mut scores[..block.len() * tables.entity_rows])?;
             let lists = scores.par_chunks(tables.entity_rows.max(1)).zip(block);
             found.par_extend(lists.map(|(scores, query)| select(scores, query, options)));
-            progress(found.len(), queries.len());
+            control.progress(found.len(), queries.len());
         }
         Ok(found)
     }
@@ -199,8 +198,7 @@ impl Ranker {
         tables: &Tables,
         queries: &[RankQuery],
         known: Option<&Filter>,
-        _options: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
+        control: &Control<'_>,
     ) -> Result<Vec<Rank>> {
         let (known_of, lists) = known_lists(queries, known);
         let lists = device.copy(&lists)?;
@@ -232,15 +230,16 @@ impl Ranker {
                     .launch(layout)
             }
             .doing("counting ranks")?;
-            // Long rankings wait now and then, so that progress tells the truth.
+            // Long rankings wait now and then, so that progress tells the truth and cancelling takes effect.
             if block % 32 == 31 {
                 device.wait()?;
-                progress(first + count, queries.len());
+                control.check()?;
+                control.progress(first + count, queries.len());
             }
         }
         let mut tallies = vec![Quad::default(); queries.len()];
         device.get(&counted, &mut tallies)?;
-        progress(queries.len(), queries.len());
+        control.progress(queries.len(), queries.len());
         let others = (tables.entity_rows as u32).saturating_sub(1);
         let finish = |((query, tally), list): ((&RankQuery, &Quad), &Pair)| {
             let known = known.map_or(&[][..], |filter| query.known(filter));

@@ -20,6 +20,9 @@ use crate::questions::{EpochQuestions, Group, Range, batches_of_group};
 use crate::sample::{Counts, Sampled};
 use crate::source::{Constants, Program};
 
+/// Batches launched before the host waits for them.
+const LAUNCHED: usize = 32;
+
 /// What must stay the same for buffers to fit a plan.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct SoftmaxFit {
@@ -340,6 +343,11 @@ impl SoftmaxTraining {
             }
             let dropout = Drop::of(self.softmax.dropout(plan.seed, *steps));
             self.step(device, tables, range, *steps, (plan.rate, dropout))?;
+            // What is launched cannot be called back: not too much of it at a time.
+            if batch % LAUNCHED == LAUNCHED - 1 {
+                device.wait()?;
+                plan.check()?;
+            }
         }
         Ok(data.questions.len())
     }

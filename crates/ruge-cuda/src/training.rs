@@ -110,7 +110,8 @@ pub(crate) struct Training {
     gradients: Option<Gradients>,
     folds: Option<Folds>,
     most: Most,
-    graph: Option<Recorded>,
+    /// The launches of an epoch in a few parts, so that it can be cancelled between them; empty before they are recorded.
+    graphs: Vec<Recorded>,
     /// What the recorded launches multiply learning rates by.
     rate: f32,
     next: Option<EpochData>,
@@ -235,7 +236,7 @@ impl Training {
             gradients,
             folds,
             most,
-            graph: None,
+            graphs: Vec::new(),
             rate: plan.rate,
             next: Some(data),
             conclusions,
@@ -266,18 +267,26 @@ impl Training {
         device.put(&data.relations, &mut self.relation_slots_of)?;
         device.put(&data.weights, &mut self.weights)?;
         if self.rate != plan.rate {
-            (self.graph, self.rate) = (None, plan.rate);
+            (self.graphs, self.rate) = (Vec::new(), plan.rate);
         }
-        match &self.graph {
-            Some(graph) => graph.0.launch().doing("starting an epoch")?,
-            None => {
+        let is_new = self.graphs.is_empty();
+        let mut data = Some(data);
+        for (at, part) in parts(plan.batches).into_iter().enumerate() {
+            match self.graphs.get(at) {
+                Some(graph) => graph.0.launch().doing("starting an epoch")?,
                 // The first epoch runs as it is: libraries allocate on first use, which a recording must not.
-                self.launch(device, tables, plan)?;
-                device.wait()?;
-                self.record(device, tables, plan)?;
+                None => self.launch(device, tables, plan, part)?,
             }
+            // The host makes the next epoch's order while the first part runs.
+            if let Some(data) = data.take() {
+                self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
+            }
+            device.wait()?;
+            plan.check()?;
         }
-        self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
+        if is_new {
+            self.record(device, tables, plan)?;
+        }
         let mut sums = vec![0.0f64; 2 * plan.batches];
         device.get(&self.sums, &mut sums)?;
         let mut losses = Losses::default();
@@ -288,16 +297,32 @@ impl Training {
         Ok(losses)
     }
 
-    /// Records the launches of an epoch as a graph; if the driver refuses, epochs are launched one by one.
+    /// Records the launches of an epoch as graphs; if the driver refuses, epochs are launched one by one.
     fn record(&mut self, device: &Device, tables: &mut Tables, plan: &Plan<'_>) -> Result<()> {
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        device.stream.begin_capture(mode).doing("recording an epoch")?;
-        let launched = self.launch(device, tables, plan);
-        let graph = device.stream.end_capture(CUgraphInstantiate_flags(0));
-        launched?;
-        self.graph = graph.doing("recording an epoch")?.map(Recorded);
+        let mut graphs = Vec::new();
+        for part in parts(plan.batches) {
+            device.stream.begin_capture(mode).doing("recording an epoch")?;
+            let launched = self.launch(device, tables, plan, part);
+            let graph = device.stream.end_capture(CUgraphInstantiate_flags(0));
+            launched?;
+            match graph.doing("recording an epoch")? {
+                Some(graph) => graphs.push(Recorded(graph)),
+                None => return Ok(()),
+            }
+        }
+        self.graphs = graphs;
         Ok(())
     }
+}
+
+/// Parts that an epoch is launched in: few enough that waiting between them costs nothing.
+const PARTS_OF_EPOCH: usize = 16;
+
+/// The batches of each part.
+fn parts(batches: usize) -> Vec<std::ops::Range<usize>> {
+    let each = batches.div_ceil(PARTS_OF_EPOCH).max(1);
+    (0..batches).step_by(each).map(|from| from..batches.min(from + each)).collect()
 }
 
 /// What draws are compared with: a number for every training triple, in order; none where nothing is filtered.

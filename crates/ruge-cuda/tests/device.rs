@@ -11,7 +11,7 @@ use ruge_cuda::{CudaModel, Device};
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Filter, Graph, Triple};
+use ruge_kg::{Control, Filter, Graph, RankQuery, Ranker, Ties, Triple};
 use ruge_testing::{Missing, Need, Tests};
 
 /// One model at a time: tests share the card.
@@ -373,9 +373,8 @@ fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     let card = CudaModel::new(device.clone(), scoring, &embeddings, Optimizer::default()).unwrap();
     let processor = CpuModel::new(scoring.clone(), embeddings, Optimizer::default());
     let queries = RankQuery::both_sides(&facts[..700]);
-    let options = RankOptions::default();
-    let found = card.rank(&queries, Some(&filter), &options, &|_, _| ()).unwrap();
-    let expected = processor.rank(&queries, Some(&filter), &options, &|_, _| ()).unwrap();
+    let found = card.rank(&queries, Some(&filter), &Control::default()).unwrap();
+    let expected = processor.rank(&queries, Some(&filter), &Control::default()).unwrap();
     let mut differ = 0;
     for ((query, found), expected) in queries.iter().zip(&found).zip(&expected) {
         assert_eq!((found.filtered.others, found.raw.others), (expected.filtered.others, expected.raw.others));
@@ -392,7 +391,7 @@ fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     eprintln!("{}: {differ} of {} ranks differ, each within rounding", F::NAME, queries.len());
     assert!(differ * 50 < queries.len(), "{}: {differ} ranks differ", F::NAME);
     let (mut card_scores, mut scores) = (vec![0.0; 700], vec![0.0; 700]);
-    Model::score(&card, &facts[..700], &mut card_scores).unwrap();
+    Ranker::score(&card, &facts[..700], &mut card_scores).unwrap();
     processor.score(&facts[..700], &mut scores);
     for (a, b) in card_scores.iter().zip(&scores) {
         assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "{}: {a} for {b}", F::NAME);
@@ -400,7 +399,7 @@ fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     let row = ENTITIES as usize;
     let [mut found, mut expected] = [(); 2].map(|()| vec![0.0; queries.len() * row]);
     card.score_many(&queries, &mut found).unwrap();
-    Model::score_many(&processor, &queries, &mut expected).unwrap();
+    Ranker::score_many(&processor, &queries, &mut expected).unwrap();
     for (found, expected) in found.chunks(row).zip(expected.chunks(row)) {
         // Sums are rounded by the size of their terms, which a score near zero does not tell.
         let largest = expected.iter().fold(1.0f32, |largest, score| largest.max(score.abs()));
@@ -408,13 +407,13 @@ fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
             assert!((a - b).abs() <= 1e-5 * largest, "{}: {a} for {b} where scores reach {largest}", F::NAME);
         }
     }
-    let options = ruge_embed::top::TopOptions::new(5);
-    let top = card.top(&queries[..50], &options, &|_, _| ()).unwrap();
+    let options = ruge_kg::TopOptions::new(5);
+    let top = card.top(&queries[..50], &options, &Control::default()).unwrap();
     for (query, list) in queries.iter().zip(&top) {
         let mut all = vec![0.0; ENTITIES as usize];
         card.score_all(*query, &mut all).unwrap();
         // One query and a block of them are summed in different orders.
-        for (found, expected) in list.iter().zip(ruge_embed::top::select(&all, query, &options)) {
+        for (found, expected) in list.iter().zip(ruge_kg::rank::select(&all, query, &options)) {
             let close = (found.score - expected.score).abs() <= 1e-4 * (1.0 + expected.score.abs());
             assert!(close, "{}: {found:?} for {expected:?}", F::NAME);
         }
@@ -469,8 +468,7 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
     }
     let queries = RankQuery::both_sides(&facts[..200]);
     let filter = Filter::new(ENTITIES as usize, RELATIONS as usize, &[&facts]);
-    let options = RankOptions::default();
-    let ranks = |model: &dyn Model| model.rank(&queries, Some(&filter), &options, &|_, _| ()).unwrap();
+    let ranks = |model: &dyn Model| model.rank(&queries, Some(&filter), &Control::default()).unwrap();
     let differ = ranks(&exact).iter().zip(ranks(&processor)).filter(|(a, b)| *a != b).count();
     assert!(differ < 20, "{}: {differ} of {} ranks differ", F::NAME, queries.len());
 }

@@ -7,12 +7,12 @@ mod support;
 use std::hint::black_box;
 use std::time::Instant;
 
-use ruge_embed::rank::rank;
+use ruge_embed::cpu::Isa;
+use ruge_embed::rank::{Candidates, Packing};
 use ruge_embed::scoring::{ComplEx, RotatE, TransEL1};
-use ruge_embed::top::{Hide, top};
-use ruge_embed::{RankOptions, RankQuery, ScoringFunction, Table, TopOptions};
+use ruge_embed::{ScoringFunction, Table};
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Filter, Triple};
+use ruge_kg::{Control, Filter, Hide, RankQuery, TopOptions, Triple};
 
 const ENTITIES: usize = 14_951;
 const RELATIONS: usize = 1_345;
@@ -31,7 +31,10 @@ fn measure<F: ScoringFunction>(scoring: &F, facts: &[Triple], known: &Filter, pe
     let (e, r) = (table(ENTITIES, scoring.entity_width()), table(RELATIONS, scoring.relation_width()));
     let queries = RankQuery::both_sides(facts);
     let (start, cpu) = (Instant::now(), support::cpu_seconds());
-    let ranks = rank(scoring, &e, &r, &queries, Some(known), &RankOptions::default(), &|_, _| ());
+    let packing = Packing::default();
+    let candidates = Candidates { scoring, entities: &e, relations: &r, packing: &packing, isa: Isa::detect() };
+    let control = Control::default();
+    let ranks = candidates.rank(&queries, Some(known), &control).expect("nobody cancels");
     let seconds = start.elapsed().as_secs_f64();
     let share = (support::cpu_seconds() - cpu) / seconds / rayon::current_num_threads() as f64;
     let flops = 2.0 * queries.len() as f64 * ENTITIES as f64 * scoring.entity_width() as f64;
@@ -55,10 +58,10 @@ fn measure<F: ScoringFunction>(scoring: &F, facts: &[Triple], known: &Filter, pe
     let (mut ranking, mut answering) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..3 {
         ranking = ranking.min(spent(&|| {
-            black_box(rank(scoring, &e, &r, &queries, Some(known), &RankOptions::default(), &|_, _| ()));
+            black_box(candidates.rank(&queries, Some(known), &control).is_ok());
         }));
         answering = answering.min(spent(&|| {
-            black_box(top(scoring, &e, &r, &queries, &options, &|_, _| ()));
+            black_box(candidates.top(&queries, &options, &control).is_ok());
         }));
     }
     println!(

@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use ruge_embed::{HITS, Metrics, PTransE, PTransEConfig, RankQuery, Ties};
-use ruge_kg::{Dataset, ReadOptions};
+use ruge_embed::{HITS, Metrics, PTransE, PTransEConfig};
+use ruge_kg::{Control, Dataset, RankQuery, Ranker, ReadOptions, Ties};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -28,10 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queries = RankQuery::both_sides(&data.valid()[..data.valid().len().min(number(3, 500))]);
     for epoch in 1..=number(2, 5) as u64 {
         let clock = Instant::now();
-        let loss = model.epoch(epoch)?;
+        let loss = model.epoch(epoch, &Control::default())?;
         print!("epoch {epoch}: {:.2} s, loss {loss:.4}", clock.elapsed().as_secs_f64());
         let clock = Instant::now();
-        let ranks = model.rank(&queries, Some(data.filter()), &|_, _| ());
+        let ranks = model.rank(&queries, Some(data.filter()), &Control::default())?;
         let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS);
         let (mrr, first, ten) = (metrics.mrr, metrics.hits[&1], metrics.hits[&10]);
         println!(", MRR {mrr:.4}, Hits@1 {first:.4}, Hits@10 {ten:.4} in {:.2} s", clock.elapsed().as_secs_f64());

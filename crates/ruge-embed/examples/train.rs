@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use ruge_embed::scoring::ComplEx;
 use ruge_embed::*;
-use ruge_kg::{Dataset, ReadOptions};
+use ruge_kg::{Control, Dataset, RankQuery, Ranker, ReadOptions, Ties};
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -25,7 +25,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         let losses = model.epoch(&plan, epoch)?;
         print!("epoch {epoch}: {:.2} s, loss {:.4}", clock.elapsed().as_secs_f64(), losses.labeled);
         if epoch.is_multiple_of(5) {
-            let ranks = model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
+            let ranks = model.rank(&queries, Some(data.filter()), &Control::default())?;
             let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS);
             print!(", MRR {:.4}, Hits@1 {:.4}, Hits@10 {:.4}", metrics.mrr, metrics.hits[&1], metrics.hits[&10]);
         }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ruge_kg::{Cancelled, RankError};
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -45,12 +47,12 @@ pub enum EmbedError {
         /// Whether another model on this device would meet it too.
         lasting: bool,
     },
-    /// A model that was put together from trained ones and is not trained itself.
-    #[error("{model} is fitted, not trained: there are no epochs to run")]
-    NotTrainable {
-        /// What it is.
-        model: &'static str,
-    },
+    /// Ranking failed.
+    #[error(transparent)]
+    Rank(RankError),
+    /// The caller asked to stop, or the time was up.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// A setting of PTransE is out of range.
     #[error("ptranse: {name} = {value}, but it must be {want}")]
     Setting {
@@ -81,5 +83,14 @@ pub enum EmbedError {
     },
 }
 
+impl From<RankError> for EmbedError {
+    fn from(error: RankError) -> Self {
+        match error {
+            RankError::Cancelled(cancelled) => Self::Cancelled(cancelled),
+            other => Self::Rank(other),
+        }
+    }
+}
+
 /// Results of this crate.
-pub type Result<T> = std::result::Result<T, EmbedError>;
+pub type Result<T, E = EmbedError> = std::result::Result<T, E>;

@@ -41,7 +41,7 @@ pub mod scoring;
 pub mod softmax;
 pub mod table;
 pub mod tensor_file;
-pub mod top;
+mod top;
 pub mod trainer;
 #[doc(hidden)]
 pub mod twin;
@@ -59,9 +59,7 @@ pub use objective::{Loss, Objective, Penalty};
 pub use optimizer::{Cap, Optimizer, Projection, UpdateRule};
 pub use plan::{Batching, Plan};
 pub use ptranse::{PTransE, PTransEConfig, PathReport, Paths};
-pub use rank::{Place, Rank, RankOptions, RankQuery, Side, Ties};
 pub use scoring::{Comparator, ScoringFunction};
 pub use softmax::{AnswerLoss, Answers, Example, Softmax, StaticLabel};
 pub use table::Table;
-pub use top::{Hide, Scored, TopOptions};
 pub use trainer::{Event, Plateau, Progress, Schedule, StopReason, Validation, train};

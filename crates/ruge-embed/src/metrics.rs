@@ -7,9 +7,8 @@
 use std::collections::BTreeMap;
 
 use ruge_kg::{Graph, RelationId};
+use ruge_kg::{Place, Rank, RankQuery, Side, Ties};
 use serde::{Deserialize, Serialize};
-
-use crate::rank::{Place, Rank, RankQuery, Side, Ties};
 
 /// Metrics of a set of ranks. All sums run in query order, in `f64`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

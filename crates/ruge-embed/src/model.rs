@@ -5,7 +5,7 @@
 //! `update`, each free of shared sums, so its bits are the same on any number of threads.
 
 use rayon::prelude::*;
-use ruge_kg::{Filter, Triple};
+use ruge_kg::{Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, Scored, TopOptions, Triple};
 
 use crate::batch::Batch;
 use crate::cpu::Isa;
@@ -19,14 +19,13 @@ use crate::objective::{Penalty, Pull, truth, truth_scale};
 use crate::optimizer::{Cap, Move, Optimizer, Projection};
 use crate::pass::{Aims, Pass, Places, Scores};
 use crate::plan::{EpochOrder, Plan};
-use crate::rank::{self, Rank, RankOptions, RankQuery};
+use crate::rank::{Candidates, Packing};
 use crate::scoring::{
     Comparator, ComplEx, DistMult, HolE, Reciprocal, RotatE, ScoringFunction, TransEL1, TransEL2, entity_parameters,
     relation_parameters,
 };
 use crate::softmax::{Questions, Softmax, step};
 use crate::table::Table;
-use crate::top::{self, Scored, TopOptions};
 use crate::update::{EntitySources, Kind, Normalise, Owner, RelationSources, Rows, Sources, transform_of};
 
 /// All that training changes: parameters, the optimiser's memory, and the number of steps taken.
@@ -49,47 +48,17 @@ pub struct Losses {
     pub unlabeled: f64,
 }
 
-/// What ranking and training ask of a model, whatever its scoring function and its device.
-pub trait Model: Send + Sync {
-    /// The scoring function's name.
-    fn name(&self) -> &'static str;
-    /// η of each triple. A device may fail; the processor never does.
-    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()>;
-    /// η of every entity in the hidden place, as ranking sums it.
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()>;
-    /// η of every entity in the hidden place of each query: a row of `scores` per query, as [`Model::score_all`] gives it.
-    /// Processors and cards answer many queries faster than one at a time.
-    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
-        let entities = scores.len() / queries.len().max(1);
-        let rows = scores.chunks_mut(entities.max(1));
-        queries.iter().zip(rows).try_for_each(|(&query, row)| self.score_all(query, row))
-    }
-    /// Where each query's answer stands among all entities.
-    fn rank(
-        &self,
-        queries: &[RankQuery],
-        known: Option<&Filter>,
-        options: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Rank>>;
-    /// The best answers to each query; what stands in the hidden place is not looked at. `progress` is as for `rank`.
-    fn top(
-        &self,
-        queries: &[RankQuery],
-        options: &TopOptions<'_>,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Vec<Scored>>> {
-        let entities = self.state()?.embeddings.entities.rows();
-        let found = top::by_scores(entities, &|query, scores| self.score_all(query, scores), queries, options)?;
-        progress(queries.len(), queries.len());
-        Ok(found)
-    }
-    /// One epoch of Algorithm 1; epochs count from 1.
+/// What training asks of a model, whatever its scoring function and its device; questions are the [`Ranker`]'s.
+pub trait Model: Ranker {
+    /// One epoch of Algorithm 1; epochs count from 1. After an error, and after a cancellation above all, the parameters are worth
+    /// nothing until a state is restored.
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses>;
     /// Parameters and all that resuming needs.
     fn state(&self) -> Result<&State>;
     /// Takes over a stored state.
     fn restore(&mut self, state: State) -> Result<()>;
+    /// Bytes that ranking may take for a packed copy of the entities, where it takes any.
+    fn limit_packing(&mut self, _bytes: usize) {}
 }
 
 /// Whether a stored state belongs to a model with this one.
@@ -118,6 +87,7 @@ pub struct CpuModel<F> {
     state: State,
     /// Rows as scored, where that is another basis than the parameters'.
     images: Option<Embeddings>,
+    packing: Packing,
     work: Work,
     isa: Isa,
 }
@@ -155,7 +125,8 @@ impl<F: ScoringFunction> CpuModel<F> {
             softmax: step::Buffers::default(),
         };
         let state = State { embeddings, moments, steps: 0 };
-        let mut model = Self { scoring, optimizer, state, images: None, work, isa: Isa::detect() };
+        let mut model =
+            Self { scoring, optimizer, state, images: None, packing: Packing::default(), work, isa: Isa::detect() };
         model.refresh_images();
         model
     }
@@ -190,10 +161,16 @@ impl<F: ScoringFunction> CpuModel<F> {
         });
     }
 
-    /// Bytes held: parameters, state, images and the memory of steps.
+    fn candidates(&self) -> Candidates<'_, F> {
+        let Embeddings { entities, relations } = self.scored_rows();
+        Candidates { scoring: &self.scoring, entities, relations, packing: &self.packing, isa: self.isa }
+    }
+
+    /// Bytes held: parameters, state, images, packed entities and the memory of steps.
     pub fn bytes(&self) -> usize {
         let rows = self.state.embeddings.bytes() + self.state.moments.iter().map(Embeddings::bytes).sum::<usize>();
         rows + self.images.as_ref().map_or(0, Embeddings::bytes)
+            + self.packing.bytes()
             + self.work.slots.bytes()
             + self.work.partials.bytes()
             + 4 * self.work.d_scores.capacity()
@@ -296,6 +273,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             stride: slot_rows.stride(),
             relation_stride: partials.stride(),
             isa: self.isa,
+            control: plan.control,
         };
         let used = slots * PARTS * slot_rows.stride();
         let places = Places {
@@ -377,7 +355,7 @@ impl<F: ScoringFunction> CpuModel<F> {
     }
 
     /// An epoch of softmax over all entities. Panics where the scoring function is no dot product.
-    fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Losses {
+    fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Result<Losses, Cancelled> {
         assert!(F::COMPARATOR == Comparator::Dot, "softmax needs a dot product");
         let questions = Questions::new(plan, softmax, epoch);
         let mut batches = questions.batches().peekable();
@@ -391,6 +369,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             seed: plan.seed,
             entities: embeddings.entities.rows(),
             relations: embeddings.relations.rows(),
+            control: plan.control,
         };
         let work = &mut self.work.softmax;
         if let Some(batch) = batches.peek() {
@@ -403,8 +382,9 @@ impl<F: ScoringFunction> CpuModel<F> {
             let parameters = step::Parameters { embeddings, images, first, second };
             let now = (batch, batches.peek().copied());
             labeled += step::step(&self.scoring, sorting, now, parameters, *steps, work, self.isa) / count;
+            plan.check()?;
         }
-        Losses { labeled, unlabeled: 0.0 }
+        Ok(Losses { labeled, unlabeled: 0.0 })
     }
 
     fn finite(&self, epoch: u64, losses: Losses) -> Result<Losses> {
@@ -486,26 +466,26 @@ impl Work {
     }
 }
 
-impl<F: ScoringFunction> Model for CpuModel<F> {
+impl<F: ScoringFunction> Ranker for CpuModel<F> {
     fn name(&self) -> &'static str {
         F::NAME
     }
 
-    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()> {
+    fn entity_count(&self) -> usize {
+        self.state.embeddings.entities.rows()
+    }
+
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError> {
         self.score(triples, scores);
         Ok(())
     }
 
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
-        let Embeddings { entities, relations } = self.scored_rows();
-        rank::score_all(&self.scoring, entities, relations, query, self.isa, scores);
-        F::COMPARATOR.roots(scores.iter_mut());
-        Ok(())
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
+        self.score_many(&[query], scores)
     }
 
-    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
-        let Embeddings { entities, relations } = self.scored_rows();
-        rank::score_many(&self.scoring, entities, relations, queries, self.isa, scores);
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        self.candidates().score_many(queries, scores);
         F::COMPARATOR.roots(scores.iter_mut());
         Ok(())
     }
@@ -514,30 +494,30 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         &self,
         queries: &[RankQuery],
         known: Option<&Filter>,
-        options: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Rank>> {
-        let Embeddings { entities, relations } = self.scored_rows();
-        Ok(rank::rank(&self.scoring, entities, relations, queries, known, options, progress))
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, RankError> {
+        Ok(self.candidates().rank(queries, known, control)?)
     }
 
     fn top(
         &self,
         queries: &[RankQuery],
         options: &TopOptions<'_>,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Vec<Scored>>> {
-        let Embeddings { entities, relations } = self.scored_rows();
-        let mut found = top::top(&self.scoring, entities, relations, queries, options, progress);
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<Scored>>, RankError> {
+        let mut found = self.candidates().top(queries, options, control)?;
         F::COMPARATOR.roots(found.iter_mut().flatten().map(|scored| &mut scored.score));
         Ok(found)
     }
+}
 
+impl<F: ScoringFunction> Model for CpuModel<F> {
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
+        self.packing.clear();
         if let Some(softmax) = &plan.softmax {
             // On a thread of the pool: from outside it, each of an epoch's thousands of parallel loops would put its caller to sleep.
             let sum = rayon::scope(|_| self.softmax_epoch(plan, softmax, epoch));
-            return self.finite(epoch, sum);
+            return self.finite(epoch, sum?);
         }
         let order = EpochOrder::new(plan, epoch);
         let [mut current, mut next] = std::mem::take(&mut self.work.batches);
@@ -553,6 +533,7 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
                     }
                 },
             );
+            plan.check()?;
             std::mem::swap(&mut current, &mut next);
             sum.labeled += losses.labeled / plan.batches as f64;
             sum.unlabeled += losses.unlabeled / plan.batches as f64;
@@ -570,8 +551,13 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         debug_assert_eq!(state.embeddings.entities.width(), entity_parameters(&self.scoring));
         debug_assert_eq!(state.embeddings.relations.width(), relation_parameters(&self.scoring));
         self.state = state;
+        self.packing.clear();
         self.refresh_images();
         Ok(())
+    }
+
+    fn limit_packing(&mut self, bytes: usize) {
+        self.packing = Packing::within(bytes);
     }
 }
 

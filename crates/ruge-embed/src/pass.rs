@@ -5,7 +5,7 @@
 //! query applied to Σ c ∂score/∂q. What a negative's own row gets, c · ∂score/∂t_k, is left to the row's owner in the
 //! [second pass](crate::update), who finds q_t in the slot.
 
-use ruge_kg::Triple;
+use ruge_kg::{Control, Triple};
 
 use crate::batch::{Batch, Examples};
 use crate::cpu::{Isa, Kernel, prefetch, row};
@@ -40,6 +40,8 @@ pub(crate) struct Pass<'a, F> {
     pub stride: usize,
     pub relation_stride: usize,
     pub isa: Isa,
+    /// Who may cancel; what is written is then worth nothing.
+    pub control: Option<&'a Control<'a>>,
 }
 
 /// Where it writes: places for a run of segments.
@@ -61,6 +63,9 @@ impl<F: ScoringFunction> Pass<'_, F> {
     /// Runs over segments, in parallel; what is written does not depend on how the work is split.
     pub fn run(&self, segments: &[Segment], places: Places<'_>) {
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
+        if self.control.is_some_and(|control| control.is_cancelled()) {
+            return;
+        }
         if segments.len() == 1 || last.to - first.from <= GRAIN {
             return self.isa.run(RunPass { pass: self, segments, places });
         }

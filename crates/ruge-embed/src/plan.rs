@@ -5,7 +5,7 @@
 //! of (seed, stream, epoch, position).
 
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Graph, Label, Triple};
+use ruge_kg::{Cancelled, Control, Graph, Label, Triple};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,8 @@ pub struct Plan<'a> {
     pub softmax: Option<Softmax>,
     /// Weighted triples that softmax learns from besides the observed ones.
     pub examples: &'a [Example],
+    /// Who may cancel an epoch under way.
+    pub control: Option<&'a Control<'a>>,
 }
 
 impl<'a> Plan<'a> {
@@ -94,7 +96,18 @@ impl<'a> Plan<'a> {
             rate: 1.0,
             softmax: None,
             examples: &[],
+            control: None,
         }
+    }
+
+    /// Whether the epoch was cancelled. What it has done so far is then worth nothing.
+    pub fn is_cancelled(&self) -> bool {
+        self.control.is_some_and(|control| control.is_cancelled())
+    }
+
+    /// An error if it was.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 
     /// Appends what the positives of a batch weigh relative to their mean, where frequent questions count less

@@ -5,13 +5,19 @@
 //! Scores are counted as they are computed (see [`tile`]) and never stored, so memory stays within a stated bound
 //! whatever the number of queries.
 //!
-//! *Ties.* Equal scores are counted apart, so the optimistic, mean and pessimistic rank come together; the mean is the
-//! default. *NaN* counts as −∞, below every number. Ranks are the same on every instruction set and thread count.
+//! *Packing.* Entities are transposed in panels of 32 rows before they are scored. A [`Packing`] keeps the panels between calls, so that
+//! a model that is only asked packs its table once; a table above its limit is packed slab by slab, each time.
+//!
+//! *Threads.* Work is cut into blocks of queries and, where there are few, ranges of panels, so that one query uses all cores, too.
+//! Counts are whole numbers: ranks are the same on every instruction set and thread count. *NaN* counts as −∞, below every number.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use ruge_kg::{EntityId, Filter, Triple};
-use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use ruge_kg::control::{Cancelled, Control};
+use ruge_kg::{Filter, Place, Rank, RankQuery, Side, Triple};
 
 use crate::cpu::tile::{self, GROUP, PANEL, Tally};
 use crate::cpu::{Isa, Kernel};
@@ -21,150 +27,197 @@ use crate::table::Table;
 /// Groups of queries that share one walk over the panels: 192 queries, whose vectors stay in the second-level cache.
 pub(crate) const GROUPS: usize = 16;
 pub(crate) const BLOCK: usize = GROUPS * GROUP;
+/// Multiply-adds of one task at most, so that cancelling takes effect soon.
+const TASK: usize = 1 << 31;
+/// Panels of one task at least.
+const LEAST_PANELS: usize = 8;
 
-/// Which end of a triple is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// (?, r, t)
-    Head,
-    /// (h, r, ?)
-    Tail,
+/// The entity table as ranking walks it: packed when it is first asked for, and kept.
+#[derive(Default)]
+pub struct Packing {
+    limit: Limit,
+    whole: OnceLock<Panels>,
 }
 
-/// A triple with one end hidden.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RankQuery {
-    /// The triple, its true answer included.
-    pub triple: Triple,
-    /// The hidden end.
-    pub side: Side,
+/// Bytes that a packed table may take.
+#[derive(Clone, Copy)]
+struct Limit(usize);
+
+/// Bytes for the packed entity table where nothing else is said.
+pub const PACKING: usize = 1 << 30;
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self(PACKING)
+    }
 }
 
-impl RankQuery {
-    /// Both queries of each triple: head, tail, head, tail, …
-    pub fn both_sides(triples: &[Triple]) -> Vec<Self> {
-        triples.iter().flat_map(|&triple| [Side::Head, Side::Tail].map(|side| Self { triple, side })).collect()
+impl Packing {
+    /// At most so many bytes; larger tables are packed slab by slab.
+    pub fn within(bytes: usize) -> Self {
+        Self { limit: Limit(bytes), whole: OnceLock::new() }
     }
 
-    /// The hidden entity.
-    pub fn answer(&self) -> EntityId {
-        match self.side {
-            Side::Head => self.triple.head,
-            Side::Tail => self.triple.tail,
+    /// Forgets what was packed: the table has changed.
+    pub fn clear(&mut self) {
+        self.whole = OnceLock::new();
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.whole.get().map_or(0, |panels| panels.data.bytes())
+    }
+
+    /// The whole table, where it may be kept.
+    fn whole(&self, entities: &Table) -> Option<&Panels> {
+        let fits = 4 * entities.rows().next_multiple_of(PANEL) * entities.width() <= self.limit.0;
+        fits.then(|| self.whole.get_or_init(|| Panels::pack(entities, 0, entities.rows())))
+    }
+
+    /// Calls `with` for each slab of the table, in order.
+    pub(crate) fn each_slab<E>(
+        &self,
+        entities: &Table,
+        mut with: impl FnMut(&Panels) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(whole) = self.whole(entities) {
+            return with(whole);
         }
-    }
-
-    /// The triple with another entity in the hidden place.
-    pub fn answered(&self, entity: EntityId) -> Triple {
-        match self.side {
-            Side::Head => Triple { head: entity, ..self.triple },
-            Side::Tail => Triple { tail: entity, ..self.triple },
-        }
-    }
-
-    /// Every entity that completes the query to a known fact, in id order.
-    pub fn known<'f>(&self, filter: &'f Filter) -> &'f [EntityId] {
-        match self.side {
-            Side::Head => filter.heads(self.triple.relation, self.triple.tail),
-            Side::Tail => filter.tails(self.triple.head, self.triple.relation),
-        }
+        let slab = (self.limit.0 / (4 * PANEL * entities.width().max(1))).max(1) * PANEL;
+        let rows = entities.rows();
+        (0..rows).step_by(slab).try_for_each(|from| with(&Panels::pack(entities, from, rows.min(from + slab))))
     }
 }
 
-/// How equal scores count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ties {
-    /// The answer stands in the middle of its equals; half ranks occur.
-    #[default]
-    Mean,
-    /// The answer stands before its equals.
-    Optimistic,
-    /// The answer stands behind its equals.
-    Pessimistic,
-}
-
-/// Where an answer stands among the other candidates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Place {
-    /// Candidates that score higher.
-    pub better: u32,
-    /// Other candidates with the same score.
-    pub equal: u32,
-    /// All other candidates.
-    pub others: u32,
-}
-
-impl Place {
-    /// The rank, 1 for the best.
-    pub fn rank(&self, ties: Ties) -> f64 {
-        let (better, equal) = (f64::from(self.better), f64::from(self.equal));
-        match ties {
-            Ties::Mean => 1.0 + better + 0.5 * equal,
-            Ties::Optimistic => 1.0 + better,
-            Ties::Pessimistic => 1.0 + better + equal,
-        }
-    }
-}
-
-/// Where an answer stands, known facts left out and kept in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Rank {
-    /// Among candidates that are no other known fact.
-    pub filtered: Place,
-    /// Among all entities.
-    pub raw: Place,
-}
-
-/// What ranking may use.
-#[derive(Clone, Copy, Debug)]
-pub struct RankOptions {
-    /// Bytes for the packed entity table; larger tables are ranked slab by slab.
-    pub memory: usize,
+/// Rows as scored, and how they are walked: all that ranking needs of a model.
+pub struct Candidates<'a, F> {
+    /// η.
+    pub scoring: &'a F,
+    /// A row per entity.
+    pub entities: &'a Table,
+    /// A row per relation.
+    pub relations: &'a Table,
+    /// The entities, packed.
+    pub packing: &'a Packing,
     /// The instruction set; any gives the same ranks.
     pub isa: Isa,
 }
 
-impl Default for RankOptions {
-    fn default() -> Self {
-        Self { memory: 1 << 30, isa: Isa::detect() }
+impl<F: ScoringFunction> Candidates<'_, F> {
+    /// Ranks every query's answer among all entities.
+    pub fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, Cancelled> {
+        let mut tallies = vec![Tally::default(); queries.len()];
+        let progress = Progress::new(self.entities.rows(), queries.len(), control);
+        self.packing.each_slab(self.entities, |panels| {
+            let counted = in_tasks(panels, queries, control, |queries, range| {
+                let mut block = Block::new(panels.width, queries.len(), range.len());
+                self.isa.run(Prepare { block: &mut block, candidates: self, queries });
+                block.mark(panels, &range, queries, known);
+                let counted = block.count(panels, &range, F::COMPARATOR, self.isa, queries.len());
+                progress.add(panels, &range, queries.len());
+                counted
+            })?;
+            for (first, block) in counted {
+                tallies[first..].iter_mut().zip(block).for_each(|(sum, tally)| sum.merge(tally));
+            }
+            Ok(())
+        })?;
+        let candidates = self.entities.rows() as u32;
+        Ok(tallies.iter().zip(queries).map(|(tally, query)| finish(*tally, query, known, candidates)).collect())
+    }
+
+    /// Scores every entity for each query, a row of `scores` each, in the order of summation of ranking.
+    pub fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) {
+        let (rows, width) = (self.entities.rows(), self.scoring.entity_width());
+        assert_eq!(scores.len(), rows * queries.len(), "a score per query and entity");
+        if rows == 0 || queries.is_empty() {
+            return;
+        }
+        let threads = rayon::current_num_threads();
+        let each = queries.len().div_ceil(threads).clamp(1, BLOCK);
+        let packed = self.packing.whole(self.entities);
+        let (comparator, entities) = (F::COMPARATOR, self.entities);
+        let run = |from: usize, vectors: &[f32], scores: &mut [f32], stride: usize| {
+            self.isa.run(ScoreMany { comparator, entities, packed, from, vectors, scores, stride });
+        };
+        queries.par_chunks(each).zip(scores.par_chunks_mut(each * rows)).for_each(|(queries, scores)| {
+            let mut vectors = vec![0.0; queries.len() * width];
+            for (vector, &query) in vectors.chunks_exact_mut(width.max(1)).zip(queries) {
+                self.write_query(query, vector);
+            }
+            if queries.len() > 1 || threads == 1 {
+                return run(0, &vectors, scores, rows);
+            }
+            // A query alone is shared among the threads.
+            let part = rows.div_ceil(4 * threads).next_multiple_of(PANEL);
+            scores.par_chunks_mut(part).enumerate().for_each(|(at, scores)| {
+                let stride = scores.len();
+                run(at * part, &vectors, scores, stride);
+            });
+        });
+    }
+
+    #[inline(always)]
+    pub(crate) fn write_query(&self, query: RankQuery, vector: &mut [f32]) {
+        let Triple { head, relation, tail } = query.triple;
+        let (entity, relation) = (|at: u32| self.entities.row(at as usize), self.relations.row(relation.index()));
+        match query.side {
+            Side::Head => self.scoring.head_query(relation, entity(tail.0), vector),
+            Side::Tail => self.scoring.tail_query(entity(head.0), relation, vector),
+        }
     }
 }
 
-/// Ranks every query's answer among all entities of the table; rows as scored. `progress` hears of queries done and
-/// queries in all, from any thread.
-pub fn rank<F: ScoringFunction>(
-    scoring: &F,
-    entities: &Table,
-    relations: &Table,
-    queries: &[RankQuery],
-    known: Option<&Filter>,
-    options: &RankOptions,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Vec<Rank> {
-    let mut tallies = vec![Tally::default(); queries.len()];
-    let panel_bytes = 4 * PANEL * entities.width().max(1);
-    let slab = (options.memory / panel_bytes).max(1) * PANEL;
-    let slabs = entities.rows().div_ceil(slab).max(1);
-    let (done, all) = (AtomicUsize::new(0), queries.len());
-    for from in (0..entities.rows()).step_by(slab) {
-        let panels = Panels::pack(entities, from, entities.rows().min(from + slab));
-        tallies.par_chunks_mut(BLOCK).zip(queries.par_chunks(BLOCK)).for_each_init(
-            || Block::new(&panels),
-            |block, (tallies, queries)| {
-                options.isa.run(Prepare { block, scoring, entities, relations, queries });
-                block.mark(&panels, queries, known);
-                block.count(&panels, F::COMPARATOR, options.isa, queries.len(), tallies);
-                // Every slab passes over all queries; progress tells of the share of the whole.
-                let passed = done.fetch_add(queries.len(), Ordering::Relaxed) + queries.len();
-                progress(passed / slabs, all);
-            },
-        );
+/// How far a walk over panels has come, told in queries.
+pub(crate) struct Progress<'a> {
+    pairs: AtomicUsize,
+    entities: usize,
+    queries: usize,
+    control: &'a Control<'a>,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn new(entities: usize, queries: usize, control: &'a Control<'_>) -> Self {
+        Self { pairs: AtomicUsize::new(0), entities, queries, control }
     }
-    let candidates = entities.rows() as u32;
-    let finish = |(tally, query): (&Tally, &RankQuery)| finish(*tally, query, known, candidates);
-    tallies.iter().zip(queries).map(finish).collect()
+
+    /// So many queries have met these panels.
+    pub(crate) fn add(&self, panels: &Panels, range: &Range<usize>, queries: usize) {
+        let entities = (panels.from + range.end * PANEL).min(panels.to) - (panels.from + range.start * PANEL);
+        let pairs = self.pairs.fetch_add(entities * queries, Ordering::Relaxed) + entities * queries;
+        self.control.progress(pairs / self.entities.max(1), self.queries);
+    }
+}
+
+/// Cuts queries into blocks and panels into ranges, and does the task of each pair. What tasks find comes in the order of blocks,
+/// then ranges, each with the place of its block's first query.
+pub(crate) fn in_tasks<T: Send>(
+    panels: &Panels,
+    queries: &[RankQuery],
+    control: &Control<'_>,
+    task: impl Fn(&[RankQuery], Range<usize>) -> T + Sync,
+) -> Result<Vec<(usize, T)>, Cancelled> {
+    let blocks = queries.len().div_ceil(BLOCK);
+    let threads = rayon::current_num_threads();
+    let for_threads = if blocks < 2 * threads { (2 * threads).div_ceil(blocks.max(1)) } else { 1 };
+    let for_length = (panels.len() * PANEL * panels.width * queries.len().min(BLOCK)).div_ceil(TASK);
+    let ranges = for_threads.min(panels.len().div_ceil(LEAST_PANELS)).max(for_length).max(1);
+    let each = panels.len().div_ceil(ranges).max(1);
+    let pairs: Vec<(usize, usize)> =
+        (0..queries.len()).step_by(BLOCK).flat_map(|q| (0..panels.len()).step_by(each).map(move |p| (q, p))).collect();
+    pairs
+        .into_par_iter()
+        .map(|(first, panel)| {
+            control.check()?;
+            let block = &queries[first..queries.len().min(first + BLOCK)];
+            Ok((first, task(block, panel..panels.len().min(panel + each))))
+        })
+        .collect()
 }
 
 /// Turns counts into places: the answer is not its own rival.
@@ -189,127 +242,41 @@ fn finish(tally: Tally, query: &RankQuery, known: Option<&Filter>, candidates: u
     Rank { filtered, raw }
 }
 
-/// Scores every entity of the table for one query, in the order of summation of ranking.
-pub fn score_all<F: ScoringFunction>(
-    scoring: &F,
-    entities: &Table,
-    relations: &Table,
-    query: RankQuery,
-    isa: Isa,
-    scores: &mut [f32],
-) {
-    assert_eq!(scores.len(), entities.rows(), "one score per entity");
-    let mut vector = vec![0.0; scoring.entity_width()];
-    write_query(scoring, entities, relations, query, &mut vector);
-    isa.run(ScoreAll { comparator: F::COMPARATOR, entities, query: &vector, scores });
-}
-
-/// The same for many queries, a row of `scores` each. A panel of entities is packed once and meets all queries of a task
-/// while it is in the caches.
-pub fn score_many<F: ScoringFunction>(
-    scoring: &F,
-    entities: &Table,
-    relations: &Table,
-    queries: &[RankQuery],
-    isa: Isa,
-    scores: &mut [f32],
-) {
-    let rows = entities.rows();
-    assert_eq!(scores.len(), rows * queries.len(), "a score per query and entity");
-    if rows == 0 {
-        return;
-    }
-    let each = queries.len().div_ceil(rayon::current_num_threads()).clamp(1, BLOCK);
-    queries.par_chunks(each).zip(scores.par_chunks_mut(each * rows)).for_each(|(queries, scores)| {
-        let width = scoring.entity_width();
-        let mut vectors = vec![0.0; queries.len() * width];
-        for (vector, &query) in vectors.chunks_exact_mut(width.max(1)).zip(queries) {
-            write_query(scoring, entities, relations, query, vector);
-        }
-        isa.run(ScoreMany { comparator: F::COMPARATOR, entities, vectors: &vectors, scores });
-    });
-}
-
 struct ScoreMany<'a> {
     comparator: Comparator,
     entities: &'a Table,
+    packed: Option<&'a Panels>,
+    /// The first entity, at the beginning of a panel.
+    from: usize,
     vectors: &'a [f32],
+    /// A row per vector.
     scores: &'a mut [f32],
+    /// Entities to score: the length of a row.
+    stride: usize,
 }
 
 impl Kernel for ScoreMany<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let (rows, width) = (self.entities.rows(), self.entities.width());
-        let mut panel = vec![0.0; PANEL * width];
-        for from in (0..rows).step_by(PANEL) {
-            let to = rows.min(from + PANEL);
-            pack_panel(self.entities, from, to, &mut panel);
-            for (vector, scores) in self.vectors.chunks_exact(width.max(1)).zip(self.scores.chunks_exact_mut(rows)) {
+        let width = self.entities.width();
+        let mut own = if self.packed.is_some() { Vec::new() } else { vec![0.0; PANEL * width] };
+        for at in (0..self.stride).step_by(PANEL) {
+            let count = PANEL.min(self.stride - at);
+            let panel = match self.packed {
+                Some(panels) => &panels.data.row((self.from + at) / PANEL)[..PANEL * width],
+                None => {
+                    pack_panel(self.entities, self.from + at, self.from + at + count, &mut own);
+                    &own[..]
+                }
+            };
+            let rows = self.scores.chunks_exact_mut(self.stride);
+            for (vector, scores) in self.vectors.chunks_exact(width.max(1)).zip(rows) {
                 let mut found = [0.0; PANEL];
-                tile::scores(self.comparator, &panel, vector, &mut found);
-                scores[from..to].copy_from_slice(&found[..to - from]);
+                tile::scores(self.comparator, panel, vector, &mut found);
+                scores[at..at + count].copy_from_slice(&found[..count]);
             }
         }
-    }
-}
-
-/// Where a query's answer stands, given the scores of all entities. NaN counts as −∞.
-pub fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank {
-    let number = |score: f32| if score.is_nan() { f32::NEG_INFINITY } else { score };
-    let answer = query.answer();
-    let target = number(scores[answer.index()]);
-    let (mut better, mut equal) = (0, 0);
-    for &score in scores {
-        better += u32::from(number(score) > target);
-        equal += u32::from(number(score) == target);
-    }
-    let raw = Place { better, equal: equal - 1, others: scores.len() as u32 - 1 };
-    let mut filtered = raw;
-    let known = known.map_or(&[][..], |filter| query.known(filter));
-    for &entity in known.iter().filter(|&&entity| entity != answer) {
-        let score = number(scores[entity.index()]);
-        filtered.others -= 1;
-        filtered.better -= u32::from(score > target);
-        filtered.equal -= u32::from(score == target);
-    }
-    Rank { filtered, raw }
-}
-
-struct ScoreAll<'a> {
-    comparator: Comparator,
-    entities: &'a Table,
-    query: &'a [f32],
-    scores: &'a mut [f32],
-}
-
-impl Kernel for ScoreAll<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let mut panel = vec![0.0; PANEL * self.entities.width()];
-        for (index, scores) in self.scores.chunks_mut(PANEL).enumerate() {
-            pack_panel(self.entities, index * PANEL, index * PANEL + scores.len(), &mut panel);
-            let mut found = [0.0; PANEL];
-            tile::scores(self.comparator, &panel, self.query, &mut found);
-            scores.copy_from_slice(&found[..scores.len()]);
-        }
-    }
-}
-
-#[inline(always)]
-pub(crate) fn write_query<F: ScoringFunction>(
-    scoring: &F,
-    entities: &Table,
-    relations: &Table,
-    query: RankQuery,
-    vector: &mut [f32],
-) {
-    let Triple { head, relation, tail } = query.triple;
-    match query.side {
-        Side::Head => scoring.head_query(relations.row(relation.index()), entities.row(tail.index()), vector),
-        Side::Tail => scoring.tail_query(entities.row(head.index()), relations.row(relation.index()), vector),
     }
 }
 
@@ -351,69 +318,76 @@ fn pack_panel(entities: &Table, from: usize, to: usize, panel: &mut [f32]) {
     }
 }
 
-/// A block of queries with their targets and the known facts among the candidates: the scratch of one thread.
+/// A block of queries with their targets and the known facts among the candidates.
 struct Block {
     vector: Vec<f32>,
     groups: Vec<f32>,
-    targets: [[f32; GROUP]; GROUPS],
+    targets: Vec<[f32; GROUP]>,
     /// Per panel and group, one bit per candidate and query.
     known: Vec<[u32; GROUP]>,
 }
 
 impl Block {
-    fn new(panels: &Panels) -> Self {
+    fn new(width: usize, queries: usize, panels: usize) -> Self {
+        let groups = queries.div_ceil(GROUP);
         Self {
-            vector: vec![0.0; panels.width],
-            groups: vec![0.0; panels.width * BLOCK],
-            targets: [[0.0; GROUP]; GROUPS],
-            known: vec![[0; GROUP]; panels.len() * GROUPS],
+            vector: vec![0.0; width],
+            groups: vec![0.0; width * groups * GROUP],
+            targets: vec![[0.0; GROUP]; groups],
+            known: vec![[0; GROUP]; panels * groups],
         }
     }
 
     /// Sets the bits of known facts, the answer's own excepted.
-    fn mark(&mut self, panels: &Panels, queries: &[RankQuery], known: Option<&Filter>) {
+    fn mark(&mut self, panels: &Panels, range: &Range<usize>, queries: &[RankQuery], known: Option<&Filter>) {
         let Some(filter) = known else { return };
-        self.known.fill([0; GROUP]);
+        let groups = self.targets.len();
+        let [from, to] = [range.start, range.end].map(|panel| (panels.from + panel * PANEL).min(panels.to));
         for (at, query) in queries.iter().enumerate() {
             let known = query.known(filter);
-            let first = known.partition_point(|entity| entity.index() < panels.from);
-            for &entity in known[first..].iter().take_while(|entity| entity.index() < panels.to) {
+            let first = known.partition_point(|entity| entity.index() < from);
+            for &entity in known[first..].iter().take_while(|entity| entity.index() < to) {
                 if entity != query.answer() {
-                    let place = entity.index() - panels.from;
-                    self.known[place / PANEL * GROUPS + at / GROUP][at % GROUP] |= 1 << (place % PANEL);
+                    let place = entity.index() - from;
+                    self.known[place / PANEL * groups + at / GROUP][at % GROUP] |= 1 << (place % PANEL);
                 }
             }
         }
     }
 
-    fn count(&self, panels: &Panels, comparator: Comparator, isa: Isa, queries: usize, tallies: &mut [Tally]) {
-        let groups = queries.div_ceil(GROUP);
-        let mut counted = [[Tally::default(); GROUP]; GROUPS];
-        for (index, known) in self.known.chunks_exact(GROUPS).enumerate() {
+    fn count(
+        &self,
+        panels: &Panels,
+        range: &Range<usize>,
+        comparator: Comparator,
+        isa: Isa,
+        queries: usize,
+    ) -> Vec<Tally> {
+        let groups = self.targets.len();
+        let mut counted = vec![[Tally::default(); GROUP]; groups];
+        for (index, known) in range.clone().zip(self.known.chunks_exact(groups)) {
             let panel = &panels.data.row(index)[..PANEL * panels.width];
-            for (group, vectors) in self.groups.chunks_exact(panels.width * GROUP).take(groups).enumerate() {
+            for (group, vectors) in self.groups.chunks_exact(panels.width * GROUP).enumerate() {
                 let (targets, tallies) = (&self.targets[group], &mut counted[group]);
                 tile::count(isa, comparator, panel, vectors, targets, &known[group], tallies);
             }
         }
-        for (at, tally) in tallies.iter_mut().enumerate() {
-            let found = counted[at / GROUP][at % GROUP];
-            tally.better += found.better;
-            tally.better_known += found.better_known;
-            tally.equal_known += found.equal_known;
+        let mut tallies = counted.concat();
+        tallies.truncate(queries);
+        for (tally, target) in tallies.iter_mut().zip(self.targets.as_flattened()) {
             // −∞ stands for NaN and ties with all that is not better; `finish` reads the mark.
-            let nan = self.targets[at / GROUP][at % GROUP] == f32::NEG_INFINITY;
-            tally.equal = if nan { u32::MAX } else { tally.equal + found.equal };
+            if *target == f32::NEG_INFINITY {
+                tally.equal = u32::MAX;
+            }
         }
+        tallies
     }
 }
 
 /// Computes query vectors and target scores of a block.
 struct Prepare<'a, F> {
     block: &'a mut Block,
-    scoring: &'a F,
-    entities: &'a Table,
-    relations: &'a Table,
+    candidates: &'a Candidates<'a, F>,
     queries: &'a [RankQuery],
 }
 
@@ -421,12 +395,13 @@ impl<F: ScoringFunction> Kernel for Prepare<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Self { block, scoring, entities, relations, queries } = self;
+        let Self { block, candidates, queries } = self;
         let Block { vector, groups, targets, .. } = block;
         let width = vector.len();
         for (at, &query) in queries.iter().enumerate() {
-            write_query(scoring, entities, relations, query, vector);
-            let score = tile::ordered_score(F::COMPARATOR, vector, entities.row(query.answer().index()));
+            candidates.write_query(query, vector);
+            let answer = candidates.entities.row(query.answer().index());
+            let score = tile::ordered_score(F::COMPARATOR, vector, answer);
             targets[at / GROUP][at % GROUP] = if score.is_nan() { f32::NEG_INFINITY } else { score };
             let group = &mut groups[at / GROUP * GROUP * width..][..GROUP * width];
             for (entries, &value) in group.chunks_exact_mut(GROUP).zip(&*vector) {

@@ -6,15 +6,14 @@
 
 use std::ops::ControlFlow;
 
-use ruge_kg::{Filter, Triple};
+use ruge_kg::{Control, Filter, RankError, RankQuery, Ties, Triple};
 use serde::{Deserialize, Serialize};
 
 use crate::embeddings::Embeddings;
-use crate::error::Result;
+use crate::error::{EmbedError, Result};
 use crate::metrics::{HITS, Metrics};
 use crate::model::{Losses, Model};
 use crate::plan::Plan;
-use crate::rank::{RankOptions, RankQuery, Ties};
 
 /// How long to train and when to look.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -101,8 +100,6 @@ pub struct Validation<'a> {
     pub triples: &'a [Triple],
     /// Known facts, left out of the ranks.
     pub known: Option<&'a Filter>,
-    /// What ranking may use.
-    pub options: RankOptions,
 }
 
 /// What has happened, after every epoch.
@@ -131,19 +128,24 @@ pub enum StopReason {
     Epochs,
     /// Validation did not get better for long enough.
     Patience,
-    /// The listener asked for it.
+    /// Somebody cancelled it. An epoch that was under way is given up: the parameters are then of no use, and the state of the last
+    /// [`Event`] is what to go on from.
     Asked,
 }
 
-/// Trains until the schedule ends, patience does, or the listener says `Break`; continues from `progress`.
+/// Trains until the schedule ends, patience does, or somebody cancels; continues from `progress`. `hear` is called after every epoch;
+/// it alone knows whether the epoch is kept, so it says whether to go on after a cancellation that came between epochs.
 pub fn train(
     model: &mut dyn Model,
     plan: &Plan<'_>,
     schedule: &Schedule,
     validation: Option<Validation<'_>>,
     progress: &mut Progress,
-    hear: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    control: &Control<'_>,
+    hear: &mut dyn FnMut(Event<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<StopReason> {
+    // An epoch and its validation are lost where they are given up: those nearly done may end.
+    let control = &control.with_grace();
     let queries = validation.map_or_else(Vec::new, |validation| {
         let count = schedule.validation_triples.unwrap_or(usize::MAX).min(validation.triples.len());
         RankQuery::both_sides(&validation.triples[..count])
@@ -156,15 +158,20 @@ pub fn train(
         let epoch = progress.epoch + 1;
         let started = std::time::Instant::now();
         let rate = schedule.rate(progress);
-        let losses = model.epoch(&Plan { rate, ..*plan }, epoch)?;
+        let losses = match model.epoch(&Plan { rate, control: Some(control), ..*plan }, epoch) {
+            Err(EmbedError::Cancelled(_)) => return Ok(StopReason::Asked),
+            losses => losses?,
+        };
         let seconds = started.elapsed().as_secs_f64();
-        progress.epoch = epoch;
         let due =
             schedule.validate_every > 0 && (epoch.is_multiple_of(schedule.validate_every) || epoch == schedule.epochs);
         let mut metrics = None;
         let mut improved = false;
         if let Some(validation) = validation.filter(|_| due && !queries.is_empty()) {
-            let ranks = model.rank(&queries, validation.known, &validation.options, &|_, _| ())?;
+            let ranks = match model.rank(&queries, validation.known, control) {
+                Err(RankError::Cancelled(_)) => return Ok(StopReason::Asked),
+                ranks => ranks?,
+            };
             let found = Metrics::of(ranks.iter().map(|rank| rank.filtered), schedule.ties, &HITS);
             improved = progress.best.as_ref().is_none_or(|best| found.mrr > best.mrr);
             progress.note(epoch, &found, improved, &model.state()?.embeddings);
@@ -174,8 +181,8 @@ pub fn train(
             }
             metrics = Some(found);
         }
-        let event = Event { losses, seconds, metrics: metrics.as_ref(), improved, rate, progress, model };
-        if hear(event).is_break() {
+        progress.epoch = epoch;
+        if hear(Event { losses, seconds, metrics: metrics.as_ref(), improved, rate, progress, model })?.is_break() {
             return Ok(StopReason::Asked);
         }
     }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use ruge_embed::scoring::{ComplEx, HolE};
 use ruge_embed::*;
-use ruge_kg::{Dataset, Names};
+use ruge_kg::{Cancel, Control, Dataset, Names};
 
 /// Thirty entities on a circle; `next` leads one step on, `skip` two, and every fifth `skip` is held out.
 fn world() -> Dataset {
@@ -43,12 +43,15 @@ fn model(data: &Dataset, hole: bool) -> Box<dyn Model> {
 fn run(data: &Dataset, model: &mut dyn Model, progress: &mut Progress, until: u64) -> StopReason {
     let plan = Plan { batches: 4, ..Plan::new(data.graph(), data.train(), 7) };
     let schedule = Schedule { epochs: 12, validate_every: 3, ..Schedule::default() };
-    let validation = Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
+    let validation = Validation { triples: data.valid(), known: Some(data.filter()) };
     let mut hear = |event: Event<'_>| {
         assert_eq!(event.metrics.is_some(), event.progress.epoch.is_multiple_of(3));
-        if event.progress.epoch == until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if event.progress.epoch == until {
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
     };
-    train(model, &plan, &schedule, Some(validation), progress, &mut hear).unwrap()
+    train(model, &plan, &schedule, Some(validation), progress, &Control::default(), &mut hear).unwrap()
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn slowing(data: &Dataset, until: u64, stored: Option<checkpoint::Checkpoint>) -
     let plan = Plan { batches: 4, ..Plan::new(data.graph(), data.train(), 7) };
     let plateau = Some(Plateau { factor: 0.5, patience: 2 });
     let schedule = Schedule { epochs: 40, validate_every: 1, plateau, ..Schedule::default() };
-    let validation = Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
+    let validation = Validation { triples: data.valid(), known: Some(data.filter()) };
     let (mut model, mut progress) = (model(data, false), Progress::default());
     if let Some(stored) = stored {
         model.restore(stored.state).unwrap();
@@ -91,9 +94,12 @@ fn slowing(data: &Dataset, until: u64, stored: Option<checkpoint::Checkpoint>) -
     let mut rates = Vec::new();
     let mut hear = |event: Event<'_>| {
         rates.push(event.rate);
-        if event.progress.epoch == until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if event.progress.epoch == until {
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
     };
-    train(&mut *model, &plan, &schedule, Some(validation), &mut progress, &mut hear).unwrap();
+    train(&mut *model, &plan, &schedule, Some(validation), &mut progress, &Control::default(), &mut hear).unwrap();
     (model.state().unwrap().clone(), progress, rates)
 }
 
@@ -169,18 +175,42 @@ fn patience_ends_a_run_and_the_best_is_kept() {
     let data = world();
     let plan = Plan { batches: 2, ..Plan::new(data.graph(), data.train(), 7) };
     let schedule = Schedule { epochs: 500, validate_every: 1, patience: Some(3), ..Schedule::default() };
-    let validation = Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
+    let validation = Validation { triples: data.valid(), known: Some(data.filter()) };
     let (mut model, mut progress) = (model(&data, false), Progress::default());
     let mut best = (0, 0.0);
     let mut hear = |event: Event<'_>| {
         if let Some(metrics) = event.metrics.filter(|metrics| metrics.mrr > best.1) {
             best = (event.progress.epoch, metrics.mrr);
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     };
-    let reason = train(&mut *model, &plan, &schedule, Some(validation), &mut progress, &mut hear).unwrap();
+    let reason =
+        train(&mut *model, &plan, &schedule, Some(validation), &mut progress, &Control::default(), &mut hear).unwrap();
     assert_eq!(reason, StopReason::Patience);
     let kept = progress.best.unwrap();
     assert_eq!((kept.epoch, kept.mrr), best);
     assert_eq!(progress.epoch, best.0 + 3);
+}
+
+#[test]
+fn an_epoch_that_takes_long_is_given_up_and_the_one_before_it_counts() {
+    let data = world();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let late: Control<'_> = Control::<()>::new(&cancel).with_grace();
+    while !late.is_cancelled() {
+        std::thread::yield_now();
+    }
+    // Whoever asked has waited long enough: nothing is begun any more.
+    for softmax in [None, Some(Softmax::default())] {
+        let mut model = model(&data, false);
+        let plan = Plan { softmax, control: Some(&late), ..Plan::new(data.graph(), data.train(), 7) };
+        assert!(matches!(model.epoch(&plan, 1), Err(EmbedError::Cancelled(_))));
+        let mut progress = Progress { epoch: 3, ..Progress::default() };
+        let mut hear = |_: Event<'_>| panic!("no epoch is finished");
+        let schedule = Schedule { epochs: 12, ..Schedule::default() };
+        let reason =
+            train(&mut *model, &plan, &schedule, None, &mut progress, &Control::new(&cancel), &mut hear).unwrap();
+        assert_eq!((reason, progress.epoch), (StopReason::Asked, 3));
+    }
 }

@@ -5,7 +5,7 @@ use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal};
 use ruge_embed::softmax::{Questions, static_labels};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Graph, Triple};
+use ruge_kg::{Control, Graph, RankQuery, Ranker, Side, Ties, Triple};
 
 const ENTITIES: usize = 19;
 const RELATIONS: usize = 3;
@@ -335,7 +335,7 @@ fn learns(softmax: Softmax, epochs: u64, least: f64) {
     assert_eq!(train(1, 2).state(), train(3, 2).state());
     let model = train(2, epochs);
     let queries = RankQuery::both_sides(&facts[..400]);
-    let ranks = model.rank(&queries, None, &RankOptions::default(), &|_, _| ()).unwrap();
+    let ranks = model.rank(&queries, None, &Control::default()).unwrap();
     for side in [Side::Head, Side::Tail] {
         let of_side = ranks.iter().zip(&queries).filter(|(_, query)| query.side == side).map(|(rank, _)| rank.raw);
         let mrr = Metrics::of(of_side, Ties::Mean, &HITS).mrr;

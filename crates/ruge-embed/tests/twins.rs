@@ -7,7 +7,7 @@ use ruge_embed::scoring::{ComplEx, DistMult, HolE, RotatE, TransEL1, TransEL2};
 use ruge_embed::twin::{Rows, Scoring, Twin};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Graph, Triple};
+use ruge_kg::{Control, Graph, RankQuery, TopOptions, Triple};
 
 const ENTITIES: u64 = 23;
 const RELATIONS: u64 = 4;
@@ -322,7 +322,7 @@ fn one_score<F: ScoringFunction + Clone>(scoring: F) {
     let all = ENTITIES as usize;
     let mut rows = vec![0.0; queries.len() * all];
     model.score_many(&queries, &mut rows).unwrap();
-    let best = model.top(&queries, &ruge_embed::top::TopOptions::new(all), &|_, _| ()).unwrap();
+    let best = model.top(&queries, &TopOptions::new(all), &Control::default()).unwrap();
     for ((query, row), best) in queries.iter().zip(rows.chunks(all)).zip(&best) {
         let [mut alone, mut together] = [vec![0.0; all], vec![0.0; all]];
         let triples: Vec<Triple> =

@@ -13,6 +13,7 @@
 //! assert_eq!(data.show(data.train()[0]), ["Paris", "capital_of", "France"]);
 //! ```
 
+pub mod control;
 pub mod dataset;
 pub mod demo;
 pub mod error;
@@ -20,15 +21,18 @@ pub mod graph;
 pub mod io;
 pub mod memory;
 pub mod random;
+pub mod rank;
 pub mod stats;
 pub mod triple;
 pub mod visible;
 pub mod vocabulary;
 
+pub use control::{Cancel, Cancelled, Control, Work};
 pub use dataset::{Dataset, LoadReport};
 pub use error::{KgError, Problem, Reason};
 pub use graph::{Adjacency, Edge, Filter, Graph, Pair};
 pub use io::{Columns, Format, Header, ReadOptions};
+pub use rank::{Hide, Place, Rank, RankError, RankQuery, Ranker, Scored, Side, Ties, TopOptions};
 pub use stats::{Stats, describe};
 pub use triple::{EntityId, Id, Label, RelationId, Triple};
 pub use vocabulary::{Names, Vocabulary};

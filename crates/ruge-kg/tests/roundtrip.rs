@@ -291,3 +291,11 @@ fn a_strict_reader_complains_alike_whatever_the_blocks() {
         assert_eq!(complaint(block), complaint(1 << 20));
     }
 }
+
+/// Tabs inside of names that go on over lines were once counted as separators.
+#[test]
+fn tabs_in_quoted_names_do_not_separate() {
+    let named: Named = vec![["\n\t".into(), "\n\t".into(), "\n\t".into()]];
+    let text = b"head,relation,tail\n\"\n\t\",\"\n\t\",\"\n\t\"\n";
+    assert_eq!(parsed("a.csv", text), named);
+}

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use ruge::{ModelFile, ModelName, Spec, assemble};
+use ruge::{Engine, ModelFile, ModelName, Spec, assemble};
 use ruge_kg::{Dataset, Names};
 use ruge_lab::export::{ExportFormat, export};
 
 /// A model of untrained vectors over triples of these entities.
-fn model(entities: &[&str]) -> ModelFile {
+fn model(entities: &[&str]) -> Engine {
     let mut names = Names::default();
     let train = entities.windows(2).map(|pair| names.triple(pair[0], "knows", pair[1])).collect();
     let data = Dataset::new(names, train, Vec::new(), Vec::new());
     let mut spec = Spec::paper(ModelName::DistMult, "none").unwrap();
     spec.model.dimension = 3;
-    let embeddings = assemble::model(&spec, &data).unwrap().state().unwrap().embeddings.clone();
-    ModelFile {
+    let embeddings = Some(assemble::model(&spec, &data).unwrap().state().unwrap().embeddings.clone());
+    let file = ModelFile {
         is_old: false,
         spec,
         embeddings,
@@ -26,10 +26,11 @@ fn model(entities: &[&str]) -> ModelFile {
         calibration: None,
         ranking: None,
         weights: None,
-    }
+    };
+    Engine::new(file).unwrap()
 }
 
-fn refused(model: &ModelFile, format: ExportFormat, out: &Path) -> String {
+fn refused(model: &Engine, format: ExportFormat, out: &Path) -> String {
     let error = export(model, format, out, false).unwrap_err().to_string();
     assert!(!out.join("about.json").exists(), "what is not complete does not look complete");
     error

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ruge::run::{self, Mode};
 use ruge::spec::{RulesSpec, Weigh};
-use ruge::{Loaded, ModelFile, ModelName, Spec, assemble, sealed_json};
-use ruge_kg::{Dataset, ReadOptions};
-use ruge_lab::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage, Watcher};
-use ruge_rules::{RuleRecord, Watch};
+use ruge::{Engine, ModelFile, ModelName, Spec, assemble, sealed_json};
+use ruge_kg::{Cancel, Control, Dataset, ReadOptions};
+use ruge_lab::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage};
+use ruge_rules::RuleRecord;
 
 fn demo() -> Dataset {
     Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded").0
@@ -51,17 +50,15 @@ struct Told {
 
 /// Takes the stages; is stopped in the second epoch of the stage `until`.
 fn go(job: &Job<'_>, until: Option<Stage>) -> ruge::Result<Told> {
-    let (stop, heard) = (AtomicBool::new(false), Mutex::new((Vec::new(), Vec::new())));
-    let hear = |event: Event<'_>| match event {
+    let (cancel, heard) = (Cancel::new(), Mutex::new((Vec::new(), Vec::new())));
+    let hear = |event: &Event| match *event {
         Event::Finished { stage, .. } => heard.lock().unwrap().0.push(stage),
         Event::Skipped { stage, .. } => heard.lock().unwrap().1.push(stage),
-        Event::Progress { stage, done, .. } if Some(stage) == until && done >= 2 => {
-            stop.store(true, Ordering::Relaxed);
-        }
+        Event::Progress { stage, done, .. } if Some(stage) == until && done >= 2 => cancel.cancel(),
         _ => {}
     };
     let page = |findings: &Findings| Ok(format!("{} rules", findings.rules.len()));
-    let ended = pipeline::run(job, &Watcher { stop: &stop, hear: &hear, page: &page })?;
+    let ended = pipeline::run(job, &page, &Control::new(&cancel).with_listener(&hear))?;
     let (taken, skipped) = heard.into_inner().unwrap();
     Ok(Told { taken, skipped, ended })
 }
@@ -160,7 +157,7 @@ fn plain(rules: &[RuleRecord]) -> Vec<(ruge_rules::Rule, f64)> {
 #[test]
 fn a_threshold_of_confidence_is_applied_once_to_what_was_mined() {
     let (folder, data) = (tempfile::tempdir().unwrap(), demo());
-    let mined = assemble::rules_of(&tiny("ruge").rules, &data, &Watch::default()).unwrap();
+    let mined = assemble::rules_of(&tiny("ruge").rules, &data, &Control::default()).unwrap();
     let sure = mined.iter().filter(|record| record.confidence.get() >= 0.9).count();
     assert!(sure > 0 && sure < mined.len(), "{sure} of {}", mined.len());
     for (name, weigh, confidence) in [("validated", Weigh::Validated, None), ("fixed", Weigh::Confidence, Some(0.5))] {
@@ -168,29 +165,23 @@ fn a_threshold_of_confidence_is_applied_once_to_what_was_mined() {
         spec.rules = RulesSpec { min_confidence: 0.9, weigh, confidence, ..spec.rules };
         let job = job(&data, spec.clone(), folder.path().join(name));
         go(&job, None).unwrap();
-        let guided = Loaded::open(&job.out).unwrap();
-        assert_eq!(guided.file.rules.len(), sure, "{name}: those that were mined with 0.9 guide, whatever they weigh");
-        assert!(guided.rules.iter().any(|rule| rule.confidence.get() < 0.9), "{name}");
-        assert_eq!(plain(&Findings::read(&job).unwrap().rules), plain(&guided.file.rules), "{name}: as the file says");
+        let guided = Engine::open(&job.out).unwrap();
+        assert_eq!(guided.rules().len(), sure, "{name}: those that were mined with 0.9 guide, whatever they weigh");
+        assert!(guided.rules().iter().any(|rule| rule.confidence.get() < 0.9), "{name}");
+        assert_eq!(plain(&Findings::read(&job).unwrap().rules), plain(guided.rules()), "{name}: as the file says");
         // As `ruge train` does it with the same spec.
         let out = folder.path().join(format!("{name}-trained"));
-        let stop = AtomicBool::new(false);
-        let mut listener = run::Listener {
-            grounded: &mut |_, _| (),
-            paths: &mut |_| (),
-            tick: &mut |_| (),
-            stop: &stop,
-            checkpoint_every: Duration::MAX,
-        };
-        run::train(&spec, &data, mined.clone(), &out, Mode::Fresh, &mut listener).unwrap();
+        run::train(&spec, &data, mined.clone(), &out, Mode::Fresh, &Control::default()).unwrap();
         let trained = ModelFile::read(&out.join("model.safetensors")).unwrap();
-        assert_eq!(plain(&trained.rules), plain(&guided.file.rules), "{name}");
-        assert_eq!(trained.embeddings, guided.file.embeddings, "{name}: to the bit");
+        assert_eq!(plain(&trained.rules), plain(guided.rules()), "{name}");
+        assert_eq!(trained.embeddings.as_ref(), guided.embeddings().unwrap(), "{name}: to the bit");
+        let weights = |folder: &Path| ruge::identity::read(folder).unwrap().and_then(|identity| identity.rules);
+        assert_eq!(weights(&job.out), weights(&out), "{name}: the file rounds weights, training does not");
     }
 }
 
 #[test]
-fn rules_that_do_not_help_step_aside() {
+fn rules_that_do_not_help_are_not_used() {
     let (folder, data) = (tempfile::tempdir().unwrap(), demo());
     let mut spec = tiny("examples");
     spec.set_softmax();
@@ -207,7 +198,7 @@ fn rules_that_do_not_help_step_aside() {
     }
     let job = job(&data, spec, folder.path().join("run"));
     go(&job, None).unwrap();
-    let [without, with] = [job.out.join("unguided"), job.out.clone()].map(|path| Loaded::open(&path).unwrap());
-    assert_eq!(with.file.embeddings, without.file.embeddings, "the unguided model stands in its place");
-    assert_eq!((with.file.rules.len(), without.file.rules.len()), (2, 0), "with the rules that explain it");
+    let [without, with] = [job.out.join("unguided"), job.out.clone()].map(|path| Engine::open(&path).unwrap());
+    assert_eq!(with.embeddings().unwrap(), without.embeddings().unwrap(), "the unguided model stands in its place");
+    assert_eq!((with.rules().len(), without.rules().len()), (2, 0), "with the rules that explain it");
 }

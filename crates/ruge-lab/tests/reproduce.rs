@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ruge::DeviceName;
-use ruge_kg::{Dataset, ReadOptions};
-use ruge_lab::reproduce::work::{self, News, Outcome, Place};
+use ruge_kg::{Cancel, Control, Dataset, ReadOptions};
+use ruge_lab::reproduce::work::{self, CellEvent, Outcome, Place};
 use ruge_lab::reproduce::{Cell, Record, Table, TableName};
 
 const SPEC: &str = "[model]\nname = \"complex\"\ndimension = 6\n[batches]\ncount = 10\n[negatives]\ncount = 2\n\
@@ -44,7 +44,6 @@ struct World {
     folder: tempfile::TempDir,
     data: Arc<Dataset>,
     table: Table,
-    stop: AtomicBool,
 }
 
 impl World {
@@ -53,7 +52,7 @@ impl World {
         std::fs::write(folder.path().join("complex.toml"), SPEC).unwrap();
         let data = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded").0;
         let table = Table::parse(TABLE, TableName::LinkPrediction, "x").unwrap();
-        Self { folder, data: Arc::new(data), table, stop: AtomicBool::new(false) }
+        Self { folder, data: Arc::new(data), table }
     }
 
     fn cell(&self, name: &str) -> &Cell {
@@ -63,15 +62,16 @@ impl World {
     /// Fills a cell, stopping after so many epochs. The answer: how it ended, and how many epochs were trained.
     fn fill(&self, name: &str, epochs: usize) -> (Outcome, usize) {
         let paths = ["records", "runs"].map(|name| self.folder.path().join(name));
-        self.stop.store(false, Ordering::Relaxed);
-        let mut done = 0;
-        let mut hear = |news: News<'_>| {
-            done += usize::from(matches!(news, News::Tick(..)));
-            self.stop.store(done >= epochs, Ordering::Relaxed);
+        let (cancel, done) = (Cancel::new(), AtomicUsize::new(0));
+        let hear = |event: &CellEvent| {
+            if matches!(event, CellEvent::Epoch(..)) && done.fetch_add(1, Ordering::Relaxed) + 1 >= epochs {
+                cancel.cancel();
+            }
         };
         let place = self.place(&paths[0], &paths[1]);
-        let ended = work::fill(self.cell(name), 0, &place, &mut || Ok(Arc::clone(&self.data)), &mut hear).unwrap();
-        (ended, done)
+        let control = Control::new(&cancel).with_listener(&hear);
+        let ended = work::fill(self.cell(name), 0, &place, &mut || Ok(Arc::clone(&self.data)), &control).unwrap();
+        (ended, done.into_inner())
     }
 
     fn place<'w>(&'w self, records: &'w Path, runs: &'w Path) -> Place<'w> {
@@ -85,7 +85,6 @@ impl World {
             version: "0",
             commit: "c",
             until: None,
-            stop: &self.stop,
             force: false,
             ranking_rules: RefCell::new(None),
         }
@@ -122,13 +121,14 @@ fn what_is_repeated_agrees_and_statistics_train_nothing() {
     let recorded = done(world.fill("ruge", usize::MAX).0);
     let paths = ["records", "runs"].map(|name| world.folder.path().join(name));
     let place = world.place(&paths[0], &paths[1]);
-    let again = work::repeat(world.cell("ruge"), &recorded, &place, &world.data, &mut |_| ()).unwrap().unwrap();
+    let again = work::repeat(world.cell("ruge"), &recorded, &place, &world.data, &Control::default()).unwrap().unwrap();
     let figures = |of: &Record| (of.ranks_sha256.clone(), of.test.clone(), of.rules);
     assert_eq!(figures(&again), figures(&recorded));
     assert!(recorded.rules_only.is_some() && recorded.seconds.ranking.is_some());
     let (ended, epochs) = world.fill("counts", usize::MAX);
     let counted = done(ended);
     assert_eq!((epochs, counted.rules, &counted.rules_only), (0, recorded.rules, &recorded.rules_only));
-    world.stop.store(true, Ordering::Relaxed);
-    assert!(work::repeat(world.cell("ruge"), &recorded, &place, &world.data, &mut |_| ()).unwrap().is_none());
+    let control = Control::default();
+    control.cancel().cancel();
+    assert!(work::repeat(world.cell("ruge"), &recorded, &place, &world.data, &control).unwrap().is_none());
 }

@@ -1,12 +1,12 @@
 //! A search from the inside: stopped in the middle of a trial, given up, locked, and in a folder that is not empty.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ruge::run::Mode;
-use ruge_kg::{Dataset, ReadOptions};
-use ruge_lab::search::{Ended, News, Search, Space, State, Wishes};
+use ruge_kg::{Cancel, Control, Dataset, ReadOptions};
+use ruge_lab::search::{Ended, Search, SearchEvent, SearchOptions, Space, State};
 
 const SPACE: &str = "[model]\ndimension = [2, 3, 4, 5]\n[batches]\ncount = 10\n[negatives]\ncount = 2\n[schedule]\nepochs = 4\n\
                      validate-every = 2\n[search]\nmethod = \"sobol\"\nhalving = { first = 2, factor = 2 }\n";
@@ -21,14 +21,14 @@ fn space() -> Space {
 
 /// Runs until the end, or until so many epochs are done.
 fn run(search: &mut Search, data: &Dataset, epochs: usize) -> Ended {
-    let stop = AtomicBool::new(false);
-    let mut done = 0;
-    let wishes = Wishes { device: None, until: None, stop: &stop, checkpoint_every: Duration::ZERO };
-    let mut hear = |news: News<'_>| {
-        done += usize::from(matches!(news, News::Tick(..)));
-        stop.store(done >= epochs, Ordering::Relaxed);
+    let (cancel, done) = (Cancel::new(), AtomicUsize::new(0));
+    let options = SearchOptions { device: None, until: None, checkpoint_every: Duration::ZERO };
+    let hear = |event: &SearchEvent| {
+        if matches!(event, SearchEvent::Epoch(..)) && done.fetch_add(1, Ordering::Relaxed) + 1 >= epochs {
+            cancel.cancel();
+        }
     };
-    search.run(data, &wishes, &mut hear).expect("it runs")
+    search.run(data, &options, &Control::new(&cancel).with_listener(&hear)).expect("it runs")
 }
 
 /// All that a search found, without the time it took.
@@ -89,17 +89,17 @@ fn trials_share_the_rules_of_a_file_that_stays_as_it_was() {
     );
     let space = Space::parse(&text, "x", None).expect("a space");
     let mut search = Search::open(&out, Some(space), &data, Mode::Fresh).unwrap();
-    let (stop, mut read) = (AtomicBool::new(false), 0);
-    let wishes = Wishes { device: None, until: None, stop: &stop, checkpoint_every: Duration::ZERO };
-    let mut hear = |news: News<'_>| match news {
-        News::Rules => read += 1,
-        News::Ended(_, trials) => stop.store(trials.len() == 3, Ordering::Relaxed),
+    let (cancel, read) = (Cancel::new(), AtomicUsize::new(0));
+    let options = SearchOptions { device: None, until: None, checkpoint_every: Duration::ZERO };
+    let hear = |event: &SearchEvent| match event {
+        SearchEvent::Rules => _ = read.fetch_add(1, Ordering::Relaxed),
+        SearchEvent::Ended(_, trials) if trials.len() == 3 => cancel.cancel(),
         _ => {}
     };
-    assert_eq!(search.run(&data, &wishes, &mut hear).unwrap(), Ended::Unfinished);
-    assert_eq!((search.trials().len(), read), (3, 1), "the file is read once for all of them");
+    let control = Control::new(&cancel).with_listener(&hear);
+    assert_eq!(search.run(&data, &options, &control).unwrap(), Ended::Unfinished);
+    assert_eq!((search.trials().len(), read.into_inner()), (3, 1), "the file is read once for all of them");
     std::fs::write(&file, "").unwrap();
-    stop.store(false, Ordering::Relaxed);
-    let error = search.run(&data, &wishes, &mut |_| ()).unwrap_err().to_string();
+    let error = search.run(&data, &options, &Control::default()).unwrap_err().to_string();
     assert!(error.contains("changed since the search began"), "{error}");
 }

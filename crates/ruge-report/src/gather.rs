@@ -250,8 +250,9 @@ pub fn fact(triple: Triple, names: &Names) -> Fact {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ruge_kg::Control;
     use ruge_kg::ReadOptions;
-    use ruge_rules::{MineConfig, Watch, mine};
+    use ruge_rules::{MineConfig, mine};
 
     #[test]
     fn the_demo_graph_tells_its_story() {
@@ -260,7 +261,7 @@ mod tests {
         assert_eq!(audit.splits.iter().sum::<usize>(), set.train().len() + set.valid().len() + set.test().len());
         assert_eq!(audit.largest.len(), ROWS);
         assert!(audit.findings.iter().any(|finding| finding.level == Level::Fine));
-        let mined = mine(set.graph(), &MineConfig::default(), &Watch::default());
+        let mined = mine(set.graph(), &MineConfig::default(), &Control::default());
         let records: Vec<RuleRecord> =
             mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect();
         let found = rules("mined from train", &records, set.names(), 12);

@@ -10,7 +10,7 @@ use crate::error::RuleError;
 use crate::join::{MOST_ATOMS, Once, Plan, Seen, UNBOUND, holds};
 use crate::measure::{Counts, Side};
 use crate::rule::Rule;
-use crate::watch::{Pulse, Watch};
+use ruge_kg::control::{Control, Pulse};
 
 /// Working memory for counting; one per thread.
 pub struct Counter {
@@ -29,17 +29,17 @@ impl Counter {
     ///
     /// A rule over relations that the graph lacks has zero counts.
     pub fn count(&mut self, graph: &Graph, rule: &Rule) -> Option<Counts> {
-        self.count_watched(graph, rule, &Watch::default()).ok().flatten()
+        self.count_under(graph, rule, &Control::default()).ok().flatten()
     }
 
-    /// The same under a watch; [`RuleError::Stopped`] when told to stop.
-    pub fn count_watched(
+    /// The same under a control; [`RuleError::Cancelled`] when told to stop.
+    pub fn count_under(
         &mut self,
         graph: &Graph,
         rule: &Rule,
-        watch: &Watch<'_>,
+        control: &Control<'_>,
     ) -> Result<Option<Counts>, RuleError> {
-        let mut pulse = Pulse::new(watch);
+        let mut pulse = Pulse::new(control);
         let rule = &rule.renumbered();
         if rule.premise.is_empty() || !rule.is_safe() || rule.premise.len() + rule.negated.len() > MOST_ATOMS {
             return Ok(None);

@@ -1,5 +1,6 @@
 //! Why rules could not be read or written, said so that a reader can act on it.
 
+use ruge_kg::Cancelled;
 use std::path::PathBuf;
 
 /// Why a rule file as a whole could not be read or written. A bad line is never one of these: readers collect bad
@@ -85,8 +86,8 @@ pub enum RuleError {
     #[error("cannot write groundings: {0}")]
     Grounding(std::io::Error),
     /// The caller asked to stop, or the time was up.
-    #[error("stopped before it was done")]
-    Stopped,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// A rule has more groundings than may be made.
     #[error(
         "rule {} has more than {limit} groundings; remove it, shorten its premise, or allow more",

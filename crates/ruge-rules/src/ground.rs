@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::RuleError;
 use crate::join::{Guide, MOST_ATOMS, NotBarren, Plan, bind, holds};
 use crate::rule::Rule;
-use crate::watch::{Pulse, Watch};
+use ruge_kg::control::{Control, Pulse};
 
 mod limit;
 mod stream;
@@ -229,12 +229,12 @@ impl Piece {
         rule: &Rule,
         plan: &Plan,
         piece: Option<&[Pair]>,
-        (room, watch): (&Room, &Watch<'_>),
+        (room, control): (&Room, &Control<'_>),
     ) -> Option<Self> {
         let mut out = Self::default();
         let mut unpaid = 0;
         let width = rule.premise.len() + rule.negated.len();
-        let ran = ground_piece(graph, rule, plan, piece, &mut Pulse::new(watch), &mut |triples, conclusion| {
+        let ran = ground_piece(graph, rule, plan, piece, &mut Pulse::new(control), &mut |triples, conclusion| {
             // Room is asked for in lots, before it is used.
             if unpaid == 0 {
                 unpaid = LOT;
@@ -322,24 +322,24 @@ pub(crate) fn look_alikes(rules: &[Rule]) -> Vec<bool> {
 /// All valid groundings of `rules`, in the order of the rules, however many there are: for rules that are known to have few. Others
 /// are grounded by [`ground_within`].
 pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
-    ground_within(graph, rules, GroundLimit::NONE, &Watch::default()).expect("nothing limits or stops it")
+    ground_within(graph, rules, GroundLimit::NONE, &Control::default()).expect("nothing limits or stops it")
 }
 
 /// All valid groundings of `rules`, in the order of the rules, if they are no more than the limit allows.
 ///
 /// # Errors
 /// [`RuleError::TooManyGroundings`] names the first rule that goes beyond the limit, before memory is used for what cannot fit;
-/// [`RuleError::Stopped`] when the watch says so.
+/// [`RuleError::Cancelled`] when the control says so.
 pub fn ground_within(
     graph: &Graph,
     rules: &[Rule],
     limit: GroundLimit,
-    watch: &Watch<'_>,
+    control: &Control<'_>,
 ) -> Result<Groundings, RuleError> {
     let plans: Vec<Result<Plan, NotGrounded>> = rules.iter().map(|rule| prepare(graph, rule)).collect();
     for (index, plan) in plans.iter().enumerate() {
         if let Ok(plan) = plan {
-            limit.require(graph, (index, &rules[index]), plan, watch)?;
+            limit.require(graph, (index, &rules[index]), plan, control)?;
         }
     }
     let tasks: Vec<(usize, &Plan, Option<&[Pair]>)> = plans
@@ -353,12 +353,12 @@ pub fn ground_within(
         .par_iter()
         .map(|&(rule, plan, piece)| match room.is_full() {
             true => None,
-            false => Piece::of(graph, &rules[rule], plan, piece, (&room, watch)),
+            false => Piece::of(graph, &rules[rule], plan, piece, (&room, control)),
         })
         .collect();
     let total: usize = found.iter().flatten().map(|piece| piece.conclusions.len()).sum();
     if total as u64 > limit.groundings || found.iter().any(Option::is_none) {
-        watch.go_on()?;
+        control.check()?;
         // Several rules fill the room together; the one with most groundings so far is the one to look at.
         let mut given = vec![0; rules.len()];
         for (task, piece) in tasks.iter().zip(&found) {
@@ -378,7 +378,7 @@ pub fn ground_within(
     let mut found = tasks.iter().zip(found.into_iter().flatten()).peekable();
     for (rule, plan) in plans.iter().enumerate() {
         while let Some((_, piece)) = found.next_if(|(task, _)| task.0 == rule) {
-            watch.go_on()?;
+            control.check()?;
             for (grounded, triples) in piece.groundings(rule, &rules[rule]) {
                 if look_alike[rule] && !seen.insert((triples.into(), grounded.conclusion)) {
                     all.repeated += 1;

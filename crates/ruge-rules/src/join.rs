@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::atom::{Atom, Term, Variable};
 use crate::rule::Rule;
-use crate::watch::Pulse;
+use ruge_kg::control::Pulse;
 
 /// The values of a rule's variables; unbound ones hold [`UNBOUND`].
 pub(crate) type Bindings = Vec<EntityId>;

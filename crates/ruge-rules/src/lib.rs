@@ -9,14 +9,14 @@ pub mod count;
 pub mod error;
 mod expression;
 pub mod ground;
-pub mod index;
 pub mod io;
 mod join;
 pub mod measure;
 pub mod mine;
+pub mod rank;
 pub mod rule;
 pub mod verify;
-mod watch;
+
 pub mod words;
 
 pub use atom::{Atom, Term, Variable};
@@ -29,4 +29,3 @@ pub use io::{
 pub use measure::{Counts, Side};
 pub use mine::{MineConfig, Mined, MinedRule, mine};
 pub use rule::{Confidence, Rule, Shape, SoftRule};
-pub use watch::Watch;

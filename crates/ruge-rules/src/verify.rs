@@ -15,7 +15,7 @@ use crate::error::RuleError;
 use crate::io::{RuleFile, RuleFormat, RuleRecord};
 use crate::measure::{Counts, Side};
 use crate::rule::Shape;
-use crate::watch::Watch;
+use ruge_kg::control::{Control, Work};
 
 /// A number that some tool calls confidence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -169,19 +169,17 @@ fn tolerance(format: RuleFormat) -> f64 {
 
 /// Counts every rule of the file in `graph`, which must be the training graph the file was mined from.
 pub fn verify(graph: &Graph, file: &RuleFile) -> Verification {
-    verify_watched(graph, file, &Watch::default()).expect("nobody stops it")
+    verify_under(graph, file, &Control::default()).expect("nobody stops it")
 }
 
-/// The same under a watch, which is told of rules that are done; [`RuleError::Stopped`] when told to stop.
-pub fn verify_watched(graph: &Graph, file: &RuleFile, watch: &Watch<'_>) -> Result<Verification, RuleError> {
+/// The same under a control, which is told of rules that are done; [`RuleError::Cancelled`] when told to stop.
+pub fn verify_under(graph: &Graph, file: &RuleFile, control: &Control<'_>) -> Result<Verification, RuleError> {
     let tolerance = tolerance(file.format);
     let done = AtomicU64::new(0);
     let count = |(index, record): (usize, &RuleRecord), counter: &mut Counter| {
-        let counts = counter.count_watched(graph, &record.rule, watch)?;
+        let counts = counter.count_under(graph, &record.rule, control)?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(progress) = watch.progress {
-            progress(done, file.rules.len() as u64);
-        }
+        control.report(&Work { done, total: file.rules.len() as u64 });
         Ok(compare(index, record, counts, tolerance))
     };
     let rules: Vec<Verified> = file

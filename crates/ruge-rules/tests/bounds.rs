@@ -1,14 +1,14 @@
 //! Rules that have more groundings than anybody can visit: counted, applied, refused, stopped.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
-use ruge_kg::{EntityId, Graph, RelationId, Triple};
+use ruge_kg::{Cancel, Control, EntityId, Graph, RelationId, Triple, Work};
 use ruge_rules::apply::{Application, Walker};
 use ruge_rules::count::Counter;
 use ruge_rules::ground::{Streaming, ground_conclusion, ground_conclusion_where, stream_within};
-use ruge_rules::index::{Asker, RuleIndex};
-use ruge_rules::{Atom, GroundLimit, Rule, RuleError, Side, Variable, Watch, ground, ground_within};
+use ruge_rules::rank::index::{Asker, RuleIndex};
+use ruge_rules::{Atom, GroundLimit, Rule, RuleError, Side, Variable, ground, ground_within};
 
 const ENTITIES: u32 = 11;
 
@@ -78,7 +78,7 @@ fn a_long_rule_is_explained() {
 fn more_groundings_than_fit_are_refused_by_name() {
     let graph = complete();
     let rules = [chain(2), chain(11)];
-    let refused = |limit| match ground_within(&graph, &rules, limit, &Watch::default()) {
+    let refused = |limit| match ground_within(&graph, &rules, limit, &Control::default()) {
         Err(RuleError::TooManyGroundings { rule, .. }) => rule,
         other => panic!("{other:?}"),
     };
@@ -87,11 +87,11 @@ fn more_groundings_than_fit_are_refused_by_name() {
     // Short premises are counted while they are grounded. One of the 1000 ways to match this one concludes a fact.
     let short = [chain(2)];
     let within =
-        |groundings| ground_within(&graph, &short, GroundLimit { groundings, bytes: u64::MAX }, &Watch::default());
+        |groundings| ground_within(&graph, &short, GroundLimit { groundings, bytes: u64::MAX }, &Control::default());
     assert_eq!(within(990).expect("they fit").len(), 990);
     assert!(matches!(within(989), Err(RuleError::TooManyGroundings { rule: 0, limit: 989 })));
     assert!(matches!(
-        ground_within(&graph, &short, GroundLimit::of_bytes(1000), &Watch::default()),
+        ground_within(&graph, &short, GroundLimit::of_bytes(1000), &Control::default()),
         Err(RuleError::TooManyGroundings { rule: 0, .. })
     ));
 }
@@ -99,11 +99,11 @@ fn more_groundings_than_fit_are_refused_by_name() {
 #[test]
 fn a_stream_is_refused_before_it_begins_or_cut_short() {
     let graph = complete();
-    let watch = Watch::default();
+    let control = Control::default();
     let folder = std::env::temp_dir();
     let streamed = |rules: &[Rule], most: u64| {
         let mut seen = 0u64;
-        let streaming = Streaming { memory: 0, folder: &folder, most, watch: &watch };
+        let streaming = Streaming { memory: 0, folder: &folder, most, control: &control };
         let report = stream_within(&graph, rules, &streaming, &[], &mut |_| {
             seen += 1;
             Ok(())
@@ -122,26 +122,26 @@ fn a_stream_is_refused_before_it_begins_or_cut_short() {
 #[test]
 fn long_work_ends_when_told_to() {
     let graph = complete();
-    let stop = AtomicBool::new(true);
-    let watch = Watch { stop: Some(&stop), ..Watch::default() };
+    let control = Control::default();
+    control.cancel().cancel();
     let rules = [chain(11)];
-    assert!(matches!(ground_within(&graph, &rules, GroundLimit::NONE, &watch), Err(RuleError::Stopped)));
+    assert!(matches!(ground_within(&graph, &rules, GroundLimit::NONE, &control), Err(RuleError::Cancelled(_))));
     let limit = GroundLimit::of_bytes(u64::MAX / 2);
-    assert!(matches!(ground_within(&graph, &rules, limit, &watch), Err(RuleError::Stopped)));
+    assert!(matches!(ground_within(&graph, &rules, limit, &control), Err(RuleError::Cancelled(_))));
     let mut counter = Counter::new(ENTITIES as usize);
-    assert!(matches!(counter.count_watched(&graph, &rules[0], &watch), Err(RuleError::Stopped)));
+    assert!(matches!(counter.count_under(&graph, &rules[0], &control), Err(RuleError::Cancelled(_))));
     // A stream that is stopped on its way hands on little more.
-    let running = AtomicBool::new(false);
+    let cancel = Cancel::new();
     let seen = AtomicU64::new(0);
-    let progress = |_: u64, _: u64| running.store(true, Ordering::Relaxed);
-    let watch = Watch { stop: Some(&running), progress: Some(&progress), deadline: None };
+    let listener = |_: &Work| cancel.cancel();
+    let control = Control::new(&cancel).with_listener(&listener);
     let folder = std::env::temp_dir();
-    let streaming = Streaming { memory: 1 << 20, folder: &folder, most: u64::MAX, watch: &watch };
+    let streaming = Streaming { memory: 1 << 20, folder: &folder, most: u64::MAX, control: &control };
     let stopped = stream_within(&graph, &rules, &streaming, &[], &mut |_| {
         seen.fetch_add(1, Ordering::Relaxed);
         Ok(())
     });
-    assert!(matches!(stopped, Err(RuleError::Stopped)), "{stopped:?}");
+    assert!(matches!(stopped, Err(RuleError::Cancelled(_))), "{stopped:?}");
     assert!(seen.into_inner() <= 1 << 15);
 }
 
@@ -177,7 +177,7 @@ proptest! {
         // The number that is compared with the limit is that of the groundings.
         let within = |groundings: u64| {
             let limit = GroundLimit { groundings, bytes: u64::MAX };
-            ground_within(&graph, std::slice::from_ref(&rule), limit, &Watch::default())
+            ground_within(&graph, std::slice::from_ref(&rule), limit, &Control::default())
         };
         prop_assert_eq!(&within(all.len() as u64).expect("they fit"), &all);
         if !all.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use ruge_kg::{EntityId, Graph, Label, RelationId, Triple};
-use ruge_rules::index::{Asker, RuleIndex};
+use ruge_rules::rank::index::{Asker, RuleIndex};
 use ruge_rules::{Atom, Rule, Side, Term, Variable};
 
 const ENTITIES: u32 = 6;

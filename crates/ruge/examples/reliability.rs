@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 use ruge::calibrate::{Answer, Reliability, answers};
-use ruge::{Calibration, Loaded};
+use ruge::{Calibration, Control, Engine};
 
 /// Isotonic regression by pooling neighbours that stand in the wrong order: (least input, share of facts), ascending.
 fn isotonic(mut samples: Vec<(f64, bool)>) -> Vec<(f64, f64)> {
@@ -42,12 +42,12 @@ fn show(name: &str, test: &[Answer], truth: impl Fn(&Answer) -> f64) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("give a model")?;
-    let loaded = Loaded::open(path.as_ref())?;
-    let data = &loaded.file.data;
+    let engine = Engine::open(path.as_ref())?;
+    let data = engine.data();
     let start = std::time::Instant::now();
-    let valid = answers(&*loaded.model, data, data.valid(), loaded.file.spec.seed)?;
+    let valid = answers(engine.ranker(), data, data.valid(), engine.spec().seed, &Control::default())?;
     let seconds = start.elapsed().as_secs_f64();
-    let test = answers(&*loaded.model, data, data.test(), loaded.file.spec.seed)?;
+    let test = answers(engine.ranker(), data, data.test(), engine.spec().seed, &Control::default())?;
     let facts = |list: &[Answer]| list.iter().filter(|x| x.fact).count();
     println!(
         "valid {} answers, {} facts, in {seconds:.1} s; test {}, {}",
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         test.len(),
         facts(&test)
     );
-    let shift = loaded.file.spec.objective.shift;
+    let shift = engine.spec().objective.shift;
     show("the objective's own", &test, |x| Calibration::plain(shift).truth(x.relation, x.score));
     let steps = isotonic(valid.iter().map(|x| (f64::from(x.score), x.fact)).collect());
     let global = Calibration::of(&valid, 0).ok_or("no answers")?.global;
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let straight = Calibration { bend: Default::default(), ..fitted };
         show(&format!("logistic by relation, prior {prior}"), &test, |x| straight.truth(x.relation, x.score));
     }
-    let stored = Reliability::of(test.iter().map(|x| (loaded.truth(x.relation, x.score), x.fact)));
+    let stored = Reliability::of(test.iter().map(|x| (engine.truth(x.relation, x.score), x.fact)));
     println!("as stored, by truth:");
     for bucket in &stored.curve {
         println!(

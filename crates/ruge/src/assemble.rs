@@ -1,6 +1,6 @@
 //! From a spec to running objects: the only place that knows every model and every guidance by name.
 
-use std::borrow::Cow;
+use ruge_kg::{Cancelled, Control};
 use std::path::Path;
 
 use ruge_cuda::{CudaModel, Device};
@@ -14,13 +14,12 @@ use ruge_kg::Dataset;
 use ruge_rules::words::formula;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{
-    Confidence, Groundings, Rule, RuleError, RuleReadOptions, RuleRecord, Watch, ground_within, mine, read_rules_about,
+    Confidence, Groundings, Rule, RuleError, RuleReadOptions, RuleRecord, ground_within, mine, read_rules_about,
 };
 
 use crate::error::{Result, RugeError};
 use crate::memory::{self, Shape, Sizes};
 use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec, Weigh};
-use crate::validated;
 
 /// What a device calls itself; nothing for the processor, whose name the edges know.
 pub fn device_words(device: DeviceName) -> Result<Option<String>> {
@@ -36,7 +35,7 @@ pub fn model(spec: &Spec, data: &Dataset) -> Result<Box<dyn Model>> {
     let paths = match spec.ptranse()? {
         Some(config) => {
             memory::ptranse(&config, &sizes(data)).require()?;
-            Some(Paths::measure(data.shared_graph(), &config)?)
+            Some(Paths::measure(data.shared_graph(), &config, &Control::default())?)
         }
         None => None,
     };
@@ -44,11 +43,11 @@ pub fn model(spec: &Spec, data: &Dataset) -> Result<Box<dyn Model>> {
 }
 
 /// The relation paths a spec asks for, with what training needs of them; none for most.
-pub fn paths(spec: &Spec, data: &Dataset) -> Result<Option<Paths>> {
+pub fn paths(spec: &Spec, data: &Dataset, control: &Control<'_>) -> Result<Option<Paths>> {
     match spec.ptranse()? {
         Some(config) => {
             memory::ptranse(&config, &sizes(data)).require()?;
-            Ok(Some(Paths::extract(data.shared_graph(), &config)?))
+            Ok(Some(Paths::extract(data.shared_graph(), &config, control)?))
         }
         None => Ok(None),
     }
@@ -76,18 +75,18 @@ pub fn model_with(spec: &Spec, data: &Dataset, paths: Option<Paths>) -> Result<B
 }
 
 /// A model with the numbers that training gave it, to be asked and not to be trained: it has no room for an optimiser.
-pub fn trained(spec: &Spec, data: &Dataset, embeddings: &Embeddings) -> Result<Box<dyn Model>> {
+pub fn trained(spec: &Spec, data: &Dataset, embeddings: Embeddings) -> Result<Box<dyn Model>> {
     if spec.ptranse()?.is_some() {
         let mut model = model(spec, data)?;
         let moments = model.state()?.moments.clone();
-        model.restore(State { embeddings: embeddings.clone(), moments, steps: 0 })?;
+        model.restore(State { embeddings, moments, steps: 0 })?;
         return Ok(model);
     }
     spec.check()?;
     begin(spec, data, Some(embeddings))
 }
 
-fn begin(spec: &Spec, data: &Dataset, stored: Option<&Embeddings>) -> Result<Box<dyn Model>> {
+fn begin(spec: &Spec, data: &Dataset, stored: Option<Embeddings>) -> Result<Box<dyn Model>> {
     let ModelSpec { name, dimension, norm, reciprocal } = spec.model;
     let (entities, relations) = (data.entity_count(), data.relation_count());
     let rule = if stored.is_some() { UpdateRule::Sgd } else { spec.optimizer.rule };
@@ -121,7 +120,7 @@ struct Begin<'s> {
     entities: usize,
     relations: usize,
     init: &'s Init,
-    stored: Option<&'s Embeddings>,
+    stored: Option<Embeddings>,
     seed: u64,
     optimizer: Optimizer,
     device: DeviceName,
@@ -130,7 +129,7 @@ struct Begin<'s> {
 }
 
 impl Begin<'_> {
-    fn with<F: OnProcessor>(&self, scoring: F) -> Result<Box<dyn Model>> {
+    fn with<F: OnProcessor>(self, scoring: F) -> Result<Box<dyn Model>> {
         // A missing card is told before anything long begins.
         let device = match self.device {
             DeviceName::Cpu => None,
@@ -146,14 +145,14 @@ impl Begin<'_> {
             if device.is_none() { training.require()? } else { training.only("parameters").require()? }
         }
         let embeddings = match self.stored {
-            None => Cow::Owned(Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed)),
+            None => Embeddings::new(&scoring, self.entities, self.relations, self.init, self.seed),
             Some(embeddings) => {
                 embeddings.require(&scoring, self.entities, self.relations)?;
-                Cow::Borrowed(embeddings)
+                embeddings
             }
         };
         Ok(match device {
-            None => scoring.on_processor(embeddings.into_owned(), self.optimizer),
+            None => scoring.on_processor(embeddings, self.optimizer),
             Some(device) => Box::new(CudaModel::new(device, &scoring, &embeddings, self.optimizer)?),
         })
     }
@@ -239,29 +238,32 @@ fn conjunction(premises: usize, negated: usize) -> Vec<Step> {
 
 /// The rules a spec leaves in, and their groundings in train. A rule that names relations or entities the data do not have
 /// concludes nothing and is left out.
-pub fn grounded(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> Result<(Vec<RuleRecord>, Groundings)> {
-    grounded_watched(spec, data, rules, &Watch::default())
-}
-
-/// The same under a watch.
-pub fn grounded_watched(
+pub fn grounded(
     spec: &Spec,
     data: &Dataset,
     rules: Vec<RuleRecord>,
-    watch: &Watch<'_>,
+    control: &Control<'_>,
 ) -> Result<(Vec<RuleRecord>, Groundings)> {
     let mut rules = left_in(spec, data, rules);
     let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
-    let groundings = groundings(data, &horn, watch)?;
-    if spec.rules.weigh == Weigh::Validated {
-        validated::weigh(&mut rules, &groundings, data);
-    }
+    let groundings = groundings(data, &horn, control)?;
+    weigh(spec, data, &mut rules, &groundings);
     Ok((rules, groundings))
 }
 
+/// Gives rules that a spec has left in the confidence it says: one for all, or what validation says of their groundings.
+pub fn weigh(spec: &Spec, data: &Dataset, rules: &mut [RuleRecord], groundings: &Groundings) {
+    if let Some(confidence) = spec.rules.confidence.and_then(Confidence::new) {
+        rules.iter_mut().for_each(|record| record.confidence = confidence);
+    }
+    if spec.rules.weigh == Weigh::Validated {
+        ruge_rules::rank::validated::weigh(rules, groundings, data);
+    }
+}
+
 /// All groundings of rules in train, where they fit into memory; else an error that names the rule.
-pub fn groundings(data: &Dataset, rules: &[Rule], watch: &Watch<'_>) -> Result<Groundings> {
-    ground_within(data.graph(), rules, memory::ground_limit(), watch).map_err(|error| match error {
+pub fn groundings(data: &Dataset, rules: &[Rule], control: &Control<'_>) -> Result<Groundings> {
+    ground_within(data.graph(), rules, memory::ground_limit(), control).map_err(|error| match error {
         RuleError::TooManyGroundings { rule, limit } => {
             let rule = &rules[rule];
             RugeError::Spec(format!(
@@ -355,31 +357,28 @@ fn shape(model: &ModelSpec) -> Option<Shape> {
 }
 
 /// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.
-pub fn rules(spec: &Spec, data: &Dataset, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
-    if spec.takes_rules() { rules_of(&spec.rules, data, watch) } else { Ok(Vec::new()) }
+pub fn rules(spec: &Spec, data: &Dataset, control: &Control<'_>) -> Result<Vec<RuleRecord>> {
+    if spec.takes_rules() { rules_of(&spec.rules, data, control) } else { Ok(Vec::new()) }
 }
 
 /// The rules of a spec whether or not its guidance takes any: read from the file, or mined from train.
-pub fn rules_of(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
+pub fn rules_of(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Result<Vec<RuleRecord>> {
     match &wanted.file {
         Some(file) => {
             let mut names = data.names().clone();
             Ok(read_rules_about(Path::new(file), &RuleReadOptions::default(), &mut names)?.0.rules)
         }
-        None => match mined(wanted, data, watch)? {
-            Some(rules) => Ok(rules),
-            None => Err(RugeError::Rules(RuleError::Stopped)),
-        },
+        None => mined(wanted, data, control),
     }
 }
 
-/// The rules that mining finds; nothing if it was stopped before it was done.
-pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result<Option<Vec<RuleRecord>>> {
+/// The rules that mining finds.
+pub fn mined(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Result<Vec<RuleRecord>> {
     let graph = data.graph();
     let size = [data.train().len(), graph.entity_count(), graph.relation_count()];
     let mut config = wanted.config_for(size);
     config.memory = memory::mining(config.memory);
-    let mined = mine(graph, &config, watch);
+    let mined = mine(graph, &config, control);
     if let Some(limit) = mined.over_memory {
         return Err(RugeError::Spec(format!(
             "mining finds more candidates and rules than fit into {:.1} GB of memory\n  \
@@ -388,15 +387,12 @@ pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result<Op
         )));
     }
     if !mined.unfinished.is_empty() {
-        return Ok(None);
+        return Err(Cancelled.into());
     }
     let rules = mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect();
     match wanted.max_conclusions {
-        Some(share) => match surest(rules, data, share, watch) {
-            Err(error) if error.is_stopped() => Ok(None),
-            rules => rules.map(Some),
-        },
-        None => Ok(Some(rules)),
+        Some(share) => surest(rules, data, share, control),
+        None => Ok(rules),
     }
 }
 
@@ -404,9 +400,9 @@ pub fn mined(wanted: &RulesSpec, data: &Dataset, watch: &Watch<'_>) -> Result<Op
 ///
 /// Surest by the lower bound of the standard confidence given its counts, which asks for evidence and does not believe
 /// that a relation is a function. Rules that conclude nothing new cost nothing and stay. The order is kept.
-fn surest(rules: Vec<RuleRecord>, data: &Dataset, share: f64, watch: &Watch<'_>) -> Result<Vec<RuleRecord>> {
+fn surest(rules: Vec<RuleRecord>, data: &Dataset, share: f64, control: &Control<'_>) -> Result<Vec<RuleRecord>> {
     let horn: Vec<_> = rules.iter().map(|record| record.rule.clone()).collect();
-    let groundings = groundings(data, &horn, watch)?;
+    let groundings = groundings(data, &horn, control)?;
     let most = (share * data.train().len() as f64) as usize;
     let sure = |rule: usize| rules[rule].counts.map_or(0.0, |counts| counts.wilson());
     let mut order: Vec<usize> = (0..rules.len()).collect();
@@ -436,7 +432,6 @@ fn surest(rules: Vec<RuleRecord>, data: &Dataset, share: f64, watch: &Watch<'_>)
 mod tests {
     use super::*;
     use ruge_kg::ReadOptions;
-    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_rule_with_more_groundings_than_memory_is_named() {
@@ -454,21 +449,20 @@ mod tests {
             (0..60).map(step).collect(),
         );
         let error =
-            groundings(&data, std::slice::from_ref(&rule), &Watch::default()).expect_err("too many").to_string();
+            groundings(&data, std::slice::from_ref(&rule), &Control::default()).expect_err("too many").to_string();
         assert!(error.contains("groundings") && error.contains("remedy") && error.contains('⇒'), "{error}");
-        let stop = AtomicBool::new(true);
-        let watch = Watch { stop: Some(&stop), ..Watch::default() };
-        assert!(groundings(&data, &[rule], &watch).expect_err("stopped").is_stopped());
-        assert!(mined(&RulesSpec::default(), &data, &watch).expect("it fits").is_none());
-        assert!(rules_of(&RulesSpec::default(), &data, &watch).expect_err("stopped").is_stopped());
+        let control = Control::default();
+        control.cancel().cancel();
+        assert!(groundings(&data, &[rule], &control).expect_err("cancelled").is_cancelled());
+        assert!(mined(&RulesSpec::default(), &data, &control).expect_err("cancelled").is_cancelled());
+        assert!(rules_of(&RulesSpec::default(), &data, &control).expect_err("cancelled").is_cancelled());
     }
 
     #[test]
     fn the_surest_rules_stay() {
         let (data, _) = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded");
         let mut wanted = RulesSpec { min_pca: Some(0.3), ..RulesSpec::default() };
-        let mined =
-            |wanted: &RulesSpec| mined(wanted, &data, &Watch::default()).expect("it fits").expect("not stopped");
+        let mined = |wanted: &RulesSpec| mined(wanted, &data, &Control::default()).expect("it fits");
         let all = mined(&wanted);
         wanted.max_conclusions = Some(0.1);
         let some = mined(&wanted);

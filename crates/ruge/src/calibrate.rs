@@ -28,10 +28,8 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use ruge_embed::top::Hide;
-use ruge_embed::{Model, RankQuery, TopOptions};
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Dataset, RelationId, Triple};
+use ruge_kg::{Control, Dataset, Hide, RankQuery, Ranker, RelationId, TopOptions, Triple};
 use serde::{Deserialize, Serialize};
 
 /// Answers per question: as many as `ruge predict` shows.
@@ -103,8 +101,8 @@ impl Calibration {
     }
 
     /// Fits on the validation triples; nothing if there are none, or if no answer could be scored.
-    pub fn fit(model: &dyn Model, data: &Dataset, seed: u64) -> Result<Option<Self>> {
-        let answers = answers(model, data, data.valid(), seed)?;
+    pub fn fit(model: &dyn Ranker, data: &Dataset, seed: u64, control: &Control<'_>) -> Result<Option<Self>> {
+        let answers = answers(model, data, data.valid(), seed, control)?;
         Ok(Self::of(&answers, 2 * data.valid().len().min(MOST)))
     }
 
@@ -168,12 +166,13 @@ impl Calibration {
     /// How far truths can be believed on held-out triples, asked as in fitting.
     pub fn reliability(
         &self,
-        model: &dyn Model,
+        model: &dyn Ranker,
         data: &Dataset,
         held_out: &[Triple],
         seed: u64,
+        control: &Control<'_>,
     ) -> Result<Reliability> {
-        let answers = answers(model, data, held_out, seed)?;
+        let answers = answers(model, data, held_out, seed, control)?;
         Ok(Reliability::of(answers.iter().map(|x| (self.truth(x.relation, x.score), x.fact))))
     }
 }
@@ -270,7 +269,13 @@ pub struct Answer {
 }
 
 /// The first [`SHOWN`] answers to both questions of each held-out triple, known facts other than itself left out.
-pub fn answers(model: &dyn Model, data: &Dataset, held_out: &[Triple], seed: u64) -> Result<Vec<Answer>> {
+pub fn answers(
+    model: &dyn Ranker,
+    data: &Dataset,
+    held_out: &[Triple],
+    seed: u64,
+    control: &Control<'_>,
+) -> Result<Vec<Answer>> {
     let asked: Vec<Triple> = if held_out.len() > MOST {
         let mut chosen = random::permutation(held_out.len(), seed, QUESTIONS, 0);
         chosen.truncate(MOST);
@@ -281,7 +286,7 @@ pub fn answers(model: &dyn Model, data: &Dataset, held_out: &[Triple], seed: u64
     };
     let queries = RankQuery::both_sides(&asked);
     let options = TopOptions { hide: Hide::OtherKnown(data.filter()), ..TopOptions::new(SHOWN) };
-    let lists = model.top(&queries, &options, &|_, _| ())?;
+    let lists = model.top(&queries, &options, control)?;
     let mut triples = Vec::new();
     let mut answers = Vec::new();
     for (query, list) in queries.iter().zip(&lists) {

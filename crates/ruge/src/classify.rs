@@ -8,8 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use ruge_embed::Model;
-use ruge_kg::{RelationId, Triple};
+use ruge_kg::{Ranker, RelationId, Triple};
 use serde::Serialize;
 
 use crate::calibrate::{Answer, Calibration};
@@ -76,7 +75,7 @@ struct Decision {
 }
 
 /// Learns thresholds on `valid` and decides about `test`.
-pub fn classify(model: &dyn Model, valid: &[Labeled], test: &[Labeled]) -> Result<Classification> {
+pub fn classify(model: &dyn Ranker, valid: &[Labeled], test: &[Labeled]) -> Result<Classification> {
     let valid = scored(model, valid)?;
     let calibration = Calibration::of(&valid, valid.len());
     let calibration = calibration
@@ -106,7 +105,7 @@ pub fn classify(model: &dyn Model, valid: &[Labeled], test: &[Labeled]) -> Resul
     })
 }
 
-fn scored(model: &dyn Model, labeled: &[Labeled]) -> Result<Vec<Answer>> {
+fn scored(model: &dyn Ranker, labeled: &[Labeled]) -> Result<Vec<Answer>> {
     let triples: Vec<Triple> = labeled.iter().map(|x| x.triple).collect();
     let mut scores = vec![0.0; triples.len()];
     model.score(&triples, &mut scores)?;

@@ -14,15 +14,15 @@
 //! To measure on test, only train and valid are left out, and truth is that of the test part.
 
 use rayon::prelude::*;
-use ruge_kg::{RelationId, Triple};
-use ruge_rules::{Watch, words};
+use ruge_kg::{Control, RelationId, Triple};
+use ruge_rules::words;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::calibrate::Reliability;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::explain::{Explainer, Fact};
-use crate::loaded::Loaded;
 
 pub mod candidates;
 pub mod fit;
@@ -90,9 +90,8 @@ pub struct ProposalRule {
 }
 
 /// What was found, in falling truth; [`proposals`](Self::proposals) puts it into words.
-pub struct Completion<'m> {
-    explainer: &'m Explainer<'m>,
-    loaded: &'m Loaded,
+pub struct Completion {
+    explainer: Explainer,
     chosen: Vec<(f64, Candidate)>,
     /// How many candidates there were, known facts left out.
     pub candidates: usize,
@@ -131,33 +130,18 @@ struct Collected {
     per_query: usize,
 }
 
-/// Proposes new facts. `progress` hears of queries done and queries in all.
-pub fn complete<'m>(
-    loaded: &'m Loaded,
-    explainer: &'m Explainer<'m>,
-    options: &CompleteOptions,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Completion<'m>> {
-    let progress = |done: u64, all: u64| progress(done as usize, all as usize);
-    complete_watched(loaded, explainer, options, &Watch { progress: Some(&progress), ..Watch::default() })
-}
-
-/// The same under a watch, which hears of queries.
-pub fn complete_watched<'m>(
-    loaded: &'m Loaded,
-    explainer: &'m Explainer<'m>,
-    options: &CompleteOptions,
-    watch: &Watch<'_>,
-) -> Result<Completion<'m>> {
-    let data = &loaded.file.data;
-    let Collected { wanted, fitted, queries, per_query } = collect(loaded, explainer, options, watch)?;
+/// Proposes new facts by the rules of an explainer. The control hears of queries.
+pub fn complete(explainer: &Explainer, options: &CompleteOptions, control: &Control<'_>) -> Result<Completion> {
+    let engine = explainer.engine();
+    let data = engine.data();
+    let Collected { wanted, fitted, queries, per_query } = collect(explainer, options, control)?;
     let known = data.filter();
     let mut chosen = Vec::new();
     let (mut candidates, mut from_rules) = (0, 0);
     for candidate in wanted.into_iter().filter(|candidate| !known.contains(candidate.triple)) {
         candidates += 1;
         from_rules += usize::from(candidate.rules > 0);
-        let truth = truth(loaded, fitted.as_ref(), &candidate, Part::Valid);
+        let truth = truth(engine, fitted.as_ref(), &candidate, Part::Valid);
         if truth >= options.min_truth {
             chosen.push((truth, candidate));
         }
@@ -167,36 +151,21 @@ pub fn complete_watched<'m>(
         b.total_cmp(a).then_with(|| index(y).total_cmp(&index(x))).then_with(|| x.triple.cmp(&y.triple))
     });
     chosen.truncate(options.top.unwrap_or(usize::MAX));
-    Ok(Completion { explainer, loaded, chosen, candidates, from_rules, queries, per_query, fitted })
+    Ok(Completion { explainer: explainer.clone(), chosen, candidates, from_rules, queries, per_query, fitted })
 }
 
 /// Measures the truth of candidates on test, which fitting has not seen.
-pub fn measure(
-    loaded: &Loaded,
-    explainer: &Explainer<'_>,
-    options: &CompleteOptions,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Measured> {
-    let progress = |done: u64, all: u64| progress(done as usize, all as usize);
-    measure_watched(loaded, explainer, options, &Watch { progress: Some(&progress), ..Watch::default() })
-}
-
-/// The same under a watch, which hears of queries.
-pub fn measure_watched(
-    loaded: &Loaded,
-    explainer: &Explainer<'_>,
-    options: &CompleteOptions,
-    watch: &Watch<'_>,
-) -> Result<Measured> {
-    let data = &loaded.file.data;
-    let Collected { wanted, fitted, .. } = collect(loaded, explainer, options, watch)?;
+pub fn measure(explainer: &Explainer, options: &CompleteOptions, control: &Control<'_>) -> Result<Measured> {
+    let engine = explainer.engine();
+    let data = engine.data();
+    let Collected { wanted, fitted, .. } = collect(explainer, options, control)?;
     let valid: FxHashSet<Triple> = data.valid().iter().copied().collect();
     let asked = |triple: &&Triple| options.relation.is_none_or(|relation| relation == triple.relation);
     let test: FxHashSet<Triple> = data.test().iter().filter(asked).copied().collect();
     let answers: Vec<(f64, bool)> = wanted
         .iter()
         .filter(|candidate| !valid.contains(&candidate.triple))
-        .map(|candidate| (truth(loaded, fitted.as_ref(), candidate, Part::Test), test.contains(&candidate.triple)))
+        .map(|candidate| (truth(engine, fitted.as_ref(), candidate, Part::Test), test.contains(&candidate.triple)))
         .collect();
     let above = |least: f64| Reliability::of(answers.iter().copied().filter(|(truth, _)| *truth >= least));
     Ok(Measured {
@@ -217,9 +186,9 @@ enum Part {
     Test,
 }
 
-fn truth(loaded: &Loaded, fitted: Option<&CandidateTruth>, candidate: &Candidate, part: Part) -> f64 {
+fn truth(engine: &Engine, fitted: Option<&CandidateTruth>, candidate: &Candidate, part: Part) -> f64 {
     match fitted {
-        None => loaded.truth(candidate.triple.relation, candidate.score),
+        None => engine.truth(candidate.triple.relation, candidate.score),
         Some(fit) => match part {
             Part::Valid => fit.truth(candidate, fit.valid_share),
             Part::Test => fit.truth(candidate, 1.0 - fit.valid_share),
@@ -227,21 +196,17 @@ fn truth(loaded: &Loaded, fitted: Option<&CandidateTruth>, candidate: &Candidate
     }
 }
 
-fn collect(
-    loaded: &Loaded,
-    explainer: &Explainer<'_>,
-    options: &CompleteOptions,
-    watch: &Watch<'_>,
-) -> Result<Collected> {
-    let data = &loaded.file.data;
-    let generator = Generator::new(loaded, explainer, options.per_query);
+fn collect(explainer: &Explainer, options: &CompleteOptions, control: &Control<'_>) -> Result<Collected> {
+    let engine = explainer.engine();
+    let data = engine.data();
+    let generator = Generator::new(explainer, options.per_query);
     let relations = match options.relation {
         None => data.graph().relations().collect(),
         Some(relation) => generator.sample(relation, FIT_QUERIES),
     };
-    let (all, queries) = generator.generate(&relations, watch)?;
-    watch.go_on()?;
-    let fitted = CandidateTruth::fit(loaded, &all);
+    let (all, queries) = generator.generate(&relations, control)?;
+    control.check()?;
+    let fitted = CandidateTruth::fit(engine, &all);
     let wanted = match options.relation {
         None => all,
         Some(relation) => all.into_iter().filter(|candidate| candidate.triple.relation == relation).collect(),
@@ -249,7 +214,7 @@ fn collect(
     Ok(Collected { wanted, fitted, queries, per_query: generator.per_query() })
 }
 
-impl Completion<'_> {
+impl Completion {
     /// Number of proposed facts.
     pub fn len(&self) -> usize {
         self.chosen.len()
@@ -271,7 +236,7 @@ impl Completion<'_> {
     }
 
     fn proposal(&self, truth: f64, candidate: &Candidate) -> Proposal {
-        let data = &self.loaded.file.data;
+        let data = self.explainer.engine().data();
         let mut rules: Vec<usize> = Vec::new();
         if candidate.rules > 0 {
             rules.extend(self.explainer.concluding(candidate.triple.relation));

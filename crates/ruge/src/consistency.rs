@@ -9,19 +9,20 @@
 //! [`doubt`] holds the other half: training triples to clean up.
 
 use ruge_embed::TNorm;
+use ruge_kg::Control;
 use ruge_kg::Triple;
-use ruge_rules::{Groundings, Rule, SoftRule, Watch, words};
+use ruge_rules::{Groundings, Rule, RuleRecord, words};
 use serde::{Deserialize, Serialize};
 
 use crate::assemble;
+use crate::engine::Engine;
 use crate::error::{Result, RugeError};
 use crate::explain::Explainer;
-use crate::loaded::Loaded;
 use crate::spec::GuidanceSpec;
 
 pub mod doubt;
 
-pub use doubt::{CRITERION, Doubtful, doubtful, doubtful_watched};
+pub use doubt::{CRITERION, Doubtful, doubtful};
 
 /// The definition, for people.
 pub const DEFINITION: &str = "A rule of confidence λ is met if the model holds the conclusion of a grounding at least λ \
@@ -73,49 +74,40 @@ pub struct RuleConsistency {
 }
 
 /// Compares the model, and its twin without rules, with the explainer's rules.
-pub fn consistency(loaded: &Loaded, explainer: &Explainer<'_>, unguided: Option<&Loaded>) -> Result<Consistency> {
-    consistency_watched(loaded, explainer, unguided, &Watch::default())
+pub fn consistency(explainer: &Explainer, unguided: Option<&Engine>, control: &Control<'_>) -> Result<Consistency> {
+    let rules: Vec<Rule> = explainer.usable().iter().map(|&at| explainer.rules()[at].rule.clone()).collect();
+    let groundings = assemble::groundings(explainer.engine().data(), &rules, control)?;
+    consistency_over(&groundings, explainer, unguided, control)
 }
 
-/// The same under a watch.
-pub fn consistency_watched(
-    loaded: &Loaded,
-    explainer: &Explainer<'_>,
-    unguided: Option<&Loaded>,
-    watch: &Watch<'_>,
-) -> Result<Consistency> {
-    let horn: Vec<Rule> = explainer.rules().iter().map(|rule| rule.rule.clone()).collect();
-    let groundings = assemble::groundings(&loaded.file.data, &horn, watch)?;
-    consistency_over(&groundings, loaded, explainer, unguided, watch)
-}
-
-/// The same where the explainer's rules are grounded already.
+/// The same where the explainer's usable rules are grounded already.
 pub fn consistency_over(
     groundings: &Groundings,
-    loaded: &Loaded,
-    explainer: &Explainer<'_>,
-    unguided: Option<&Loaded>,
-    watch: &Watch<'_>,
+    explainer: &Explainer,
+    unguided: Option<&Engine>,
+    control: &Control<'_>,
 ) -> Result<Consistency> {
-    let data = &loaded.file.data;
+    let engine = explainer.engine();
+    let data = engine.data();
     if let Some(twin) = unguided
-        && (twin.file.data.entity_count() != data.entity_count()
-            || twin.file.data.relation_count() != data.relation_count()
-            || twin.file.data.train() != data.train())
+        && (twin.data().entity_count() != data.entity_count()
+            || twin.data().relation_count() != data.relation_count()
+            || twin.data().train() != data.train())
     {
         return Err(RugeError::Spec(
             "the model without guidance was trained on other triples; give one of the same data".into(),
         ));
     }
-    let t_norm = match loaded.file.spec.guidance {
+    let t_norm = match engine.spec().guidance {
         GuidanceSpec::Ruge { t_norm, .. } => t_norm,
         _ => TNorm::Product,
     };
-    let models = std::iter::once(loaded).chain(unguided);
+    let models = std::iter::once(engine).chain(unguided);
     let views: Vec<Vec<Weighed>> =
-        models.map(|model| weigh(model, groundings, explainer, t_norm, watch)).collect::<Result<_>>()?;
+        models.map(|model| weigh(model, groundings, explainer, t_norm, control)).collect::<Result<_>>()?;
     let of = |view: &[Weighed], range: std::ops::Range<usize>| Agreement::of(&view[range]);
-    let per_rule = |(index, SoftRule { rule, confidence }): (usize, &SoftRule)| {
+    let per_rule = |(index, &place): (usize, &usize)| {
+        let RuleRecord { rule, confidence, .. } = &explainer.rules()[place];
         let range = groundings.of_rule(index);
         (!range.is_empty()).then(|| RuleConsistency {
             rule: words::formula(rule, data.names()),
@@ -131,7 +123,7 @@ pub fn consistency_over(
         groundings: groundings.len(),
         model: Agreement::of(&views[0]),
         unguided: views.get(1).map(|view| Agreement::of(view)),
-        rules: explainer.rules().iter().enumerate().filter_map(per_rule).collect(),
+        rules: explainer.usable().iter().enumerate().filter_map(per_rule).collect(),
     })
 }
 
@@ -143,16 +135,16 @@ struct Weighed {
 }
 
 fn weigh(
-    loaded: &Loaded,
+    engine: &Engine,
     groundings: &Groundings,
-    explainer: &Explainer<'_>,
+    explainer: &Explainer,
     t_norm: TNorm,
-    watch: &Watch<'_>,
+    control: &Control<'_>,
 ) -> Result<Vec<Weighed>> {
     let truths = |triples: &[Triple]| -> Result<Vec<f32>> {
         let mut scores = vec![0.0; triples.len()];
-        loaded.model.score(triples, &mut scores)?;
-        scores.iter_mut().zip(triples).for_each(|(score, triple)| *score = loaded.phi(triple.relation, *score));
+        engine.ranker().score(triples, &mut scores)?;
+        scores.iter_mut().zip(triples).for_each(|(score, triple)| *score = engine.phi(triple.relation, *score));
         Ok(scores)
     };
     let conclusions = truths(groundings.unlabeled())?;
@@ -160,7 +152,7 @@ fn weigh(
     // In pieces: a premise list may be several times as long as the list of groundings.
     const PIECE: usize = 1 << 16;
     for from in (0..groundings.len()).step_by(PIECE) {
-        watch.go_on()?;
+        control.check()?;
         let piece = from..groundings.len().min(from + PIECE);
         let all: Vec<Triple> =
             piece.clone().flat_map(|g| groundings.premises(g).iter().chain(groundings.negated(g)).copied()).collect();
@@ -172,7 +164,7 @@ fn weigh(
             at += holds + fails;
             let each: Vec<f32> =
                 own.iter().enumerate().map(|(place, &x)| if place < holds { x } else { 1.0 - x }).collect();
-            let confidence = explainer.rules()[groundings.rule(grounding)].confidence.get() as f32;
+            let confidence = explainer.rules()[explainer.usable()[groundings.rule(grounding)]].confidence.get() as f32;
             weighed.push(Weighed {
                 conclusion: conclusions[groundings.conclusion(grounding)],
                 demand: confidence * t_norm.conjunction(each.into_iter()),

@@ -11,10 +11,16 @@ pub enum RugeError {
     Kg(#[from] ruge_kg::KgError),
     /// The rules could not be read or written.
     #[error(transparent)]
-    Rules(#[from] ruge_rules::RuleError),
+    Rules(ruge_rules::RuleError),
     /// Training failed.
     #[error(transparent)]
-    Embed(#[from] ruge_embed::EmbedError),
+    Embed(ruge_embed::EmbedError),
+    /// Ranking failed.
+    #[error(transparent)]
+    Rank(ruge_kg::RankError),
+    /// The caller asked to stop, or the time was up.
+    #[error(transparent)]
+    Cancelled(#[from] ruge_kg::Cancelled),
     /// The card could not be used.
     #[error(transparent)]
     Cuda(#[from] ruge_cuda::CudaError),
@@ -71,8 +77,8 @@ pub enum RugeError {
 
 impl RugeError {
     /// Whether nothing went wrong but that the caller asked to stop.
-    pub fn is_stopped(&self) -> bool {
-        matches!(self, RugeError::Rules(ruge_rules::RuleError::Stopped))
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, RugeError::Cancelled(_))
     }
 
     /// Wraps an I/O error with the path it concerns.
@@ -82,5 +88,25 @@ impl RugeError {
     }
 }
 
+/// A cancellation is the same whichever room it was noticed in.
+macro_rules! from_room {
+    ($($error:ty, $cancelled:path, $variant:ident;)+) => {$(
+        impl From<$error> for RugeError {
+            fn from(error: $error) -> Self {
+                match error {
+                    $cancelled(cancelled) => Self::Cancelled(cancelled),
+                    other => Self::$variant(other),
+                }
+            }
+        }
+    )+};
+}
+
+from_room! {
+    ruge_rules::RuleError, ruge_rules::RuleError::Cancelled, Rules;
+    ruge_embed::EmbedError, ruge_embed::EmbedError::Cancelled, Embed;
+    ruge_kg::RankError, ruge_kg::RankError::Cancelled, Rank;
+}
+
 /// Results of this crate.
-pub type Result<T> = std::result::Result<T, RugeError>;
+pub type Result<T, E = RugeError> = std::result::Result<T, E>;

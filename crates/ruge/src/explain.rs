@@ -5,28 +5,30 @@
 //! (other t-norms: by what the label grows when the grounding joins those with truer premises). All groundings of the triple are
 //! taken together here; training deals them into batches and sees one or a few at a time.
 //!
-//! Rules that say the same (see [`alike`]) stand together: the strongest is shown, the others are counted. Where no rule speaks,
+//! Rules that say the same (see [`redundant`]) stand together: the strongest is shown, the others are counted. Where no rule speaks,
 //! the most similar known facts stand in for evidence, and [`Explanation::sentence`] says that no rule does.
 //!
-//! Everything that is shared between explanations is prepared by [`Explainer::new`]; an explanation itself takes
+//! Everything that is shared between explanations is prepared once, with the first explanation (a [`RuleSet`]); after that one takes
 //! milliseconds.
 
+use ruge_kg::rank::place;
+use std::sync::Arc;
 use std::time::Instant;
 
-use ruge_embed::{Model, Place, RankQuery, Side, TNorm, Ties};
-use ruge_kg::{Filter, Names, RelationId, Triple};
+use ruge_embed::TNorm;
+use ruge_kg::{Dataset, Filter, Names, Rank, RankQuery, Ranker, RelationId, Side, Ties, Triple};
 use ruge_rules::ground::ground_conclusion_where;
-use ruge_rules::index::RuleIndex;
-use ruge_rules::{Rule, SoftRule, Term, words};
+use ruge_rules::rank::index::RuleIndex;
+use ruge_rules::{Rule, RuleRecord, Term, words};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Engine;
 use crate::error::Result;
-use crate::loaded::Loaded;
 use crate::spec::GuidanceSpec;
 
-pub mod alike;
 pub mod drawing;
+pub mod redundant;
 pub mod similar;
 mod svg;
 
@@ -191,16 +193,48 @@ impl Default for ExplainOptions {
     }
 }
 
-/// A model and its rules, ready to explain.
-pub struct Explainer<'m> {
-    loaded: &'m Loaded,
-    rules: Vec<SoftRule>,
+/// Rules ready to be asked about a triple: filed by what they conclude, those that say the same together.
+pub struct RuleSet {
+    /// None where they are the engine's own.
+    rules: Option<Vec<RuleRecord>>,
+    /// Rules that can fire, by place.
+    usable: Vec<usize>,
     by_head: FxHashMap<RelationId, Vec<usize>>,
-    /// Rules with equal numbers say the same.
-    alike: Vec<usize>,
+    /// By place; rules with equal numbers say the same.
+    groups: Vec<usize>,
     setting: Setting,
     /// Whether the model ranks with these rules, and they tell entities apart.
     ranks_apart: bool,
+}
+
+impl RuleSet {
+    /// The engine's own rules.
+    pub(crate) fn own(engine: &Engine) -> Self {
+        Self::prepare(engine, None)
+    }
+
+    fn prepare(engine: &Engine, other: Option<Vec<RuleRecord>>) -> Self {
+        let (own, data) = (other.is_none(), engine.data());
+        let rules = other.as_deref().unwrap_or(engine.rules());
+        let usable: Vec<usize> = (0..rules.len()).filter(|&at| is_usable(data, &rules[at].rule)).collect();
+        let mut by_head: FxHashMap<RelationId, Vec<usize>> = FxHashMap::default();
+        for &index in &usable {
+            by_head.entry(rules[index].rule.head()).or_default().push(index);
+        }
+        let horn: Vec<&Rule> = rules.iter().map(|rule| &rule.rule).collect();
+        let groups = redundant::groups(data.graph(), &horn);
+        // Built when first asked for; better now than within the first explanation.
+        let _ = data.filter();
+        let ranks_apart = own && engine.ranking().is_some_and(|ranking| ranking.injective);
+        Self { rules: other, usable, by_head, groups, setting: Setting::of(engine, own), ranks_apart }
+    }
+}
+
+/// A model and its rules, ready to explain.
+#[derive(Clone)]
+pub struct Explainer {
+    engine: Engine,
+    set: Arc<RuleSet>,
 }
 
 /// C, t-norm, and whether training used them with these rules.
@@ -211,45 +245,41 @@ struct Setting {
     in_training: bool,
 }
 
-impl<'m> Explainer<'m> {
+impl Explainer {
     /// With the model's own rules.
-    pub fn new(loaded: &'m Loaded) -> Self {
-        Self::prepare(loaded, &loaded.rules, true)
+    pub fn new(engine: &Engine) -> Self {
+        Self { engine: engine.clone(), set: engine.rule_set() }
     }
 
     /// With other rules, for a model that was trained without.
-    pub fn with_rules(loaded: &'m Loaded, rules: &[SoftRule]) -> Self {
-        Self::prepare(loaded, rules, false)
+    pub fn with_rules(engine: &Engine, rules: Vec<RuleRecord>) -> Self {
+        Self { engine: engine.clone(), set: Arc::new(RuleSet::prepare(engine, Some(rules))) }
     }
 
-    fn prepare(loaded: &'m Loaded, rules: &[SoftRule], own: bool) -> Self {
-        let rules = usable(loaded, rules);
-        let mut by_head: FxHashMap<RelationId, Vec<usize>> = FxHashMap::default();
-        for (index, rule) in rules.iter().enumerate() {
-            by_head.entry(rule.rule.head()).or_default().push(index);
-        }
-        let horn: Vec<&Rule> = rules.iter().map(|rule| &rule.rule).collect();
-        let alike = alike::groups(loaded.file.data.graph(), &horn);
-        // Built when first asked for; better now than within the first explanation.
-        let _ = loaded.file.data.filter();
-        let ranks_apart = own && loaded.file.ranking.as_ref().is_some_and(|ranking| ranking.injective);
-        Self { loaded, by_head, alike, setting: Setting::of(loaded, own), ranks_apart, rules }
+    /// The model.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
-    /// The rules that can fire; rules that name what the model does not know are not among them.
-    pub fn rules(&self) -> &[SoftRule] {
-        &self.rules
+    /// All rules; some may name what the model does not know.
+    pub fn rules(&self) -> &[RuleRecord] {
+        self.set.rules.as_deref().unwrap_or(self.engine.rules())
+    }
+
+    /// The rules that can fire, as places in [`rules`](Self::rules): rules that name what the model does not know are not among them.
+    pub fn usable(&self) -> &[usize] {
+        &self.set.usable
     }
 
     /// The rules that conclude a relation, as places in [`rules`](Self::rules).
     pub fn concluding(&self, relation: RelationId) -> &[usize] {
-        self.by_head.get(&relation).map_or(&[], Vec::as_slice)
+        self.set.by_head.get(&relation).map_or(&[], Vec::as_slice)
     }
 
     /// The ways in which a rule, by its place, concludes a triple, as the model goes by it: rules it ranks with tell entities
     /// apart, rules that guide it do not.
     pub(crate) fn groundings(&self, rule: usize, triple: Triple, most: usize) -> Vec<Vec<Triple>> {
-        let (graph, horn) = (self.loaded.file.data.graph(), &self.rules[rule].rule);
+        let (graph, horn) = (self.engine.data().graph(), &self.rules()[rule].rule);
         // Most rules conclude another triple, so that nobody asks.
         let mut apart = None;
         ground_conclusion_where(graph, horn, triple, most, &mut |premises| {
@@ -259,19 +289,19 @@ impl<'m> Explainer<'m> {
 
     /// Whether groundings of a rule count only where no entity stands for two variables.
     pub(crate) fn tells_apart(&self, rule: usize) -> bool {
-        self.ranks_apart && RuleIndex::tells_apart(self.loaded.file.data.graph(), &self.rules[rule].rule)
+        self.set.ranks_apart && RuleIndex::tells_apart(self.engine.data().graph(), &self.rules()[rule].rule)
     }
 
     /// Explains one triple.
     pub fn explain(&self, triple: Triple, options: &ExplainOptions) -> Result<Explanation> {
         let started = Instant::now();
-        let data = &self.loaded.file.data;
+        let data = self.engine.data();
         let names = data.names();
-        let model = &*self.loaded.model;
-        let score = self.loaded.score(triple)?;
-        let model_truth = self.loaded.phi(triple.relation, score);
-        let place = |side| place(model, RankQuery { triple, side }, data.filter());
-        let (tail, head) = rayon::join(|| place(Side::Tail), || place(Side::Head));
+        let ranker = self.engine.ranker();
+        let score = self.engine.score(triple)?;
+        let model_truth = self.engine.phi(triple.relation, score);
+        let queries = [Side::Tail, Side::Head].map(|side| RankQuery { triple, side });
+        let ranks = ranks(ranker, &queries, data.filter())?;
         let known = ["train", "valid", "test"].into_iter().find(|split| match *split {
             "train" => data.graph().contains(triple),
             split => data.split(split).is_some_and(|triples| triples.contains(&triple)),
@@ -279,22 +309,22 @@ impl<'m> Explainer<'m> {
 
         let fired = self.fire(triple);
         let weighed = self.weigh(&fired, model_truth)?;
-        let mut setting = self.setting;
+        let mut setting = self.set.setting;
         setting.in_training &= known != Some("train");
         let soft_label = (!fired.is_empty()).then(|| weighed.soft_label(model_truth, setting));
         let (rules, groundings) = self.show(&fired, &weighed, options);
         let similar = match fired.is_empty() {
-            true => similar::facts(self.loaded, triple, options.similar)?,
+            true => similar::facts(&self.engine, triple, options.similar)?,
             false => Vec::new(),
         };
         let rules_for_relation = self.concluding(triple.relation).len();
         let explanation = Explanation {
             fact: Fact::new(names, triple),
-            truth: self.loaded.truth(triple.relation, score),
+            truth: self.engine.truth(triple.relation, score),
             score,
             model_truth,
-            rank: tail?.rank(Ties::Mean),
-            head_rank: head?.rank(Ties::Mean),
+            rank: ranks[0].filtered.rank(Ties::Mean),
+            head_rank: ranks[1].filtered.rank(Ties::Mean),
             entities: data.entity_count(),
             known: known.map(str::to_string),
             rules_for_relation,
@@ -305,7 +335,7 @@ impl<'m> Explainer<'m> {
             sentence: String::new(),
             seconds: 0.0,
         };
-        let sentence = explanation.say(self.rules.len());
+        let sentence = explanation.say(self.set.usable.len());
         Ok(Explanation { sentence, seconds: started.elapsed().as_secs_f64(), ..explanation })
     }
 
@@ -315,13 +345,13 @@ impl<'m> Explainer<'m> {
         for &rule in self.concluding(triple.relation) {
             let mut groundings = self.groundings(rule, triple, MOST_GROUNDINGS);
             // The triple may not speak for itself.
-            groundings.retain(|triples| !triples[..self.rules[rule].rule.premise.len()].contains(&triple));
+            groundings.retain(|triples| !triples[..self.rules()[rule].rule.premise.len()].contains(&triple));
             if !groundings.is_empty() {
                 fired.push(Fired { rule, groundings });
             }
         }
         fired.sort_by(|a, b| {
-            let confidence = |fired: &Fired| self.rules[fired.rule].confidence.get();
+            let confidence = |fired: &Fired| self.rules()[fired.rule].confidence.get();
             confidence(b).total_cmp(&confidence(a)).then(b.groundings.len().cmp(&a.groundings.len()))
         });
         fired
@@ -331,12 +361,12 @@ impl<'m> Explainer<'m> {
     fn weigh(&self, fired: &[Fired], conclusion: f32) -> Result<Weighed> {
         let all: Vec<Triple> = fired.iter().flat_map(|fired| fired.groundings.iter().flatten().copied()).collect();
         let mut scores = vec![0.0; all.len()];
-        self.loaded.model.score(&all, &mut scores)?;
+        self.engine.scores(&all, &mut scores)?;
         let mut seen: FxHashSet<&[Triple]> = FxHashSet::default();
         let mut weighed = Weighed { scores, groundings: Vec::new() };
         let mut at = 0;
         for Fired { rule, groundings } in fired {
-            let SoftRule { rule, confidence } = &self.rules[*rule];
+            let RuleRecord { rule, confidence, .. } = &self.rules()[*rule];
             for triples in groundings {
                 let scores = &weighed.scores[at..at + triples.len()];
                 let truths: Vec<f32> = scores
@@ -344,13 +374,13 @@ impl<'m> Explainer<'m> {
                     .zip(triples)
                     .enumerate()
                     .map(|(place, (&score, triple))| {
-                        let truth = self.loaded.phi(triple.relation, score);
+                        let truth = self.engine.phi(triple.relation, score);
                         if place < rule.premise.len() { truth } else { 1.0 - truth }
                     })
                     .collect();
                 weighed.groundings.push(WeighedGrounding {
                     start: at,
-                    truth: self.setting.t_norm.conjunction(truths.iter().copied()),
+                    truth: self.set.setting.t_norm.conjunction(truths.iter().copied()),
                     confidence: confidence.get() as f32,
                     counts: seen.insert(triples),
                     push: 0.0,
@@ -358,7 +388,7 @@ impl<'m> Explainer<'m> {
                 at += triples.len();
             }
         }
-        weighed.push(conclusion, self.setting);
+        weighed.push(conclusion, self.set.setting);
         Ok(weighed)
     }
 
@@ -369,7 +399,7 @@ impl<'m> Explainer<'m> {
         weighed: &Weighed,
         options: &ExplainOptions,
     ) -> (Vec<RuleEvidence>, Vec<GroundingEvidence>) {
-        let names = self.loaded.file.data.names();
+        let names = self.engine.data().names();
         let (mut rules, mut shown): (Vec<RuleEvidence>, Vec<GroundingEvidence>) = (Vec::new(), Vec::new());
         let mut by_group: FxHashMap<usize, usize> = FxHashMap::default();
         let mut by_premises: FxHashMap<Vec<Vec<Triple>>, usize> = FxHashMap::default();
@@ -377,17 +407,17 @@ impl<'m> Explainer<'m> {
         for Fired { rule, groundings } in fired {
             let weights = &weighed.groundings[first..first + groundings.len()];
             first += groundings.len();
-            let SoftRule { rule: horn, confidence } = &self.rules[*rule];
+            let RuleRecord { rule: horn, confidence, .. } = &self.rules()[*rule];
             let (formula, confidence) = (words::formula(horn, names), confidence.get());
             let push = weights.iter().map(|x| f64::from(x.push)).sum();
             let premises = premise_sets(groundings);
-            let group = by_group.get(&self.alike[*rule]).or_else(|| by_premises.get(&premises)).copied();
+            let group = by_group.get(&self.set.groups[*rule]).or_else(|| by_premises.get(&premises)).copied();
             if let Some(group) = group {
                 let evidence = RedundantRule { rule: formula, confidence, groundings: groundings.len(), push };
                 rules[group].redundant.push(evidence);
                 continue;
             }
-            by_group.insert(self.alike[*rule], rules.len());
+            by_group.insert(self.set.groups[*rule], rules.len());
             by_premises.insert(premises, rules.len());
             for (triples, weight) in groundings.iter().zip(weights).take(options.groundings) {
                 shown.push(GroundingEvidence {
@@ -414,64 +444,39 @@ impl<'m> Explainer<'m> {
 
     fn premises(&self, rule: &Rule, triples: &[Triple], scores: &[f32]) -> Vec<Premise> {
         let premise = |(place, (&triple, &score)): (usize, (&Triple, &f32))| Premise {
-            fact: Fact::new(self.loaded.file.data.names(), triple),
+            fact: Fact::new(self.engine.data().names(), triple),
             negated: place >= rule.premise.len(),
-            truth: self.loaded.truth(triple.relation, score),
-            model_truth: self.loaded.phi(triple.relation, score),
+            truth: self.engine.truth(triple.relation, score),
+            model_truth: self.engine.phi(triple.relation, score),
         };
         triples.iter().zip(scores).enumerate().map(premise).collect()
     }
 }
 
-/// The filtered place of one answer. Ranking packs all entities for many queries; for a single one it is quicker to score
-/// them as they lie.
-fn place(model: &dyn Model, query: RankQuery, known: &Filter) -> Result<Place> {
-    let mut scores = vec![0.0f32; model.state()?.embeddings.entities.rows()];
-    model.score_all(query, &mut scores)?;
-    // NaN counts as below every number.
-    let value = |score: f32| if score.is_nan() { f32::NEG_INFINITY } else { score };
-    let answer = query.answer();
-    let own = value(scores[answer.index()]);
-    let mut place = Place { better: 0, equal: 0, others: 0 };
-    let hidden = match query.side {
-        Side::Head => known.heads(query.triple.relation, query.triple.tail),
-        Side::Tail => known.tails(query.triple.head, query.triple.relation),
-    };
-    let mut hidden = hidden.iter().map(|entity| entity.index()).filter(|&entity| entity != answer.index()).peekable();
-    for (entity, &score) in scores.iter().enumerate() {
-        if hidden.next_if_eq(&entity).is_some() || entity == answer.index() {
-            continue;
-        }
-        place.others += 1;
-        place.better += u32::from(value(score) > own);
-        place.equal += u32::from(value(score) == own);
-    }
-    Ok(place)
+/// Where answers stand. For a query or two it is quicker to look at all scores than to count by blocks.
+fn ranks(ranker: &dyn Ranker, queries: &[RankQuery], known: &Filter) -> Result<Vec<Rank>> {
+    let entities = ranker.entity_count();
+    let mut scores = vec![0.0f32; queries.len() * entities];
+    ranker.score_many(queries, &mut scores)?;
+    Ok(queries.iter().zip(scores.chunks(entities.max(1))).map(|(query, row)| place(query, Some(known), row)).collect())
 }
 
-/// Rules that name only what the model knows: others cannot fire, and have no names here.
-pub fn usable(loaded: &Loaded, rules: &[SoftRule]) -> Vec<SoftRule> {
-    let data = &loaded.file.data;
+/// Whether a rule names only what the data know: others cannot fire, and have no names here.
+fn is_usable(data: &Dataset, rule: &Rule) -> bool {
     let knows = |term: Term| match term {
         Term::Variable(_) => true,
         Term::Constant(entity) => entity.index() < data.entity_count(),
     };
-    let known = |rule: &&SoftRule| {
-        rule.rule.is_safe()
-            && rule
-                .rule
-                .atoms()
-                .all(|atom| atom.relation.index() < data.relation_count() && atom.terms().into_iter().all(knows))
-    };
-    rules.iter().filter(known).cloned().collect()
+    let known = |relation: RelationId| relation.index() < data.relation_count();
+    rule.is_safe() && rule.atoms().all(|atom| known(atom.relation) && atom.terms().into_iter().all(knows))
 }
 
 impl Setting {
-    fn of(loaded: &Loaded, own: bool) -> Self {
-        match loaded.file.spec.guidance {
+    fn of(engine: &Engine, own: bool) -> Self {
+        match engine.spec().guidance {
             // Rules that a model ranks with came after its training.
             GuidanceSpec::Ruge { slackness, t_norm, .. } => {
-                Self { slackness, t_norm, in_training: own && loaded.file.ranking.is_none() }
+                Self { slackness, t_norm, in_training: own && engine.ranking().is_none() }
             }
             // The paper's.
             _ => Self { slackness: 0.01, t_norm: TNorm::Product, in_training: false },

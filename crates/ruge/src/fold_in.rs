@@ -14,16 +14,16 @@ use std::path::Path;
 use ruge_embed::model::State;
 use ruge_embed::{Embeddings, Evidence, Softmax, Table};
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Dataset, EntityId, KgError, Label, Names, ReadOptions, Triple};
+use ruge_kg::{Control, Dataset, EntityId, KgError, Label, Names, ReadOptions, Triple};
 use ruge_rules::{RuleRecord, Term};
 use rustc_hash::FxHashMap;
 
 use crate::assemble;
+use crate::engine::Engine;
 use crate::error::{Result, RugeError};
-use crate::loaded::Loaded;
-use crate::model_file::ModelFile;
-use crate::nearest::suggestion;
-use crate::spec::{DeviceName, ModelName};
+use crate::model_file::{Contents, ModelFile};
+use crate::spec::DeviceName;
+use crate::suggest::suggestion;
 
 /// Gradient steps of a new row.
 pub const STEPS: u64 = 200;
@@ -45,8 +45,8 @@ pub struct NewFacts {
 
 impl NewFacts {
     /// Reads triples in any format of DATA. Relations must be the model's; entities may be new.
-    pub fn read(loaded: &Loaded, path: &Path) -> Result<Self> {
-        let data = &loaded.file.data;
+    pub fn read(engine: &Engine, path: &Path) -> Result<Self> {
+        let data = engine.data();
         let mut names = data.names().clone();
         let contents = ruge_kg::io::read_file(path, &mut names, &ReadOptions::default())?;
         if contents.triples.is_empty() {
@@ -69,45 +69,55 @@ impl NewFacts {
     }
 }
 
-impl Loaded {
-    /// The same model with new entities folded in.
-    pub fn with_facts(self, facts: NewFacts) -> Result<Self> {
-        let NewFacts { names, triples, entities: new } = facts;
-        let ModelFile { spec, embeddings, data, mut rules, notes, ranking, mut weights, is_old, .. } = self.file;
-        let rows = if new.is_empty() {
-            Vec::new()
-        } else {
-            let about: Vec<Triple> = triples
-                .iter()
-                .copied()
-                .filter(|triple| triple.head.index().max(triple.tail.index()) >= data.entity_count())
-                .collect();
-            let others = if spec.softmax.is_some() { COMPARED } else { OTHERS };
-            let small = Small::new(&data, &embeddings, &about, &new, (others, spec.seed));
-            match spec.model.name {
-                // Rules alone know no vectors: the new facts are all they need.
-                ModelName::Rules => vec![Vec::new(); new.len()],
-                _ if spec.ptranse()?.is_some() => small.starts,
-                _ => small.fit(&spec, &about)?,
+impl Engine {
+    /// The same model with new entities folded in, on the processor; this one stays as it is.
+    pub fn with_facts(&self, facts: &NewFacts, control: &Control<'_>) -> Result<Self> {
+        let NewFacts { names, triples, entities: new } = facts.clone();
+        let Contents { spec, embeddings, data, rules, notes, calibration, ranking, weights } = self.contents()?;
+        // Rules alone know no vectors: the new facts are all they need.
+        let embeddings = match embeddings {
+            None => None,
+            Some(embeddings) => {
+                let rows = if new.is_empty() {
+                    Vec::new()
+                } else {
+                    let about: Vec<Triple> = triples
+                        .iter()
+                        .copied()
+                        .filter(|triple| triple.head.index().max(triple.tail.index()) >= data.entity_count())
+                        .collect();
+                    let others = if spec.softmax.is_some() { COMPARED } else { OTHERS };
+                    let small = Small::new(data, embeddings, &about, &new, (others, spec.seed));
+                    if spec.ptranse()?.is_some() { small.starts } else { small.fit(spec, &about, control)? }
+                };
+                let mut entities = Table::zeros(names.entities.len(), embeddings.entities.width());
+                for row in 0..embeddings.entities.rows() {
+                    entities.row_mut(row).copy_from_slice(embeddings.entities.row(row));
+                }
+                for (entity, row) in new.iter().zip(&rows) {
+                    entities.row_mut(entity.index()).copy_from_slice(row);
+                }
+                Some(Embeddings { entities, relations: embeddings.relations.clone() })
             }
         };
-        let mut entities = Table::zeros(names.entities.len(), embeddings.entities.width());
-        for row in 0..embeddings.entities.rows() {
-            entities.row_mut(row).copy_from_slice(embeddings.entities.row(row));
-        }
-        for (entity, row) in new.iter().zip(&rows) {
-            entities.row_mut(entity.index()).copy_from_slice(row);
-        }
         // A rule may name an entity that no triple had: its number now means somebody else.
         let kept: Vec<bool> = rules.iter().map(|record| names_only(record, data.entity_count())).collect();
-        let (mut of_rules, mut of_weights) = (kept.iter(), kept.iter());
-        rules.retain(|_| of_rules.next() == Some(&true));
-        weights.iter_mut().for_each(|weights| weights.retain(|_| of_weights.next() == Some(&true)));
+        let rules = rules.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(record, _)| record.clone()).collect();
+        let weights = weights
+            .map(|weights| weights.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(weight, _)| *weight).collect());
         let train = [data.train(), &triples].concat();
         let data = Dataset::new(names, train, data.valid().to_vec(), data.test().to_vec());
-        let embeddings = Embeddings { entities, relations: embeddings.relations };
-        let calibration = Some(self.calibration);
-        Self::new(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old })
+        Self::new(ModelFile {
+            spec: spec.clone(),
+            embeddings,
+            data,
+            rules,
+            notes: notes.clone(),
+            calibration: calibration.cloned(),
+            ranking: ranking.cloned(),
+            weights,
+            is_old: self.is_old(),
+        })
     }
 }
 
@@ -147,7 +157,7 @@ impl<'e> Small<'e> {
         Self { embeddings, members, new: new.len(), starts }
     }
 
-    fn fit(&self, spec: &crate::Spec, facts: &[Triple]) -> Result<Vec<Vec<f32>>> {
+    fn fit(&self, spec: &crate::Spec, facts: &[Triple], control: &Control<'_>) -> Result<Vec<Vec<f32>>> {
         let place: FxHashMap<EntityId, u32> =
             self.members.iter().enumerate().map(|(at, &entity)| (entity, at as u32)).collect();
         let here = |fact: &Triple| Triple::new(place[&fact.head], fact.relation.0, place[&fact.tail]);
@@ -181,6 +191,7 @@ impl<'e> Small<'e> {
             ..softmax
         });
         for step in 1..=STEPS {
+            control.check()?;
             self.put_back(&mut state.embeddings);
             model.restore(state)?;
             model.epoch(&plan, step)?;

@@ -9,18 +9,17 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use ruge_embed::Embeddings;
 use ruge_embed::tensor_file::{self, Content, Fault, Stored, TensorFile};
-use ruge_embed::{Embeddings, Model};
 use ruge_kg::{Dataset, Id, Names, Triple, Vocabulary};
+use ruge_rules::rank::{Ranking, Weights};
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, write_rules};
 use safetensors::tensor::Dtype;
 use sha2::{Digest, Sha256};
 
-use crate::assemble;
 use crate::calibrate::Calibration;
-use crate::combine::{Combined, Ranking, RuleScores, Setting, Weights};
 use crate::error::{Result, RugeError};
-use crate::spec::{DeviceName, ModelName, Spec};
+use crate::spec::Spec;
 use crate::workplace;
 
 mod rules;
@@ -35,8 +34,8 @@ pub const VERSION: u32 = tensor_file::FORMAT;
 pub struct ModelFile {
     /// How it was made.
     pub spec: Spec,
-    /// Its parameters.
-    pub embeddings: Embeddings,
+    /// Its parameters; none where rules are all there is.
+    pub embeddings: Option<Embeddings>,
     /// Names, known triples.
     pub data: Dataset,
     /// The rules that guided it; none if none did.
@@ -59,40 +58,6 @@ const OURS: &str = "ruge";
 const RULE_WEIGHTS: &str = "rule_weights";
 
 impl ModelFile {
-    /// The model, ready to score on the processor, wherever it was trained.
-    pub fn model(&self) -> Result<Box<dyn Model>> {
-        self.model_on(DeviceName::Cpu)
-    }
-
-    /// The model, ready to score on a device.
-    pub fn model_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
-        if self.spec.model.name == ModelName::Rules {
-            let ranking = self.ranking.clone().unwrap_or_else(|| Ranking::of(Setting::ALONE));
-            return Ok(Box::new(Combined::rules_alone(self.rule_scores(&ranking), &ranking)));
-        }
-        let model = self.base_on(device)?;
-        Ok(match &self.ranking {
-            Some(ranking) if ranking.uses_rules() => Box::new(Combined::new(model, self.rule_scores(ranking), ranking)),
-            _ => model,
-        })
-    }
-
-    /// The rules that stand beside the model, without it; nothing where none do, or where the file is of an earlier program.
-    pub fn rules_alone(&self) -> Option<Combined> {
-        let ranking = self.ranking.as_ref()?.alone.as_ref()?;
-        Some(Combined::rules_alone(self.rule_scores(ranking), ranking))
-    }
-
-    fn rule_scores(&self, ranking: &Ranking) -> RuleScores {
-        let scores = RuleScores::new(self.data.shared_graph(), &self.rules, ranking.smoothing, ranking.injective);
-        scores.with_weights(self.weights.as_deref().unwrap_or_default())
-    }
-
-    /// The trained model by itself, whatever rules stand beside it.
-    pub fn base_on(&self, device: DeviceName) -> Result<Box<dyn Model>> {
-        assemble::trained(&Spec { device, ..self.spec.clone() }, &self.data, &self.embeddings)
-    }
-
     /// `MODEL` on the command line: a run folder or the file itself.
     pub fn find(path: &Path) -> PathBuf {
         if path.is_dir() { workplace::place_of(path, "model.safetensors") } else { path.to_path_buf() }
@@ -194,8 +159,8 @@ fn missing(path: &Path) -> RugeError {
 pub struct Contents<'a> {
     /// How the model was made.
     pub spec: &'a Spec,
-    /// Its parameters.
-    pub embeddings: &'a Embeddings,
+    /// Its parameters; none where rules are all there is.
+    pub embeddings: Option<&'a Embeddings>,
     /// Names and triples.
     pub data: &'a Dataset,
     /// The rules that guided it.
@@ -243,11 +208,19 @@ fn checksum(sums: &[(String, [u8; 32])]) -> String {
 }
 
 fn tensors<'a>(contents: &Contents<'a>) -> Vec<(String, Content<'a>)> {
-    let tables = [("entities", &contents.embeddings.entities), ("relations", &contents.embeddings.relations)];
-    let mut tensors: Vec<_> = tables.map(|(name, table)| (name.to_string(), Content::Table(table))).into();
+    let mut tensors: Vec<(String, Content<'a>)> = Vec::new();
+    if let Some(Embeddings { entities, relations }) = contents.embeddings {
+        let tables = [("entities", entities), ("relations", relations)];
+        tensors.extend(tables.map(|(name, table)| (name.to_string(), Content::Table(table))));
+    }
     let mut put = |name: &str, dtype, shape: Vec<usize>, bytes: Vec<u8>| {
         tensors.push((name.to_string(), Content::Bytes(dtype, shape, bytes.into())));
     };
+    if contents.embeddings.is_none() {
+        // The format has the tables always: a row per name, without numbers.
+        put("entities", Dtype::F32, vec![contents.data.entity_count(), 0], Vec::new());
+        put("relations", Dtype::F32, vec![contents.data.relation_count(), 0], Vec::new());
+    }
     let names = contents.data.names();
     let (text, ends) = flat(&names.entities);
     put("entity_names", Dtype::U8, vec![text.len()], text);
@@ -403,6 +376,7 @@ fn put_together(
     }
     rules.retain(sayable);
     let data = Dataset::new(names, train, valid, test);
+    let embeddings = (embeddings.entities.width() > 0).then_some(embeddings);
     Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old: !sealed })
 }
 

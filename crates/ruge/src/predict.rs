@@ -1,24 +1,22 @@
 //! Questions and their best answers: which tail, which head, which relation?
 //!
-//! A [`Question`] is a triple with one place open. [`Predictor`] answers many at once: entity questions go through
-//! [`Model::top`](ruge_embed::Model::top), exact and blocked; relation questions score every relation between the two entities. Answers stand best
+//! A [`Question`] is a triple with one place open. [`Engine::predict`] answers many at once: entity questions go through
+//! [`Ranker::top`](ruge_kg::Ranker::top), exact and blocked; relation questions score every relation between the two entities. Answers stand best
 //! first by score, relations by truth; each has its calibrated truth and says whether it is a known fact.
 //!
 //! Relations are ordered by truth, and only equals by score: softmax and rules beside a model compare the answers of one relation, and tell
 //! nothing about how the scores of two relations compare. Their calibrations do.
 
+use ruge_kg::rank::{Only, entity_set};
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use ruge_embed::TopOptions;
-use ruge_embed::rank::{RankQuery, Side};
-use ruge_embed::top::{Hide, Only, entity_set};
-use ruge_kg::{EntityId, RelationId, Triple};
+use ruge_kg::{Control, EntityId, Hide, RankQuery, RelationId, Side, TopOptions, Triple};
 use ruge_rules::apply::{Application, Walker};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::engine::Engine;
 use crate::error::{Result, RugeError};
-use crate::loaded::Loaded;
 
 /// A triple with one place open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,11 +46,11 @@ pub enum Question {
 
 impl Question {
     /// From names, exactly one of which is missing.
-    pub fn named(loaded: &Loaded, head: Option<&str>, relation: Option<&str>, tail: Option<&str>) -> Result<Self> {
+    pub fn named(engine: &Engine, head: Option<&str>, relation: Option<&str>, tail: Option<&str>) -> Result<Self> {
         match (head, relation, tail) {
-            (None, Some(r), Some(t)) => Ok(Self::Head { relation: loaded.relation(r)?, tail: loaded.entity(t)? }),
-            (Some(h), None, Some(t)) => Ok(Self::Relation { head: loaded.entity(h)?, tail: loaded.entity(t)? }),
-            (Some(h), Some(r), None) => Ok(Self::Tail { head: loaded.entity(h)?, relation: loaded.relation(r)? }),
+            (None, Some(r), Some(t)) => Ok(Self::Head { relation: engine.relation(r)?, tail: engine.entity(t)? }),
+            (Some(h), None, Some(t)) => Ok(Self::Relation { head: engine.entity(h)?, tail: engine.entity(t)? }),
+            (Some(h), Some(r), None) => Ok(Self::Tail { head: engine.entity(h)?, relation: engine.relation(r)? }),
             _ => Err(RugeError::Spec("a question names two of head, relation and tail, and asks for the third".into())),
         }
     }
@@ -105,9 +103,9 @@ pub struct Answer {
     pub rule: Option<usize>,
 }
 
-/// What answers are wanted.
+/// Which answers are wanted.
 #[derive(Clone, Debug)]
-pub struct Wishes {
+pub struct PredictOptions {
     /// At most so many.
     pub top: usize,
     /// Without known facts.
@@ -120,16 +118,26 @@ pub struct Wishes {
     pub by_rules: bool,
 }
 
-impl Default for Wishes {
+impl Default for PredictOptions {
     fn default() -> Self {
         Self { top: 10, new: false, candidates: None, typed: false, by_rules: false }
     }
 }
 
-/// Answers questions.
-pub struct Predictor<'l> {
-    loaded: &'l Loaded,
-    wishes: Wishes,
+/// The best answers to each question, best first; what [`Engine::predict`] does.
+pub(crate) fn predict(
+    engine: &Engine,
+    questions: &[Question],
+    options: &PredictOptions,
+    control: &Control<'_>,
+) -> Result<Vec<Vec<Answer>>> {
+    Predictor::new(engine, options, questions).answer(questions, control)
+}
+
+/// One set of options, ready.
+struct Predictor<'l> {
+    engine: &'l Engine,
+    wishes: &'l PredictOptions,
     candidates: Option<Vec<u32>>,
     rules: FxHashMap<RelationId, Vec<RuleAt>>,
 }
@@ -156,27 +164,29 @@ struct RuleAt {
 }
 
 impl<'l> Predictor<'l> {
-    /// For one set of wishes.
-    pub fn new(loaded: &'l Loaded, wishes: Wishes) -> Self {
-        let entities = loaded.file.data.entity_count();
+    fn new(engine: &'l Engine, wishes: &'l PredictOptions, questions: &[Question]) -> Self {
+        let entities = engine.data().entity_count();
         let candidates = wishes.candidates.as_ref().map(|list| entity_set(entities, list.iter().copied()));
         let mut rules: FxHashMap<RelationId, Vec<RuleAt>> = FxHashMap::default();
         if wishes.by_rules {
-            for (place, soft) in loaded.rules.iter().enumerate() {
+            let asked: FxHashSet<RelationId> =
+                questions.iter().filter_map(|question| Some(question.rank_query()?.triple.relation)).collect();
+            let rules_asked =
+                engine.rules().iter().enumerate().filter(|(_, record)| asked.contains(&record.rule.head()));
+            for (place, record) in rules_asked {
                 // A rule that speaks of unknown names concludes nothing.
-                if let Ok(rule) = Application::new(loaded.file.data.graph(), &soft.rule) {
-                    let confidence = soft.confidence.get();
-                    rules.entry(soft.rule.head()).or_default().push(RuleAt { place, confidence, rule });
+                if let Ok(rule) = Application::new(engine.data().graph(), &record.rule) {
+                    let confidence = record.confidence.get();
+                    rules.entry(record.rule.head()).or_default().push(RuleAt { place, confidence, rule });
                 }
             }
         }
-        Self { loaded, wishes, candidates, rules }
+        Self { engine, wishes, candidates, rules }
     }
 
-    /// The best answers to each question, best first.
-    pub fn answer(&self, questions: &[Question]) -> Result<Vec<Vec<Answer>>> {
+    fn answer(&self, questions: &[Question], control: &Control<'_>) -> Result<Vec<Vec<Answer>>> {
         let queries: Vec<RankQuery> = questions.iter().filter_map(|question| question.rank_query()).collect();
-        let mut lists = self.entities(&queries)?.into_iter();
+        let mut lists = self.entities(&queries, control)?.into_iter();
         let relations: Vec<(EntityId, EntityId)> = questions
             .iter()
             .filter_map(|question| match *question {
@@ -184,8 +194,13 @@ impl<'l> Predictor<'l> {
                 _ => None,
             })
             .collect();
-        let relations: Result<Vec<Vec<Answer>>> =
-            relations.par_iter().map(|&(head, tail)| self.relations(head, tail)).collect();
+        let relations: Result<Vec<Vec<Answer>>> = relations
+            .par_iter()
+            .map(|&(head, tail)| {
+                control.check()?;
+                self.relations(head, tail)
+            })
+            .collect();
         let mut relations = relations?.into_iter();
         let take = |question: &Question| match question {
             Question::Relation { .. } => relations.next(),
@@ -194,11 +209,11 @@ impl<'l> Predictor<'l> {
         Ok(questions.iter().map(take).map(Option::unwrap_or_default).collect())
     }
 
-    fn entities(&self, queries: &[RankQuery]) -> Result<Vec<Vec<Answer>>> {
+    fn entities(&self, queries: &[RankQuery], control: &Control<'_>) -> Result<Vec<Vec<Answer>>> {
         if queries.is_empty() {
             return Ok(Vec::new());
         }
-        let data = &self.loaded.file.data;
+        let data = self.engine.data();
         let typed = self.typed_sets(queries);
         let all = self.candidates.as_deref();
         let only = |query: &RankQuery| typed.get(&(query.triple.relation, query.side)).map(Vec::as_slice).or(all);
@@ -208,7 +223,7 @@ impl<'l> Predictor<'l> {
             only: filtered.then_some(&only as Only<'_>),
             ..TopOptions::new(self.wishes.top)
         };
-        let lists = self.loaded.model.top(queries, &options, &|_, _| ())?;
+        let lists = self.engine.ranker().top(queries, &options, control)?;
         // Scored triple by triple, as everywhere else: ranking may compare squares, and sums in another order.
         let found: Vec<Found> = queries
             .iter()
@@ -224,10 +239,10 @@ impl<'l> Predictor<'l> {
             .collect();
         let triples: Vec<Triple> = found.iter().map(|x| queries[x.query].answered(x.entity)).collect();
         let mut scores = vec![0.0; triples.len()];
-        self.loaded.model.score(&triples, &mut scores)?;
+        self.engine.ranker().score(&triples, &mut scores)?;
         let mut answers = vec![Vec::new(); queries.len()];
         for ((Found { query, entity, by }, triple), score) in found.into_iter().zip(triples).zip(scores) {
-            let truth = self.loaded.truth(triple.relation, score);
+            let truth = self.engine.truth(triple.relation, score);
             let truth = by.map_or(truth, |by| truth.max(by.confidence));
             answers[query].push(Answer {
                 who: Who::Entity(entity),
@@ -254,7 +269,7 @@ impl<'l> Predictor<'l> {
     /// What the rules conclude for a query: the best confidence and its rule, by entity.
     fn concluded(&self, query: &RankQuery, only: Option<&[u32]>) -> BTreeMap<EntityId, Conclusion> {
         let mut concluded: BTreeMap<EntityId, Conclusion> = BTreeMap::new();
-        let data = &self.loaded.file.data;
+        let data = self.engine.data();
         let mut walker = Walker::default();
         for RuleAt { place, confidence, rule } in self.rules.get(&query.triple.relation).into_iter().flatten() {
             let mut visit = |entity: EntityId| {
@@ -281,7 +296,7 @@ impl<'l> Predictor<'l> {
     fn typed_sets(&self, queries: &[RankQuery]) -> BTreeMap<(RelationId, Side), Vec<u32>> {
         let mut sets = BTreeMap::new();
         if self.wishes.typed {
-            let graph = self.loaded.file.data.graph();
+            let graph = self.engine.data().graph();
             for query in queries {
                 let (relation, side) = (query.triple.relation, query.side);
                 sets.entry((relation, side)).or_insert_with(|| {
@@ -301,14 +316,14 @@ impl<'l> Predictor<'l> {
     }
 
     fn relations(&self, head: EntityId, tail: EntityId) -> Result<Vec<Answer>> {
-        let data = &self.loaded.file.data;
+        let data = self.engine.data();
         let triples: Vec<Triple> = data.graph().relations().map(|relation| Triple { head, relation, tail }).collect();
         let mut scores = vec![0.0; triples.len()];
-        self.loaded.model.score(&triples, &mut scores)?;
+        self.engine.ranker().score(&triples, &mut scores)?;
         let answer = |(triple, score): (Triple, f32)| Answer {
             who: Who::Relation(triple.relation),
             score,
-            truth: self.loaded.truth(triple.relation, score),
+            truth: self.engine.truth(triple.relation, score),
             known: data.filter().contains(triple),
             rule: None,
         };

@@ -12,18 +12,16 @@ use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ruge_embed::model::State;
 use ruge_embed::trainer::Event;
 use ruge_embed::{
-    Losses, Metrics, Model, PathReport, Progress, RankOptions, StopReason, Validation, checkpoint,
-    train as train_epochs,
+    Losses, Metrics, Model, PathReport, Progress, StopReason, Validation, checkpoint, train as train_epochs,
 };
-use ruge_kg::Dataset;
 use ruge_kg::io::write::replace_file_in;
-use ruge_rules::{Groundings, RuleRecord, Watch};
+use ruge_kg::{Control, Dataset};
+use ruge_rules::{Groundings, RuleRecord};
 use serde_json::json;
 
 use crate::assemble;
@@ -65,15 +63,54 @@ pub struct Outcome {
     pub model: PathBuf,
 }
 
-/// What a listener hears after every epoch.
+/// What happens while a model is trained.
 #[derive(Clone, Debug)]
-pub struct Tick<'t> {
+pub enum TrainEvent {
+    /// Rules are grounded, before the first epoch; all zero where no rule guides.
+    Grounded(Grounds),
+    /// Relation paths are found, before the first epoch, where they guide.
+    Paths(PathReport),
+    /// An epoch is done.
+    Epoch(Tick),
+}
+
+/// What guides a model, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Grounds {
+    /// Rules.
+    pub rules: usize,
+    /// Their groundings.
+    pub groundings: usize,
+    /// The distinct conclusions of these.
+    pub unlabeled: usize,
+    /// Those of them that are validation triples.
+    pub in_valid: usize,
+    /// Those of them that are test triples.
+    pub in_test: usize,
+}
+
+impl Grounds {
+    /// Counts so many rules and their groundings.
+    pub fn of(rules: usize, groundings: &Groundings, data: &Dataset) -> Self {
+        Self {
+            rules,
+            groundings: groundings.len(),
+            unlabeled: groundings.unlabeled().len(),
+            in_valid: groundings.overlap(data.valid()),
+            in_test: groundings.overlap(data.test()),
+        }
+    }
+}
+
+/// An epoch that is done.
+#[derive(Clone, Debug)]
+pub struct Tick {
     /// The epoch, from 1.
     pub epoch: u64,
     /// Its mean losses.
     pub losses: Losses,
     /// The validation, where there was one.
-    pub metrics: Option<&'t Metrics>,
+    pub metrics: Option<Metrics>,
     /// Whether it was the best so far.
     pub improved: bool,
     /// Wall time of the epoch alone.
@@ -82,19 +119,8 @@ pub struct Tick<'t> {
     pub rate: f32,
 }
 
-/// Who listens, and who may stop.
-pub struct Listener<'l> {
-    /// Told once, before the first epoch: rules and groundings.
-    pub grounded: &'l mut dyn FnMut(usize, &ruge_rules::Groundings),
-    /// Told once, before the first epoch, where relation paths guide.
-    pub paths: &'l mut dyn FnMut(&PathReport),
-    /// Told after every epoch.
-    pub tick: &'l mut dyn FnMut(&Tick<'_>),
-    /// Set from outside to stop after the current epoch.
-    pub stop: &'l AtomicBool,
-    /// Least time between two checkpoints.
-    pub checkpoint_every: Duration,
-}
+/// Hears of training, and may cancel it.
+pub type TrainControl<'c> = Control<'c, TrainEvent>;
 
 /// All files of a run folder, of `ruge train` and of `ruge run`: whichever is replaced, nothing of it stays.
 pub const FILES: [&str; 28] = [
@@ -228,6 +254,7 @@ pub struct Run<'r> {
     is_old: bool,
     /// The files that are there only because it was begun.
     written: Vec<&'static str>,
+    checkpoint_every: Duration,
 }
 
 impl<'r> Run<'r> {
@@ -253,8 +280,20 @@ impl<'r> Run<'r> {
         let folder = Folder::at(place.work());
         let identity = Identity::new(spec, data);
         let (writes_rules, is_new, is_old, written) = (true, false, false, Vec::new());
-        let mut run =
-            Self { spec, data, place, folder, identity, old: None, mode, writes_rules, is_new, is_old, written };
+        let mut run = Self {
+            spec,
+            data,
+            place,
+            folder,
+            identity,
+            old: None,
+            mode,
+            writes_rules,
+            is_new,
+            is_old,
+            written,
+            checkpoint_every: Duration::from_secs(30),
+        };
         if matches!(mode, Mode::Resume | Mode::Continue)
             && let Some((old, is_old)) = begun(run.place.work())?
         {
@@ -303,23 +342,28 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// Least time between two checkpoints; half a minute where nothing is said.
+    #[must_use]
+    pub fn checkpoint_every(self, every: Duration) -> Self {
+        Self { checkpoint_every: every, ..self }
+    }
+
     /// Trains with these rules and leaves the model in the folder.
-    pub fn train(mut self, rules: Vec<RuleRecord>, listener: &mut Listener<'_>) -> Result<Outcome> {
+    pub fn train(mut self, rules: Vec<RuleRecord>, control: &TrainControl<'_>) -> Result<Outcome> {
         let started = Instant::now();
-        let watch = Watch { stop: Some(listener.stop), ..Watch::default() };
         let done = match self.spec.model.name {
-            ModelName::Rules => self.fit_rules(rules, listener.stop),
-            _ => assemble::grounded_watched(self.spec, self.data, rules, &watch).and_then(|(rules, groundings)| {
+            ModelName::Rules => self.fit_rules(rules, &control.quiet()),
+            _ => assemble::grounded(self.spec, self.data, rules, &control.quiet()).and_then(|(rules, groundings)| {
                 let seconds = started.elapsed().as_secs_f64();
-                self.train_all(&Grounded { rules, groundings, seconds }, listener)
+                self.train_all(&Guides { rules, groundings, seconds }, control)
             }),
         };
         self.end(done)
     }
 
     /// The same as [`train`](Self::train), with rules [`grounded`](assemble::grounded) before.
-    pub fn train_grounded(mut self, guides: &Grounded, listener: &mut Listener<'_>) -> Result<Outcome> {
-        let done = self.train_all(guides, listener);
+    pub fn train_grounded(mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<Outcome> {
+        let done = self.train_all(guides, control);
         self.end(done)
     }
 
@@ -367,19 +411,19 @@ impl<'r> Run<'r> {
         Ok(Some((stored.progress, stored.notes.get(curve::NOTE).cloned())))
     }
 
-    fn train_all(&mut self, guides: &Grounded, listener: &mut Listener<'_>) -> Result<Outcome> {
+    fn train_all(&mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<Outcome> {
         let (spec, data) = (self.spec, self.data);
-        let Grounded { rules, groundings, seconds: ground_seconds } = guides;
+        let Guides { rules, groundings, seconds: ground_seconds } = guides;
         let evidence = assemble::evidence_for(spec, rules, groundings)?;
         self.take_rules(rules)?;
-        (listener.grounded)(rules.len(), groundings);
+        control.report(&TrainEvent::Grounded(Grounds::of(rules.len(), groundings, data)));
         let examples = assemble::examples_for(spec, &evidence);
         let plan = assemble::plan(spec, data, &evidence, &examples)?;
         let started = Instant::now();
-        let paths = assemble::paths(spec, data)?;
+        let paths = assemble::paths(spec, data, &control.quiet())?;
         let path_seconds = started.elapsed().as_secs_f64();
         let path_report = paths.as_ref().map(|paths| *paths.report());
-        path_report.iter().for_each(|report| (listener.paths)(report));
+        path_report.iter().for_each(|report| control.report(&TrainEvent::Paths(*report)));
         let mut model = assemble::model_with(spec, data, paths)?;
         let (mut progress, curve_note) = self.resume(&mut *model)?.unwrap_or_default();
         // From here on there is something to continue.
@@ -387,8 +431,7 @@ impl<'r> Run<'r> {
         let mut curve = Curve::open(&self.folder, progress.epoch, curve_note.as_deref())?;
 
         let (mut seconds, mut epochs) = (0.0, 0u64);
-        let validation =
-            Validation { triples: data.valid(), known: Some(data.filter()), options: RankOptions::default() };
+        let validation = Validation { triples: data.valid(), known: Some(data.filter()) };
         let validation = (!data.valid().is_empty()).then_some(validation);
         let keep = |state: &State, progress: &Progress, curve: &mut Curve| -> Result<()> {
             let mut notes = self.identity.notes();
@@ -396,7 +439,7 @@ impl<'r> Run<'r> {
             notes.insert(curve::NOTE.to_string(), curve.sync()?);
             Ok(checkpoint::write(&self.folder.file(CHECKPOINT), state, progress, &notes)?)
         };
-        let mut saved = Instant::now();
+        let (mut saved, mut saved_epoch) = (Instant::now(), progress.epoch);
         let mut failed = None;
         let mut hear = |event: Event<'_>| {
             seconds += event.seconds;
@@ -404,34 +447,41 @@ impl<'r> Run<'r> {
             let tick = Tick {
                 epoch: event.progress.epoch,
                 losses: event.losses,
-                metrics: event.metrics,
+                metrics: event.metrics.cloned(),
                 improved: event.improved,
                 seconds: event.seconds,
                 rate: event.rate,
             };
-            let stop = listener.stop.load(Ordering::Relaxed);
-            let mut save = || -> Result<()> {
-                curve.add(&tick)?;
-                if stop || saved.elapsed() >= listener.checkpoint_every {
+            let added = curve.add(&tick);
+            control.report(&TrainEvent::Epoch(tick));
+            let save = || -> Result<ControlFlow<()>> {
+                added?;
+                let stops = control.is_cancelled();
+                if stops || saved.elapsed() >= self.checkpoint_every {
                     keep(event.model.state()?, event.progress, &mut curve)?;
-                    saved = Instant::now();
+                    (saved, saved_epoch) = (Instant::now(), event.progress.epoch);
                 }
-                Ok(())
+                Ok(if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             };
-            failed = save().err();
-            (listener.tick)(&tick);
-            if stop || failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            // What cannot be written ends the training; why is told below.
+            Ok(save().unwrap_or_else(|error| {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }))
         };
-        let stop = train_epochs(&mut *model, &plan, &spec.schedule, validation, &mut progress, &mut hear)?;
+        let trained =
+            train_epochs(&mut *model, &plan, &spec.schedule, validation, &mut progress, &control.quiet(), &mut hear);
         if let Some(error) = failed {
             return Err(error);
         }
+        let stop = trained?;
         let (best_epoch, valid_mrr) = match &progress.best {
             Some(best) => (best.epoch, Some(best.mrr)),
             None => (progress.epoch, None),
         };
         let outcome = Outcome {
-            epochs: progress.epoch,
+            // Of a run that was cancelled, what its checkpoint holds.
+            epochs: if stop == StopReason::Asked { saved_epoch } else { progress.epoch },
             best_epoch,
             valid_mrr,
             fitted: None,
@@ -444,12 +494,12 @@ impl<'r> Run<'r> {
             stop,
             model: self.place.home().join("model.safetensors"),
         };
-        // Whoever stops a run wants to be gone soon: the checkpoint is written, and has everything.
+        // Whoever cancels a run wants to be gone soon: the checkpoint is written, and has all that is finished.
         if stop == StopReason::Asked {
             return Ok(outcome);
         }
         keep(model.state()?, &progress, &mut curve)?;
-        self.write_model(&mut *model, progress, rules, &outcome)?;
+        self.write_model(&mut *model, progress, rules, &outcome, control)?;
         Ok(outcome)
     }
 
@@ -460,6 +510,7 @@ impl<'r> Run<'r> {
         progress: Progress,
         rules: &[RuleRecord],
         outcome: &Outcome,
+        control: &TrainControl<'_>,
     ) -> Result<()> {
         let mut notes = std::collections::BTreeMap::from([
             ("epochs".to_string(), progress.epoch.to_string()),
@@ -472,10 +523,10 @@ impl<'r> Run<'r> {
             let kept = State { embeddings: best.embeddings, moments: moments.clone(), steps: *steps };
             model.restore(kept)?;
         }
-        let calibration = Calibration::fit(model, self.data, self.spec.seed)?;
+        let calibration = Calibration::fit(model, self.data, self.spec.seed, &control.quiet())?;
         let contents = Contents {
             spec: self.spec,
-            embeddings: &model.state()?.embeddings,
+            embeddings: Some(&model.state()?.embeddings),
             data: self.data,
             rules,
             notes: &notes,
@@ -494,13 +545,13 @@ pub fn train(
     rules: Vec<RuleRecord>,
     path: &Path,
     mode: Mode,
-    listener: &mut Listener<'_>,
+    control: &TrainControl<'_>,
 ) -> Result<Outcome> {
-    Run::open(spec, data, path, mode)?.train(rules, listener)
+    Run::open(spec, data, path, mode)?.train(rules, control)
 }
 
 /// Rules that stay under a spec, with their groundings: made once where many runs share them.
-pub struct Grounded {
+pub struct Guides {
     /// The rules.
     pub rules: Vec<RuleRecord>,
     /// Their groundings in train.

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ruge::rules_only::{Aggregation, RulesOnly};
 use ruge_embed::metrics::{HITS, Metrics};
-use ruge_embed::rank::{Rank, RankQuery, Ties};
-use ruge_kg::{Dataset, ReadOptions};
+use ruge_kg::{Control, Dataset, Rank, RankQuery, ReadOptions, Ties};
+use ruge_rules::rank::only::{Aggregation, RulesOnly};
 use ruge_rules::{MineConfig, MinedRule, RuleReadOptions, RuleRecord, SoftRule, mine, read_rules};
 use ruge_testing::{Tests, data};
 
@@ -21,7 +20,7 @@ fn filtered(data: &Dataset, rules: &[SoftRule], how: Aggregation) -> (Metrics, V
     let queries = RankQuery::both_sides(data.test());
     let filter = data.filter();
     let ranker = RulesOnly::new(data.graph(), rules);
-    let ranks = ranker.rank(&queries, Some(filter), how, &|_, _| {});
+    let ranks = ranker.rank(&queries, Some(filter), how, &Control::default()).expect("nobody cancels");
     (Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS), ranks)
 }
 

@@ -1,20 +1,21 @@
-//! Rules beside a model: held to definitions that score every candidate, and to stepping aside where rules say nothing.
+//! Rules in addition to a model: held to definitions that score every candidate, and not used where they say nothing.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use ruge::combine::{
+use ruge::model_file::{Contents, ModelFile};
+use ruge::spec::{MinePreset, RulesSpec};
+use ruge::{Engine, ModelName, Spec, assemble};
+use ruge_embed::Metrics;
+use ruge_kg::random::{self, Stream};
+use ruge_kg::rank::{place, select};
+use ruge_kg::{
+    Cancel, Control, Dataset, EntityId, RankError, RankQuery, Ranker, ReadOptions, Side, Ties, TopOptions, Work,
+};
+use ruge_rules::rank::only::{Aggregation, RulesOnly};
+use ruge_rules::rank::{
     Combined, Effort, Form, Heard, Prepared, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence,
 };
-use ruge::model_file::{Contents, ModelFile};
-use ruge::rules_only::{Aggregation, RulesOnly};
-use ruge::spec::{MinePreset, RulesSpec};
-use ruge::{ModelName, Spec, assemble};
-use ruge_embed::rank::{RankQuery, Side, place};
-use ruge_embed::{Metrics, Model, RankOptions, Ties, TopOptions, top};
-use ruge_kg::random::{self, Stream};
-use ruge_kg::{Dataset, EntityId, ReadOptions};
-use ruge_rules::{Confidence, RuleRecord, SoftRule, Watch};
+use ruge_rules::{Confidence, RuleRecord, SoftRule};
 
 fn demo() -> Dataset {
     Dataset::load(std::path::Path::new("demo"), &ReadOptions::default()).expect("it is embedded").0
@@ -22,42 +23,39 @@ fn demo() -> Dataset {
 
 fn rules(data: &Dataset) -> Vec<RuleRecord> {
     let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-    assemble::rules_of(&wanted, data, &Watch::default()).expect("rules")
+    assemble::rules_of(&wanted, data, &Control::default()).expect("rules")
 }
 
 fn prepare(rules: &[RuleRecord], data: &Dataset) -> Prepared {
-    Prepared::new(rules.to_vec(), data, Effort::USUAL, &Watch::default()).expect("rules").expect("nobody stops it")
+    Prepared::new(rules.to_vec(), data, Effort::USUAL, &Control::default()).expect("rules")
 }
 
 #[test]
 fn weighing_rules_is_followed_and_stopped() {
     let data = demo();
-    let (stop, seen) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-    let follow = |done: u64, total: u64| {
-        seen.lock().expect("seen").push((done, total));
-        stop.store(true, Ordering::Relaxed);
+    let (cancel, seen) = (Cancel::new(), Mutex::new(Vec::new()));
+    let follow = |work: &Work| {
+        seen.lock().expect("seen").push((work.done, work.total));
+        cancel.cancel();
     };
-    let watch = Watch { stop: Some(&stop), progress: Some(&follow), deadline: None };
-    assert!(
-        Prepared::new(rules(&data), &data, Effort::USUAL, &watch).expect("rules").is_none(),
-        "stopped while weights were learned"
-    );
-    assert!(
-        Prepared::new(rules(&data), &data, Effort::USUAL, &watch).expect("rules").is_none(),
-        "stopped before it began"
-    );
+    let control = Control::new(&cancel).with_listener(&follow);
+    // First while weights are learned, then before it begins.
+    for _ in 0..2 {
+        let prepared = Prepared::new(rules(&data), &data, Effort::USUAL, &control);
+        assert!(matches!(prepared, Err(RankError::Cancelled(_))));
+    }
     let seen = seen.lock().expect("seen");
     assert!(!seen.is_empty() && seen.iter().all(|&(done, total)| done < total), "{seen:?}");
 }
 
-fn untrained(data: &Dataset) -> Box<dyn Model> {
+fn untrained(data: &Dataset) -> Box<dyn Ranker> {
     let mut spec = Spec::paper(ModelName::ComplEx, "none").expect("a spec");
     spec.model.dimension = 4;
     assemble::model(&spec, data).expect("a model")
 }
 
-fn mrr(model: &dyn Model, data: &Dataset, queries: &[RankQuery]) -> f64 {
-    let ranks = model.rank(queries, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
+fn mrr(model: &dyn Ranker, data: &Dataset, queries: &[RankQuery]) -> f64 {
+    let ranks = model.rank(queries, Some(data.filter()), &Control::default()).expect("ranks");
     Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &[10]).mrr
 }
 
@@ -68,12 +66,12 @@ fn all_ways_to_ask_agree() {
     let model = untrained(&data);
     let setting = Setting { discount: 0.5, constants: true, learned: false, form: Form::Probability, weight: 3.0 };
     let scores = RuleScores::new(data.shared_graph(), &rules, SMOOTHING, true);
-    let combined = Combined::new(untrained(&data), scores.clone(), &Ranking::of(setting));
+    let combined = Combined::new(Some(untrained(&data).into()), Arc::new(scores.clone()), &Ranking::of(setting));
     let queries: Vec<RankQuery> = RankQuery::both_sides(data.test()).into_iter().take(300).collect();
     let entities = data.entity_count();
     let mut heard = Heard::new(&[setting.sum()]);
-    let ranks = combined.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
-    let best = combined.top(&queries, &TopOptions::new(5), &|_, _| ()).expect("answers");
+    let ranks = combined.rank(&queries, Some(data.filter()), &Control::default()).expect("ranks");
+    let best = combined.top(&queries, &TopOptions::new(5), &Control::default()).expect("answers");
     let mut many = vec![0.0; queries.len() * entities];
     combined.score_many(&queries, &mut many).expect("scores");
     let mut said = 0;
@@ -92,7 +90,7 @@ fn all_ways_to_ask_agree() {
         assert!(all.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5));
         assert_eq!(all, many[at * entities..][..entities]);
         assert_eq!(ranks[at], place(query, Some(data.filter()), &all));
-        assert_eq!(best[at], top::select(&all, query, &TopOptions::new(5)));
+        assert_eq!(best[at], select(&all, query, &TopOptions::new(5)));
         if query.side == Side::Tail {
             let mut one = [0.0];
             combined.score(&[query.triple], &mut one).expect("a score");
@@ -116,9 +114,11 @@ fn without_a_model_the_rules_rank_as_the_ranker_of_rules_does() {
     let queries: Vec<RankQuery> = RankQuery::both_sides(data.test()).into_iter().take(300).collect();
     for discount in [0.0, 0.5] {
         let ranking = Ranking::of(Setting { discount, ..Setting::ALONE });
-        let model = Combined::rules_alone(RuleScores::new(data.shared_graph(), &records, SMOOTHING, false), &ranking);
+        let model =
+            Combined::new(None, Arc::new(RuleScores::new(data.shared_graph(), &records, SMOOTHING, false)), &ranking);
         let alone = RulesOnly::new(data.graph(), &soft);
-        let ranks = alone.rank(&queries, Some(data.filter()), Aggregation::Discounted(discount), &|_, _| ());
+        let ranks = alone.rank(&queries, Some(data.filter()), Aggregation::Discounted(discount), &Control::default());
+        let ranks = ranks.expect("nobody cancels");
         let found = mrr(&model, &data, &queries);
         let expected = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &[10]).mrr;
         // Sums are rounded to what scores hold.
@@ -133,13 +133,13 @@ fn fitting_helps_where_rules_speak() {
     let rules = rules(&data);
     let model = untrained(&data);
     let prepared = prepare(&rules, &data);
-    let ranking = fit(Some(&*model), &prepared, &data).expect("a fit");
+    let ranking = fit(Some(&*model), &prepared, &data, &Control::default()).expect("a fit");
     let scores = prepared.scores();
     assert!(ranking.uses_rules() && ranking.fitted > 1, "{ranking:?}");
     assert_eq!(ranking.tried.iter().filter(|tried| tried.taken).count(), 1);
     let test = RankQuery::both_sides(data.test());
     let before = mrr(&*model, &data, &test);
-    let after = mrr(&Combined::new(model, scores, &ranking), &data, &test);
+    let after = mrr(&Combined::new(Some(model.into()), scores, &ranking), &data, &test);
     assert!(after > before + 0.1, "{before} before, {after} after");
     // A fit is a plain value: written and read it is the same, and on one thread it is the same.
     let text = serde_json::to_string(&ranking).expect("JSON");
@@ -148,7 +148,7 @@ fn fitting_helps_where_rules_speak() {
     let model = untrained(&data);
     let again = pool.install(|| {
         let prepared = prepare(&rules, &data);
-        fit(Some(&*model), &prepared, &data).expect("a fit")
+        fit(Some(&*model), &prepared, &data, &Control::default()).expect("a fit")
     });
     assert_eq!(again, ranking);
 }
@@ -159,21 +159,20 @@ fn learned_weights_are_kept_with_the_model() {
     let rules = rules(&data);
     let prepared = prepare(&rules, &data);
     let (rules, scores) = (&prepared.rules, prepared.scores());
-    let ranking = fit(None, &prepared, &data).expect("a fit");
+    let ranking = fit(None, &prepared, &data, &Control::default()).expect("a fit");
     assert!(ranking.uses_weights() && ranking.injective, "{:?}", ranking.tried);
     let weights = scores.weights(rules.len());
     let counted = RuleScores::new(data.shared_graph(), rules, ranking.smoothing, true);
     assert!(weights != counted.weights(rules.len()) && weights.iter().flatten().all(|&weight| weight >= 0.0));
-    let model = Combined::rules_alone(scores, &ranking);
+    let model = Combined::new(None, scores, &ranking);
     let test = RankQuery::both_sides(data.test());
-    let ranks =
-        |model: &dyn Model| model.rank(&test, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
+    let ranks = |model: &dyn Ranker| model.rank(&test, Some(data.filter()), &Control::default()).expect("ranks");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.safetensors");
     let spec = Spec::paper(ModelName::Rules, "none").expect("a spec");
     let mut contents = Contents {
         spec: &spec,
-        embeddings: &model.state().expect("tables").embeddings,
+        embeddings: None,
         data: &data,
         rules,
         notes: &Default::default(),
@@ -182,13 +181,13 @@ fn learned_weights_are_kept_with_the_model() {
         weights: Some(&weights),
     };
     ModelFile::write(&path, &contents).expect("written");
-    let read = ModelFile::read(&path).expect("read").model().expect("a model");
-    assert_eq!(ranks(&*read), ranks(&model));
+    let read = Engine::open(&path).expect("a model");
+    assert_eq!(ranks(read.ranker()), ranks(&model));
     // What was learned helps here; without it the ranks are others.
     contents.weights = None;
     ModelFile::write(&path, &contents).expect("written");
-    let without = ModelFile::read(&path).expect("read").model().expect("a model");
-    assert!(mrr(&*read, &data, &test) > mrr(&*without, &data, &test));
+    let without = Engine::open(&path).expect("a model");
+    assert!(mrr(read.ranker(), &data, &test) > mrr(without.ranker(), &data, &test));
     contents.weights = Some(&weights[1..]);
     ModelFile::write(&path, &contents).expect("written");
     let error = ModelFile::read(&path).expect_err("one weight is missing").to_string();
@@ -196,7 +195,7 @@ fn learned_weights_are_kept_with_the_model() {
 }
 
 #[test]
-fn rules_that_say_nothing_step_aside() {
+fn rules_that_say_nothing_are_not_used() {
     let data = demo();
     // The same rules with their conclusions dealt out at random: they fire as often and mean nothing.
     let mut rules = rules(&data);
@@ -209,51 +208,39 @@ fn rules_that_say_nothing_step_aside() {
     rules.retain(|record| !record.rule.has_constants());
     // A model that knows every answer leaves rules nothing to add.
     let known = Knowing(untrained(&data), demo());
-    let ranking = fit(Some(&known), &prepare(&rules, &data), &data).expect("a fit");
+    let ranking = fit(Some(&known), &prepare(&rules, &data), &data, &Control::default()).expect("a fit");
     assert!(!ranking.uses_rules(), "{:?}", ranking.tried);
     assert!(ranking.tried[0].taken && ranking.settings.is_empty() && ranking.fitted == 2);
     // Neither do rules where there is nothing to fit on.
     let bare = Dataset::new(data.names().clone(), data.train().to_vec(), vec![], vec![]);
     let prepared = prepare(&rules, &bare);
-    let ranking = fit(Some(&*untrained(&data)), &prepared, &bare).expect("a fit");
+    let ranking = fit(Some(&*untrained(&data)), &prepared, &bare, &Control::default()).expect("a fit");
     assert!(!ranking.uses_rules() && ranking.fitted == 0);
-    assert!(fit(None, &prepared, &bare).expect("a fit").uses_rules(), "alone they are all there is");
+    assert!(
+        fit(None, &prepared, &bare, &Control::default()).expect("a fit").uses_rules(),
+        "alone they are all there is"
+    );
 }
 
 /// Scores facts of any split 1 and everything else as an untrained model does, far below.
-struct Knowing(Box<dyn Model>, Dataset);
+struct Knowing(Box<dyn Ranker>, Dataset);
 
-impl Model for Knowing {
+impl Ranker for Knowing {
     fn name(&self) -> &'static str {
         "knowing"
     }
-    fn score(&self, triples: &[ruge_kg::Triple], scores: &mut [f32]) -> ruge_embed::Result<()> {
+    fn entity_count(&self) -> usize {
+        self.1.entity_count()
+    }
+    fn score(&self, triples: &[ruge_kg::Triple], scores: &mut [f32]) -> Result<(), RankError> {
         self.0.score(triples, scores)
     }
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> ruge_embed::Result<()> {
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
         self.0.score_all(query, scores)?;
         scores.iter_mut().for_each(|score| *score = 0.1 * score.tanh());
         for &entity in query.known(self.1.filter()) {
             scores[EntityId::index(entity)] = 1.0;
         }
         Ok(())
-    }
-    fn rank(
-        &self,
-        queries: &[RankQuery],
-        known: Option<&ruge_kg::Filter>,
-        options: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> ruge_embed::Result<Vec<ruge_embed::Rank>> {
-        self.0.rank(queries, known, options, progress)
-    }
-    fn epoch(&mut self, plan: &ruge_embed::Plan<'_>, epoch: u64) -> ruge_embed::Result<ruge_embed::Losses> {
-        self.0.epoch(plan, epoch)
-    }
-    fn state(&self) -> ruge_embed::Result<&ruge_embed::State> {
-        self.0.state()
-    }
-    fn restore(&mut self, state: ruge_embed::State) -> ruge_embed::Result<()> {
-        self.0.restore(state)
     }
 }

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use ruge::complete::{CompleteOptions, Proposal, complete, measure};
 use ruge::consistency::{consistency, doubtful};
 use ruge::explain::{ExplainOptions, Explainer};
-use ruge::{GuidanceSpec, Loaded, ModelFile, ModelName, Spec, assemble};
+use ruge::{Engine, GuidanceSpec, ModelFile, ModelName, Spec, assemble};
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Dataset, ReadOptions, Triple};
-use ruge_rules::{RuleRecord, Watch};
+use ruge_kg::{Control, Dataset, ReadOptions, Triple};
+use ruge_rules::RuleRecord;
 use rustc_hash::FxHashSet;
 
 fn demo() -> Dataset {
@@ -18,11 +18,11 @@ fn demo() -> Dataset {
 }
 
 /// A quick model, guided by mined rules or not.
-fn train(data: Dataset, guided: bool) -> Loaded {
+fn train(data: Dataset, guided: bool) -> Engine {
     let mut spec = Spec::paper(ModelName::ComplEx, if guided { "ruge" } else { "none" }).expect("a spec");
     spec.model.dimension = 24;
-    let rules = assemble::rules(&spec, &data, &Watch::default()).expect("rules");
-    let (rules, groundings) = assemble::grounded(&spec, &data, rules).expect("they fit");
+    let rules = assemble::rules(&spec, &data, &Control::default()).expect("rules");
+    let (rules, groundings) = assemble::grounded(&spec, &data, rules, &Control::default()).expect("they fit");
     let evidence = assemble::evidence(&rules, &groundings);
     let mut model = assemble::model(&spec, &data).expect("a model");
     {
@@ -31,7 +31,7 @@ fn train(data: Dataset, guided: bool) -> Loaded {
             model.epoch(&plan, epoch).expect("an epoch");
         }
     }
-    let embeddings = model.state().expect("parameters").embeddings.clone();
+    let embeddings = Some(model.state().expect("parameters").embeddings.clone());
     let file = ModelFile {
         is_old: false,
         spec,
@@ -43,17 +43,17 @@ fn train(data: Dataset, guided: bool) -> Loaded {
         ranking: None,
         weights: None,
     };
-    Loaded::new(file).expect("a model")
+    Engine::new(file).expect("a model")
 }
 
-fn guided() -> &'static Loaded {
-    static MODEL: OnceLock<Loaded> = OnceLock::new();
+fn guided() -> &'static Engine {
+    static MODEL: OnceLock<Engine> = OnceLock::new();
     MODEL.get_or_init(|| train(demo(), true))
 }
 
-fn all(loaded: &Loaded, options: &CompleteOptions) -> Vec<Proposal> {
-    let explainer = Explainer::new(loaded);
-    let completion = complete(loaded, &explainer, options, &|_, _| ()).expect("candidates");
+fn all(engine: &Engine, options: &CompleteOptions) -> Vec<Proposal> {
+    let explainer = Explainer::new(engine);
+    let completion = complete(&explainer, options, &Control::default()).expect("candidates");
     completion.proposals(0..completion.len())
 }
 
@@ -68,16 +68,16 @@ fn id(data: &Dataset, proposal: &Proposal) -> Triple {
 
 #[test]
 fn proposals_are_new_ordered_and_have_their_rules() {
-    let loaded = guided();
+    let engine = guided();
     let options = CompleteOptions { top: Some(500), ..CompleteOptions::default() };
-    let found = all(loaded, &options);
+    let found = all(engine, &options);
     assert_eq!(found.len(), 500);
     assert!(found.is_sorted_by(|a, b| a.truth >= b.truth));
-    let data = &loaded.file.data;
+    let data = engine.data();
     let distinct: FxHashSet<Triple> = found.iter().map(|proposal| id(data, proposal)).collect();
     assert_eq!(distinct.len(), found.len());
     assert!(distinct.iter().all(|triple| !data.filter().contains(*triple)), "a known fact is proposed");
-    let explainer = Explainer::new(loaded);
+    let explainer = Explainer::new(engine);
     assert!(found.iter().any(|proposal| proposal.rule_count > 1) && found.iter().any(|p| p.rule_count == 0));
     for proposal in found.iter().step_by(25) {
         let explained = explainer.explain(id(data, proposal), &ExplainOptions::default()).expect("an explanation");
@@ -93,87 +93,86 @@ fn proposals_are_new_ordered_and_have_their_rules() {
 
 #[test]
 fn thresholds_and_relations_cut_the_same_list() {
-    let loaded = guided();
-    let everything = all(loaded, &CompleteOptions { top: None, ..CompleteOptions::default() });
+    let engine = guided();
+    let everything = all(engine, &CompleteOptions { top: None, ..CompleteOptions::default() });
     let least = everything[200].truth;
-    let above = all(loaded, &CompleteOptions { top: None, min_truth: least, ..CompleteOptions::default() });
+    let above = all(engine, &CompleteOptions { top: None, min_truth: least, ..CompleteOptions::default() });
     assert!(above.len() > 200 && above[..] == everything[..above.len()]);
     assert!(everything[above.len()].truth < least);
-    let relation = loaded.relation("borders").expect("a relation");
-    let of_one = all(loaded, &CompleteOptions { relation: Some(relation), top: None, ..CompleteOptions::default() });
-    let set = |list: &[Proposal]| -> FxHashSet<Triple> { list.iter().map(|p| id(&loaded.file.data, p)).collect() };
+    let relation = engine.relation("borders").expect("a relation");
+    let of_one = all(engine, &CompleteOptions { relation: Some(relation), top: None, ..CompleteOptions::default() });
+    let set = |list: &[Proposal]| -> FxHashSet<Triple> { list.iter().map(|p| id(engine.data(), p)).collect() };
     let borders: Vec<Proposal> = everything.into_iter().filter(|p| p.fact.relation == "borders").collect();
     assert_eq!(set(&of_one), set(&borders), "one relation has the same candidates alone");
 }
 
 #[test]
 fn threads_change_nothing() {
-    let loaded = guided();
+    let engine = guided();
     let options = CompleteOptions { top: Some(300), ..CompleteOptions::default() };
-    let expected = all(loaded, &options);
+    let expected = all(engine, &options);
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        assert_eq!(pool.install(|| all(loaded, &options)), expected, "{threads} threads");
+        assert_eq!(pool.install(|| all(engine, &options)), expected, "{threads} threads");
     }
 }
 
 #[test]
 fn truth_can_be_believed_on_test_and_never_looks_at_it() {
-    let loaded = guided();
-    let explainer = Explainer::new(loaded);
+    let engine = guided();
+    let explainer = Explainer::new(engine);
     let options = CompleteOptions { top: None, ..CompleteOptions::default() };
-    let measured = measure(loaded, &explainer, &options, &|_, _| ()).expect("candidates");
+    let measured = measure(&explainer, &options, &Control::default()).expect("candidates");
     assert!(measured.all.ece <= 0.05, "{measured:?}");
     assert!(measured.from_a_tenth.ece <= 0.15, "{measured:?}");
     assert!(measured.found * 2 > measured.test, "{} of {}", measured.found, measured.test);
 
     // Other test triples, as many of them: the fit has the same bits.
-    let data = &loaded.file.data;
+    let data = engine.data();
     let other: Vec<Triple> = data.test().iter().map(|triple| triple.reversed()).collect();
     let other = Dataset::new(data.names().clone(), data.train().to_vec(), data.valid().to_vec(), other);
     let held_out = |data: &Dataset| data.test().iter().filter(|t| !data.graph().contains(**t)).count();
-    let fit = |loaded: &Loaded| {
-        let explainer = Explainer::new(loaded);
-        complete(loaded, &explainer, &options, &|_, _| ()).expect("candidates").fitted.expect("validation triples")
+    let fit = |engine: &Engine| {
+        let explainer = Explainer::new(engine);
+        complete(&explainer, &options, &Control::default()).expect("candidates").fitted.expect("validation triples")
     };
-    let file = &loaded.file;
     let twin = ModelFile {
         is_old: false,
-        spec: file.spec.clone(),
-        embeddings: file.embeddings.clone(),
-        rules: file.rules.clone(),
+        spec: engine.spec().clone(),
+        embeddings: engine.embeddings().expect("tables").cloned(),
+        rules: engine.rules().to_vec(),
         notes: BTreeMap::new(),
         // The model's own calibration is another matter, and fitted elsewhere.
-        calibration: Some(loaded.calibration.clone()),
+        calibration: Some(engine.calibration().clone()),
         ranking: None,
         weights: None,
         data: other,
     };
-    let twin = Loaded::new(twin).expect("a model");
-    let (one, two) = (fit(loaded), fit(&twin));
+    let twin = Engine::new(twin).expect("a model");
+    let (one, two) = (fit(engine), fit(&twin));
     assert_eq!((one.weights, &one.knots), (two.weights, &two.knots));
     assert_ne!(held_out(data), 0);
 }
 
 #[test]
 fn without_validation_truth_is_the_models() {
-    let loaded = guided();
-    let data = &loaded.file.data;
+    let engine = guided();
+    let data = engine.data();
     let bare = Dataset::new(data.names().clone(), data.train().to_vec(), vec![], vec![]);
     let file = ModelFile {
         is_old: false,
-        spec: loaded.file.spec.clone(),
-        embeddings: loaded.file.embeddings.clone(),
-        rules: loaded.file.rules.clone(),
+        spec: engine.spec().clone(),
+        embeddings: engine.embeddings().expect("tables").cloned(),
+        rules: engine.rules().to_vec(),
         notes: BTreeMap::new(),
         calibration: None,
         ranking: None,
         weights: None,
         data: bare,
     };
-    let bare = Loaded::new(file).expect("a model");
+    let bare = Engine::new(file).expect("a model");
     let explainer = Explainer::new(&bare);
-    let completion = complete(&bare, &explainer, &CompleteOptions::default(), &|_, _| ()).expect("candidates");
+    let completion = complete(&explainer, &CompleteOptions::default(), &Control::default()).expect("candidates");
     assert!(completion.fitted.is_none() && completion.len() == 100);
     for (triple, truth) in completion.triples() {
         assert_eq!(truth, bare.truth(triple.relation, bare.score(triple).expect("a score")));
@@ -182,11 +181,11 @@ fn without_validation_truth_is_the_models() {
 
 #[test]
 fn guidance_brings_the_model_closer_to_its_rules() {
-    let loaded = guided();
+    let engine = guided();
     let plain = train(demo(), false);
-    assert!(matches!(plain.file.spec.guidance, GuidanceSpec::None));
-    let explainer = Explainer::new(loaded);
-    let found = consistency(loaded, &explainer, Some(&plain)).expect("the same data");
+    assert!(matches!(plain.spec().guidance, GuidanceSpec::None));
+    let explainer = Explainer::new(engine);
+    let found = consistency(&explainer, Some(&plain), &Control::default()).expect("the same data");
     let unguided = found.unguided.expect("a twin");
     assert!(found.model.share > unguided.share + 0.1, "{:?} and {unguided:?}", found.model);
     assert!(found.model.mean_truth > unguided.mean_truth);
@@ -194,12 +193,12 @@ fn guidance_brings_the_model_closer_to_its_rules() {
     assert_eq!(found.rules.iter().map(|rule| rule.model.consistent).sum::<usize>(), found.model.consistent);
 
     // One rule of one premise, by the definition.
-    let graph = loaded.file.data.graph();
+    let graph = engine.data().graph();
     let simple = |record: &&RuleRecord| record.rule.premise.len() == 1;
-    let record = loaded.file.rules.iter().find(simple).expect("such a rule");
+    let record = engine.rules().iter().find(simple).expect("such a rule");
     let told =
-        found.rules.iter().find(|rule| rule.rule == ruge_rules::words::formula(&record.rule, loaded.file.data.names()));
-    let phi = |triple| f64::from(ruge_embed::objective::truth(loaded.score(triple).expect("a score")));
+        found.rules.iter().find(|rule| rule.rule == ruge_rules::words::formula(&record.rule, engine.data().names()));
+    let phi = |triple| f64::from(ruge_embed::objective::truth(engine.score(triple).expect("a score")));
     let (mut groundings, mut met) = (0, 0);
     for pair in graph.facts(record.rule.premise[0].relation) {
         let premise = Triple { head: pair.key, relation: record.rule.premise[0].relation, tail: pair.other };
@@ -215,16 +214,16 @@ fn guidance_brings_the_model_closer_to_its_rules() {
     assert_eq!((told.groundings, told.model.consistent), (groundings, met));
 
     let other = train_on_half();
-    assert!(consistency(loaded, &explainer, Some(&other)).is_err(), "another graph is no twin");
+    assert!(consistency(&explainer, Some(&other), &Control::default()).is_err(), "another graph is no twin");
 }
 
-fn train_on_half() -> Loaded {
+fn train_on_half() -> Engine {
     let data = demo();
     let half = data.train()[..data.train().len() / 2].to_vec();
     let spec = Spec::default();
     let data = Dataset::new(data.names().clone(), half, vec![], vec![]);
     let model = assemble::model(&spec, &data).expect("a model");
-    let embeddings = model.state().expect("parameters").embeddings.clone();
+    let embeddings = Some(model.state().expect("parameters").embeddings.clone());
     let file = ModelFile {
         is_old: false,
         spec,
@@ -236,7 +235,7 @@ fn train_on_half() -> Loaded {
         ranking: None,
         weights: None,
     };
-    Loaded::new(file).expect("a model")
+    Engine::new(file).expect("a model")
 }
 
 #[test]
@@ -255,12 +254,12 @@ fn planted_mistakes_are_doubted() {
     train_triples.extend(planted.iter().copied().collect::<std::collections::BTreeSet<_>>());
     let spoilt = Dataset::new(data.names().clone(), train_triples, data.valid().to_vec(), data.test().to_vec());
     let share = planted.len() as f64 / spoilt.train().len() as f64;
-    let loaded = train(spoilt, true);
-    let explainer = Explainer::new(&loaded);
-    let (count, list) = doubtful(&loaded, &explainer, 30).expect("scores");
+    let engine = train(spoilt, true);
+    let explainer = Explainer::new(&engine);
+    let (count, list) = doubtful(&explainer, 30, &Control::default()).expect("scores");
     assert!(count >= list.len() && list.len() >= 10, "{count}");
     let wrong = |fact: &ruge::explain::Fact| {
-        let names = loaded.file.data.names();
+        let names = engine.data().names();
         let triple = Triple {
             head: names.entities.id(&fact.head).expect("an entity"),
             relation: names.relations.id(&fact.relation).expect("a relation"),

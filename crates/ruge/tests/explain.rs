@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use ruge::explain::drawing::Drawing;
 use ruge::explain::{ExplainOptions, Explainer, Explanation};
-use ruge::{GuidanceSpec, Loaded, ModelFile, Spec, assemble};
+use ruge::{Engine, GuidanceSpec, ModelFile, Spec, assemble};
 use ruge_embed::objective::truth;
-use ruge_embed::rank::{RankQuery, Side};
-use ruge_embed::{Dealing, RankOptions, TNorm, Ties};
-use ruge_kg::{Dataset, Names, Triple};
+use ruge_embed::{Dealing, TNorm};
+use ruge_kg::{Control, Dataset, Names, RankQuery, Side, Ties, Triple};
 use ruge_rules::{RuleReadOptions, parse_rules};
 
 const FACTS: &str = "Frida born_in Coyoacan
@@ -43,7 +42,7 @@ fn triple(data: &Dataset, [head, relation, tail]: [&str; 3]) -> Triple {
     }
 }
 
-fn world(t_norm: TNorm, slackness: f32) -> Loaded {
+fn world(t_norm: TNorm, slackness: f32) -> Engine {
     let mut names = Names::default();
     let triples = |text: &str, names: &mut Names| -> Vec<Triple> {
         let words = |line: &str| line.split(' ').map(str::to_string).collect::<Vec<_>>();
@@ -67,7 +66,7 @@ fn world(t_norm: TNorm, slackness: f32) -> Loaded {
     let file = ModelFile {
         is_old: false,
         spec,
-        embeddings: model.state().expect("parameters").embeddings.clone(),
+        embeddings: model.state().expect("parameters").embeddings.clone().into(),
         data,
         rules: rules.rules,
         notes: BTreeMap::new(),
@@ -75,18 +74,18 @@ fn world(t_norm: TNorm, slackness: f32) -> Loaded {
         ranking: None,
         weights: None,
     };
-    Loaded::new(file).expect("a model")
+    Engine::new(file).expect("a model")
 }
 
-fn explained(loaded: &Loaded, names: [&str; 3], groundings: usize) -> Explanation {
+fn explained(engine: &Engine, names: [&str; 3], groundings: usize) -> Explanation {
     let options = ExplainOptions { groundings, ..ExplainOptions::default() };
-    Explainer::new(loaded).explain(triple(&loaded.file.data, names), &options).expect("an explanation")
+    Explainer::new(engine).explain(triple(engine.data(), names), &options).expect("an explanation")
 }
 
 #[test]
 fn pushes_follow_equation_nine() {
-    let loaded = world(TNorm::Product, 0.01);
-    let found = explained(&loaded, ["Frida", "nationality", "Mexico"], 10);
+    let engine = world(TNorm::Product, 0.01);
+    let found = explained(&engine, ["Frida", "nationality", "Mexico"], 10);
     assert_eq!(found.known.as_deref(), Some("valid"));
     // Born in two places of Mexico: twice by the first rule, twice by its other version, once by lives_in.
     assert_eq!((found.fired(), found.rules.len(), found.grounding_count()), (3, 2, 5));
@@ -96,7 +95,7 @@ fn pushes_follow_equation_nine() {
     assert_eq!((first.redundant[0].confidence, first.redundant[0].groundings), (0.7, 2));
     assert_eq!(first.words, "if x born_in y and y part_of z then x nationality z");
 
-    let phi = |names| truth(loaded.score(triple(&loaded.file.data, names)).expect("a score"));
+    let phi = |names| truth(engine.score(triple(engine.data(), names)).expect("a score"));
     let chain = |verb, place| phi(["Frida", verb, place]) * phi([place, "part_of", "Mexico"]);
     let turned = |place| phi(["Frida", "born_in", place]) * phi(["Mexico", "has_part", place]);
     for grounding in &found.groundings {
@@ -120,8 +119,8 @@ fn pushes_follow_equation_nine() {
 fn pushes_add_up_under_every_t_norm() {
     for t_norm in [TNorm::Product, TNorm::Lukasiewicz, TNorm::Godel] {
         for slackness in [0.001, 0.05] {
-            let loaded = world(t_norm, slackness);
-            let found = explained(&loaded, ["Frida", "nationality", "Mexico"], 1);
+            let engine = world(t_norm, slackness);
+            let found = explained(&engine, ["Frida", "nationality", "Mexico"], 1);
             let label = found.soft_label.as_ref().expect("rules fire");
             let own =
                 |rule: &ruge::explain::RuleEvidence| rule.push + rule.redundant.iter().map(|r| r.push).sum::<f64>();
@@ -136,18 +135,18 @@ fn pushes_add_up_under_every_t_norm() {
 
 #[test]
 fn ranks_are_those_of_the_definition() {
-    let loaded = world(TNorm::Product, 0.01);
-    let data = &loaded.file.data;
+    let engine = world(TNorm::Product, 0.01);
+    let data = engine.data();
     let asked = triple(data, ["Frida", "nationality", "Mexico"]);
-    let found = explained(&loaded, ["Frida", "nationality", "Mexico"], 1);
+    let found = explained(&engine, ["Frida", "nationality", "Mexico"], 1);
     let queries = RankQuery::both_sides(&[asked]);
-    let ranks = loaded.model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ()).expect("ranks");
+    let ranks = engine.ranker().rank(&queries, Some(data.filter()), &Control::default()).expect("ranks");
     for (query, rank) in queries.iter().zip(ranks) {
         let told = if query.side == Side::Tail { found.rank } else { found.head_rank };
         assert_eq!(told, rank.filtered.rank(Ties::Mean), "{query:?}");
     }
     // By hand: who scores higher and is no other known fact?
-    let score = |triple| loaded.score(triple).expect("a score");
+    let score = |triple| engine.score(triple).expect("a score");
     let rivals = data.graph().entities().filter(|&entity| {
         let other = Triple { tail: entity, ..asked };
         score(other) > score(asked) && !data.filter().contains(other)
@@ -157,8 +156,8 @@ fn ranks_are_those_of_the_definition() {
 
 #[test]
 fn few_groundings_are_shown_and_all_are_counted() {
-    let loaded = world(TNorm::Product, 0.01);
-    let found = explained(&loaded, ["Frida", "nationality", "Mexico"], 1);
+    let engine = world(TNorm::Product, 0.01);
+    let found = explained(&engine, ["Frida", "nationality", "Mexico"], 1);
     assert_eq!(found.groundings.len(), 2, "one of each rule shown");
     assert_eq!(found.grounding_count(), 5);
     let drawing = Drawing::new(&found);
@@ -167,8 +166,8 @@ fn few_groundings_are_shown_and_all_are_counted() {
 
 #[test]
 fn an_observed_triple_is_not_its_own_reason() {
-    let loaded = world(TNorm::Product, 0.01);
-    let found = explained(&loaded, ["Diego", "nationality", "Mexico"], 3);
+    let engine = world(TNorm::Product, 0.01);
+    let found = explained(&engine, ["Diego", "nationality", "Mexico"], 3);
     assert_eq!(found.known.as_deref(), Some("train"));
     assert_eq!(found.fired(), 2);
     assert!(!found.soft_label.expect("rules fire").in_training, "an observed triple is labelled 1");
@@ -176,34 +175,34 @@ fn an_observed_triple_is_not_its_own_reason() {
 
 #[test]
 fn where_no_rule_speaks_it_is_said() {
-    let loaded = world(TNorm::Product, 0.01);
-    let found = explained(&loaded, ["Leon", "nationality", "Mexico"], 3);
+    let engine = world(TNorm::Product, 0.01);
+    let found = explained(&engine, ["Leon", "nationality", "Mexico"], 3);
     assert!(found.rules.is_empty() && found.groundings.is_empty() && found.soft_label.is_none());
     assert!(found.sentence.starts_with("No rule concludes it: the premises of the 3 rules"), "{}", found.sentence);
     assert_eq!(found.similar.len(), 1, "Diego's is the only known nationality");
     assert_eq!((found.similar[0].fact.head.as_str(), found.similar[0].tail_similarity), ("Diego", 1.0));
-    let found = explained(&loaded, ["Leon", "born_in", "Mexico"], 3);
+    let found = explained(&engine, ["Leon", "born_in", "Mexico"], 3);
     assert!(found.sentence.contains("none of the 5 rules concludes born_in"), "{}", found.sentence);
     let likeness: Vec<f64> = found.similar.iter().map(|fact| fact.similarity).collect();
     assert!(likeness.len() == 4 && likeness.is_sorted_by(|a, b| a >= b), "{likeness:?}");
     // Rules may come from elsewhere, and then no label was made of them.
-    let bare = Explainer::with_rules(&loaded, &loaded.rules[..1]);
+    let bare = Explainer::with_rules(&engine, engine.rules()[..1].to_vec());
     let found = bare
-        .explain(triple(&loaded.file.data, ["Frida", "nationality", "Mexico"]), &ExplainOptions::default())
+        .explain(triple(engine.data(), ["Frida", "nationality", "Mexico"]), &ExplainOptions::default())
         .expect("an explanation");
     assert!(found.fired() == 1 && !found.soft_label.expect("a rule fires").in_training);
-    let none = Explainer::with_rules(&loaded, &[]);
+    let none = Explainer::with_rules(&engine, Vec::new());
     let found = none
-        .explain(triple(&loaded.file.data, ["Frida", "nationality", "Mexico"]), &ExplainOptions::default())
+        .explain(triple(engine.data(), ["Frida", "nationality", "Mexico"]), &ExplainOptions::default())
         .expect("an explanation");
     assert!(found.sentence.contains("the model has no rules"), "{}", found.sentence);
 }
 
 #[test]
 fn an_explanation_survives_json() {
-    let loaded = world(TNorm::Product, 0.01);
+    let engine = world(TNorm::Product, 0.01);
     for names in [["Frida", "nationality", "Mexico"], ["Leon", "nationality", "Mexico"]] {
-        let found = explained(&loaded, names, 3);
+        let found = explained(&engine, names, 3);
         let value = serde_json::to_value(&found).expect("JSON");
         assert_eq!(value["head"], names[0]);
         let again: Explanation = serde_json::from_value(value).expect("an explanation");
@@ -232,9 +231,9 @@ fn nasty(explanation: &mut Explanation) {
 
 #[test]
 fn pictures_hold_any_name_within_their_frame() {
-    let loaded = world(TNorm::Product, 0.01);
-    let mut spoken = explained(&loaded, ["Frida", "nationality", "Mexico"], 3);
-    let silent = explained(&loaded, ["Leon", "nationality", "Mexico"], 3);
+    let engine = world(TNorm::Product, 0.01);
+    let mut spoken = explained(&engine, ["Frida", "nationality", "Mexico"], 3);
+    let silent = explained(&engine, ["Leon", "nationality", "Mexico"], 3);
     let drawing = Drawing::new(&spoken);
     let stops: Vec<usize> = drawing.lanes.iter().map(|lane| lane.stops.len()).collect();
     assert_eq!(stops, [2, 3, 3, 3], "the triple, and a path through each place");

@@ -1,11 +1,10 @@
 //! Rules first, embedding for the rest: held to a ranking that scores every candidate.
 
-use ruge::rules_only::RulesOnly;
 use ruge::{ModelName, Spec, assemble};
-use ruge_embed::rank::{Place, Rank, RankQuery, Side};
-use ruge_kg::{Dataset, EntityId, ReadOptions};
+use ruge_kg::{Control, Dataset, EntityId, Place, Rank, RankQuery, ReadOptions, Side};
 use ruge_rules::apply::{Application, Walker};
-use ruge_rules::{RuleRecord, SoftRule, Watch};
+use ruge_rules::rank::only::RulesOnly;
+use ruge_rules::{RuleRecord, SoftRule};
 
 #[test]
 fn ranks_are_those_of_the_sorted_pairs() {
@@ -14,7 +13,7 @@ fn ranks_are_those_of_the_sorted_pairs() {
     spec.model.dimension = 4;
     let model = assemble::model(&spec, &data).unwrap();
     let rules: Vec<SoftRule> =
-        assemble::rules(&spec, &data, &Watch::default()).unwrap().iter().map(RuleRecord::soft).collect();
+        assemble::rules(&spec, &data, &Control::default()).unwrap().iter().map(RuleRecord::soft).collect();
     let queries: Vec<RankQuery> = RankQuery::both_sides(data.test()).into_iter().take(200).collect();
     let entities: Vec<EntityId> = (0..data.entity_count() as u32).map(EntityId).collect();
     let (mut alone, mut expected, mut hit) = (Vec::new(), Vec::new(), 0);
@@ -51,8 +50,9 @@ fn ranks_are_those_of_the_sorted_pairs() {
         hit += usize::from(confidence[query.answer().index()] > 0.0);
     }
     assert!(hit > 20 && hit < 180, "{hit} of 200 answers are reached by a rule: both cases are met");
-    let ranks =
-        RulesOnly::new(data.graph(), &rules).rank_first(&queries, Some(data.filter()), &*model, &alone).unwrap();
+    let ranks = RulesOnly::new(data.graph(), &rules)
+        .rank_first(&queries, Some(data.filter()), &*model, &alone, &Control::default())
+        .unwrap();
     for ((query, found), expected) in queries.iter().zip(&ranks).zip(&expected) {
         assert_eq!(found.filtered, *expected, "{query:?}");
     }

@@ -3,9 +3,8 @@
 use std::cmp::Ordering;
 
 use proptest::prelude::*;
-use ruge::rules_only::{Aggregation, RulesOnly, log_doubt};
-use ruge_embed::rank::{Place, Rank, RankQuery, Side};
-use ruge_kg::{EntityId, Filter, Graph, RelationId, Triple};
+use ruge_kg::{Control, EntityId, Filter, Graph, Place, Rank, RankQuery, RelationId, Side, Triple};
+use ruge_rules::rank::only::{Aggregation, RulesOnly, log_doubt};
 use ruge_rules::{Atom, Confidence, Rule, SoftRule, Term, Variable};
 
 const ENTITIES: u32 = 6;
@@ -117,13 +116,13 @@ proptest! {
         let queries = RankQuery::both_sides(&test);
         let ranker = RulesOnly::new(&graph, &rules);
         for how in AGGREGATIONS {
-            let ranks = ranker.rank(&queries, filtered.then_some(&filter), how, &|_, _| {});
+            let ranks = ranker.rank(&queries, filtered.then_some(&filter), how, &Control::default()).expect("nobody cancels");
             for (query, rank) in queries.iter().zip(ranks) {
                 prop_assert_eq!(rank, naive(&train, &rules, &known, query, how), "{:?} {:?}", how, query);
             }
         }
         // The two ends of the discount are the two old friends.
-        let by = |how| ranker.rank(&queries, filtered.then_some(&filter), how, &|_, _| {});
+        let by = |how| ranker.rank(&queries, filtered.then_some(&filter), how, &Control::default()).expect("nobody cancels");
         prop_assert_eq!(by(Aggregation::Discounted(0.0)), by(Aggregation::Max));
         if rules.iter().all(|soft| soft.confidence.get() < 1.0) {
             // Logarithms round where products of these confidences do not: equal up to ties.

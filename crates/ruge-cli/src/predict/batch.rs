@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
-use ruge::Loaded;
-use ruge::predict::{Answer, Predictor, Question, Wishes};
+use ruge::Control;
+use ruge::Engine;
+use ruge::predict::{Answer, PredictOptions, Question};
 use ruge_kg::Names;
 use serde_json::json;
 
@@ -44,21 +45,21 @@ struct Counts {
 }
 
 /// Answers a file of questions.
-pub fn run(args: &PredictArgs, path: &Path, loaded: &Loaded, wishes: Wishes, console: Console) -> Result<()> {
+pub fn run(args: &PredictArgs, path: &Path, engine: &Engine, options: &PredictOptions, console: Console) -> Result<()> {
     let shape = match (args.to.unwrap_or(FormatArg::Tsv), console.json && args.out.is_none()) {
         (_, true) => Shape::Object,
         (FormatArg::Tsv, _) => Shape::Tsv,
         (FormatArg::Jsonl, _) => Shape::Lines,
     };
     if shape == Shape::Tsv {
-        fits_tsv(loaded.file.data.names())?;
+        fits_tsv(engine.data().names())?;
     }
-    let entities = loaded.file.data.entity_count();
+    let entities = engine.data().entity_count();
     if args.top > entities {
         console.note(&format!("note: the model has {} entities, so --top {} shows all", grouped(entities), args.top));
     }
     let lines = Lines::open(path)?;
-    let work = Work { args, loaded, predictor: Predictor::new(loaded, wishes), shape, console };
+    let work = Work { args, engine, options, shape, console };
     let started = Instant::now();
     let counts = match &args.out {
         Some(out) => {
@@ -103,8 +104,8 @@ fn fits_tsv(names: &Names) -> Result<()> {
 
 struct Work<'a> {
     args: &'a PredictArgs,
-    loaded: &'a Loaded,
-    predictor: Predictor<'a>,
+    engine: &'a Engine,
+    options: &'a PredictOptions,
     shape: Shape,
     console: Console,
 }
@@ -124,7 +125,7 @@ impl Work<'_> {
                 return Ok(counts);
             }
             let parsed: Vec<(u64, Result<Option<Question>, String>)> =
-                block.into_par_iter().map(|(line, text)| (line, parse(&text, self.loaded))).collect();
+                block.into_par_iter().map(|(line, text)| (line, parse(&text, self.engine))).collect();
             let mut asked = Vec::with_capacity(parsed.len());
             let mut failed = None;
             for (line, question) in parsed {
@@ -145,7 +146,7 @@ impl Work<'_> {
                 }
             }
             // What stands before a bad line is answered: work that can be done is not lost.
-            let per_question = self.args.top.min(self.loaded.file.data.entity_count()).max(1);
+            let per_question = self.args.top.min(self.engine.data().entity_count()).max(1);
             for asked in asked.chunks((HELD / per_question).max(1)) {
                 let texts = self.answer(asked, counts.queries)?;
                 counts.queries += asked.len();
@@ -167,7 +168,7 @@ impl Work<'_> {
     /// The lines of some questions, and how many answers they hold.
     fn answer(&self, asked: &[Asked], before: usize) -> Result<Vec<(String, usize)>> {
         let questions: Vec<Question> = asked.iter().map(|asked| asked.question).collect();
-        let lists = self.predictor.answer(&questions)?;
+        let lists = self.engine.predict(&questions, self.options, &Control::default())?;
         let pieces = asked.par_chunks(CHUNK).zip(lists.par_chunks(CHUNK)).enumerate();
         Ok(pieces
             .map(|(piece, (asked, lists))| {
@@ -192,7 +193,7 @@ impl Work<'_> {
     fn tsv(&self, text: &mut String, asked: &Asked, list: &[Answer]) {
         for (at, answer) in list.iter().enumerate() {
             let Some(triple) = asked.question.answered(answer.who) else { continue };
-            let [head, relation, tail] = self.loaded.file.data.show(triple);
+            let [head, relation, tail] = self.engine.data().show(triple);
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
@@ -207,7 +208,7 @@ impl Work<'_> {
     }
 
     fn question(&self, asked: &Asked, list: &[Answer]) -> serde_json::Value {
-        let names = self.loaded.file.data.names();
+        let names = self.engine.data().names();
         let (entities, relations) = (&names.entities, &names.relations);
         let mut question = match asked.question {
             Question::Head { relation, tail } => {
@@ -219,7 +220,7 @@ impl Work<'_> {
             }
         };
         question["query"] = asked.line.into();
-        question["answers"] = list.iter().map(|answer| object(self.loaded, answer)).collect();
+        question["answers"] = list.iter().map(|answer| object(self.engine, answer)).collect();
         question
     }
 }

@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::calibrate::Source;
 use ruge::fold_in::NewFacts;
-use ruge::like::{Near, like};
-use ruge::nearest::suggestion;
-use ruge::predict::{Answer, Predictor, Question, Who, Wishes};
-use ruge::{Loaded, ModelFile};
+use ruge::predict::{Answer, PredictOptions, Question, Who};
+use ruge::similar::Near;
+use ruge::suggest::suggestion;
+use ruge::{Control, Engine, ModelFile};
 use ruge_kg::EntityId;
 use ruge_rules::words;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::console::Console;
 use crate::device::DeviceArgs;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
-use crate::{output, progress};
+use crate::{interrupt, output, progress};
 
 /// Answer questions by name: which tail, which head, which relation?
 ///
@@ -125,29 +125,30 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
         bail!(UsageError(what.into()));
     }
     let spinner = progress::spinner(console, "loading the model");
-    let mut loaded = crate::open::loaded(&args.model, args.device.name(), console)?;
+    let mut engine = crate::open::engine(&args.model, args.device.name(), console)?;
     if let Some(path) = &args.with {
-        let facts = NewFacts::read(&loaded, path)?;
+        let facts = NewFacts::read(&engine, path)?;
         if facts.entities.is_empty() {
             let name = path.display();
             console.note(&format!("note: {name}: the model knows all these entities; the facts only count as known"));
         }
         spinner.set_message("fitting the new entities");
-        loaded = loaded.with_facts(facts)?;
+        engine = engine.with_facts(&facts, &interrupt::control())?;
     }
     drop(spinner);
     if let Some(name) = &args.like {
-        return similar(args, &loaded, name, console);
+        return similar(args, &engine, name, console);
     }
     let candidates = match &args.candidates {
-        Some(path) => Some(read_candidates(path, &loaded)?),
+        Some(path) => Some(read_candidates(path, &engine)?),
         None => None,
     };
-    let wishes = Wishes { top: args.top, new: args.new, candidates, typed: args.typed, by_rules: args.with.is_some() };
+    let options =
+        PredictOptions { top: args.top, new: args.new, candidates, typed: args.typed, by_rules: args.with.is_some() };
     if let Some(path) = &args.queries {
-        return batch::run(args, path, &loaded, wishes, console);
+        return batch::run(args, path, &engine, &options, console);
     }
-    let question = Question::named(&loaded, args.head.as_deref(), args.relation.as_deref(), args.tail.as_deref())?;
+    let question = Question::named(&engine, args.head.as_deref(), args.relation.as_deref(), args.tail.as_deref())?;
     let (what, choice) = match question {
         Question::Relation { .. } => {
             if args.typed || args.candidates.is_some() {
@@ -155,9 +156,9 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
                     "--typed and --candidates filter entities, but this question asks for a relation".into()
                 ));
             }
-            ("relations", loaded.file.data.relation_count())
+            ("relations", engine.data().relation_count())
         }
-        _ => ("entities", loaded.file.data.entity_count()),
+        _ => ("entities", engine.data().entity_count()),
     };
     if args.top > choice {
         console.note(&format!(
@@ -166,35 +167,33 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
             args.top
         ));
     }
-    let mut lists = Predictor::new(&loaded, wishes).answer(&[question])?;
+    let mut lists = engine.predict(&[question], &options, &Control::default())?;
     let answers = lists.pop().unwrap_or_default();
     if console.json {
-        let answers: Vec<Value> = answers.iter().map(|answer| object(&loaded, answer)).collect();
+        let answers: Vec<Value> = answers.iter().map(|answer| object(&engine, answer)).collect();
         return console.json_result(&json!({"answers": answers}));
     }
-    console.result(&report(args, &loaded, &answers, console))
+    console.result(&report(args, &engine, &answers, console))
 }
 
 /// One answer as JSON.
-fn object(loaded: &Loaded, answer: &Answer) -> Value {
-    let names = loaded.file.data.names();
-    let mut object = match answer.who {
-        Who::Entity(entity) => json!({"entity": names.entities.name(entity)}),
-        Who::Relation(relation) => json!({"relation": names.relations.name(relation)}),
-    };
+fn object(engine: &Engine, answer: &Answer) -> Value {
+    let names = engine.data().names();
+    let kind = if matches!(answer.who, Who::Entity(_)) { "entity" } else { "relation" };
+    let mut object = json!({ kind: engine.name_of(answer.who) });
     // By its own shortest digits, not by those of the double next to it.
     object["score"] = json!(answer.score.to_string().parse::<f64>().unwrap_or(f64::NAN));
     object["truth"] = json!(answer.truth);
     object["known"] = answer.known.into();
     if let Some(rule) = answer.rule {
-        object["rule"] = words::formula(&loaded.rules[rule].rule, names).into();
+        object["rule"] = words::formula(&engine.rules()[rule].rule, names).into();
     }
     object
 }
 
-fn report(args: &PredictArgs, loaded: &Loaded, answers: &[Answer], console: Console) -> String {
+fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Console) -> String {
     let place = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".into());
-    let names = loaded.file.data.names();
+    let names = engine.data().names();
     let question = format!("{}  {}  {}", place(&args.head), place(&args.relation), place(&args.tail));
     let mut text = format!("{}\n\n", console.heading(&question));
     if answers.is_empty() {
@@ -211,28 +210,24 @@ fn report(args: &PredictArgs, loaded: &Loaded, answers: &[Answer], console: Cons
     let mut table = Table::new(&columns);
     table.row(head);
     for (at, answer) in answers.iter().enumerate() {
-        let name = match answer.who {
-            Who::Entity(entity) => names.entities.name(entity),
-            Who::Relation(relation) => names.relations.name(relation),
-        };
         let mut cells = vec![
             (at + 1).to_string(),
-            name.to_string(),
+            engine.name_of(answer.who).to_string(),
             format!("{:.3}", answer.score),
             format!("{:.3}", answer.truth),
             if answer.known { "known" } else { "" }.to_string(),
         ];
-        cells.extend(answer.rule.map(|rule| words::formula(&loaded.rules[rule].rule, names)));
+        cells.extend(answer.rule.map(|rule| words::formula(&engine.rules()[rule].rule, names)));
         table.row(cells);
     }
     text.push_str(&table.render(console.width()));
-    text.push_str(&format!("\n  {}\n", meaning(loaded)));
+    text.push_str(&format!("\n  {}\n", meaning(engine)));
     text
 }
 
 /// What a truth value means here.
-fn meaning(loaded: &Loaded) -> String {
-    match loaded.calibration.source {
+fn meaning(engine: &Engine) -> String {
+    match engine.calibration().source {
         Source::Validation { questions, .. } => format!(
             "truth: share of facts among such answers to {} validation questions; unlisted facts count as wrong",
             grouped(questions)
@@ -242,10 +237,10 @@ fn meaning(loaded: &Loaded) -> String {
 }
 
 /// A list of entities, one name a line.
-fn read_candidates(path: &Path, loaded: &Loaded) -> Result<Vec<EntityId>> {
+fn read_candidates(path: &Path, engine: &Engine) -> Result<Vec<EntityId>> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("{}: cannot read the candidates", path.display()))?;
-    let names = &loaded.file.data.names().entities;
+    let names = &engine.data().names().entities;
     let mut list = Vec::new();
     for (line, name) in text.lines().enumerate().filter(|(_, name)| !name.trim().is_empty()) {
         let name = name.trim_end_matches('\r');
@@ -263,9 +258,9 @@ fn read_candidates(path: &Path, loaded: &Loaded) -> Result<Vec<EntityId>> {
     Ok(list)
 }
 
-fn similar(args: &PredictArgs, loaded: &Loaded, name: &str, console: Console) -> Result<()> {
-    let near = like(loaded, loaded.entity(name)?, args.top)?;
-    let others = loaded.file.data.entity_count().saturating_sub(1);
+fn similar(args: &PredictArgs, engine: &Engine, name: &str, console: Console) -> Result<()> {
+    let near = engine.similar(engine.entity(name)?, args.top)?;
+    let others = engine.data().entity_count().saturating_sub(1);
     if args.top > others {
         console.note(&format!(
             "note: the model has {} other entities, so --top {} shows all",
@@ -273,7 +268,7 @@ fn similar(args: &PredictArgs, loaded: &Loaded, name: &str, console: Console) ->
             args.top
         ));
     }
-    let names = &loaded.file.data.names().entities;
+    let names = &engine.data().names().entities;
     if console.json {
         let object = |x: &Near| {
             json!({"entity": names.name(x.entity), "cosine": x.cosine, "shared_facts": x.shared, "overlap": x.overlap,

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use anyhow::{Context, Result};
-use ruge::Loaded;
+use ruge::Engine;
 use ruge::predict::Question;
 use serde::Deserialize;
 
@@ -149,7 +149,7 @@ struct Named {
 }
 
 /// Reads a line; nothing if it is blank. Errors are reasons, without the place.
-pub fn parse(text: &[u8], loaded: &Loaded) -> Result<Option<Question>, String> {
+pub fn parse(text: &[u8], engine: &Engine) -> Result<Option<Question>, String> {
     if text.len() > LONGEST {
         return Err(format!("longer than {} MB; a question is a single line", LONGEST / 1_000_000));
     }
@@ -174,7 +174,7 @@ pub fn parse(text: &[u8], loaded: &Loaded) -> Result<Option<Question>, String> {
     if [head, relation, tail].into_iter().flatten().count() != 2 {
         return Err(format!("a question needs exactly one open place; {remedy}"));
     }
-    Question::named(loaded, head, relation, tail).map(Some).map_err(|error| error.to_string())
+    Question::named(engine, head, relation, tail).map(Some).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

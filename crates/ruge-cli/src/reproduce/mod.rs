@@ -6,15 +6,14 @@ mod sheets;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use ruge::{DeviceName, assemble, nearest};
+use ruge::{DeviceName, assemble, suggest};
 use ruge_kg::Dataset;
-use ruge_lab::reproduce::work::{self, News, Outcome, Place};
+use ruge_lab::reproduce::work::{self, CellEvent, Outcome, Place};
 use ruge_lab::reproduce::{Cell, Record, Row, Table, TableName, record};
 use ruge_report::sheet::{Sheet, render_sheets};
 use serde_json::{Value, json};
@@ -199,7 +198,7 @@ impl ReproduceArgs {
         let all: Vec<String> = tables.iter().flat_map(|table| &table.cells).map(|cell| cell.name.clone()).collect();
         for name in &named {
             if !all.iter().any(|cell| cell == name) {
-                let hint = nearest::suggestion(name, all.iter().map(String::as_str));
+                let hint = suggest::suggestion(name, all.iter().map(String::as_str));
                 let cells = all.join(", ");
                 bail!(UsageError(format!("unknown cell {name:?}{hint}\n  the cells are: {cells}")));
             }
@@ -238,7 +237,7 @@ impl Session<'_> {
         };
         let (version, commit) = version();
         let commit = args.commit.clone().unwrap_or(commit);
-        let stop = interrupt::flag();
+        let control = interrupt::control();
         let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(60.0 * minutes.max(0.0)));
         let place = Place {
             experiments: &args.experiments,
@@ -250,7 +249,6 @@ impl Session<'_> {
             version: &version,
             commit: &commit,
             until,
-            stop,
             force: args.force,
             ranking_rules: Default::default(),
         };
@@ -271,10 +269,10 @@ impl Session<'_> {
                 continue;
             }
             for &seed in cell.seeds.iter().filter(|seed| args.seeds.is_empty() || args.seeds.contains(seed)) {
-                if stop.load(Ordering::Relaxed) {
+                if interrupt::came() {
                     return Err(interrupt::error("interrupted; run the same command again to continue"));
                 }
-                if args.verify && place.is_over() {
+                if args.verify && place.is_over(&control) {
                     unfinished = true;
                     continue;
                 }
@@ -293,7 +291,7 @@ impl Session<'_> {
                 }
             }
         }
-        if stop.load(Ordering::Relaxed) {
+        if interrupt::came() {
             return Err(interrupt::error("interrupted; run the same command again to continue"));
         }
         Ok((verified, unfinished))
@@ -303,11 +301,12 @@ impl Session<'_> {
     fn fill(&mut self, cell: &Cell, seed: u64, place: &Place<'_>) -> Result<bool> {
         let console = self.console;
         let name = format!("{}/{} seed {seed}", cell.table.name(), cell.name);
-        let mut teller = Teller::new(&name, console);
+        let teller = Mutex::new(Teller::new(&name, console));
+        let hear = |event: &CellEvent| teller.lock().unwrap_or_else(PoisonError::into_inner).hear(event);
         let loaded = &mut self.data;
         let mut data = || dataset(loaded, place.data, &cell.data, console);
         let started = Instant::now();
-        Ok(match work::fill(cell, seed, place, &mut data, &mut |news| teller.hear(&news))? {
+        Ok(match work::fill(cell, seed, place, &mut data, &interrupt::control().with_listener(&hear))? {
             Outcome::Unfinished => false,
             Outcome::Kept(_) => true,
             Outcome::Done(record) => {
@@ -339,8 +338,10 @@ impl Session<'_> {
         if !recorded.data_sha256.is_empty() && recorded.data_sha256 != ruge::model_file::data_hash(&data) {
             bail!("the record was made with data other than {}", place.data.join(&cell.data).display());
         }
-        let mut teller = Teller::new(&format!("{} seed {seed}", cell.name), console);
-        let Some(again) = work::repeat(cell, &recorded, place, &data, &mut |news| teller.hear(&news))? else {
+        let teller = Mutex::new(Teller::new(&format!("{} seed {seed}", cell.name), console));
+        let hear = |event: &CellEvent| teller.lock().unwrap_or_else(PoisonError::into_inner).hear(event);
+        let Some(again) = work::repeat(cell, &recorded, place, &data, &interrupt::control().with_listener(&hear))?
+        else {
             return Ok(false);
         };
         let verdict = record::agrees(&recorded, &again, place.device);
@@ -404,15 +405,15 @@ impl Teller {
         Self { name: name.to_string(), console, bar: progress::Bar::hidden() }
     }
 
-    fn hear(&mut self, news: &News<'_>) {
+    fn hear(&mut self, event: &CellEvent) {
         let Self { name, console, bar } = self;
-        match news {
-            News::Point(number, count, leaves) if *count > 1 => {
+        match event {
+            CellEvent::Point(number, count, leaves) if *count > 1 => {
                 let leaves: Vec<String> = leaves.iter().map(|(leaf, value)| format!("{leaf} = {value}")).collect();
                 console.note(&format!("{name}: point {number} of {count}: {}", leaves.join(", ")));
             }
-            News::Point(..) => console.note(&format!("{name}: started")),
-            News::Grounded(counts) => {
+            CellEvent::Point(..) => console.note(&format!("{name}: started")),
+            CellEvent::Grounded(counts) => {
                 let share = match counts.per_epoch {
                     Some(most) => format!(", {} of them per epoch", grouped(most)),
                     None => String::new(),
@@ -420,17 +421,17 @@ impl Teller {
                 let (rules, groundings) = (grouped(counts.rules), grouped(counts.groundings));
                 console.note(&format!("{name}: {rules} rules, {groundings} groundings{share}"));
             }
-            News::Tick(tick, epochs) => {
+            CellEvent::Epoch(tick, epochs) => {
                 if bar.is_hidden() && console.shows_bars() {
                     *bar = progress::work(*console, name, *epochs);
                 }
                 bar.set_position(tick.epoch);
-                if let Some(metrics) = tick.metrics {
+                if let Some(metrics) = &tick.metrics {
                     let text = format!("{name}: epoch {:>5}  validation MRR {:.4}", tick.epoch, metrics.mrr);
                     bar.suspend(|| console.note(&text));
                 }
             }
-            News::Failed(reason) => console.note(&format!("{name}: this point failed: {reason}")),
+            CellEvent::Failed(reason) => console.note(&format!("{name}: this point failed: {reason}")),
         }
     }
 }

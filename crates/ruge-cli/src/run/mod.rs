@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use ruge::Spec;
 use ruge_lab::pipeline::ledger::{self, Ledger};
-use ruge_lab::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage, Watcher};
+use ruge_lab::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage};
 use ruge_lab::recipe::Size;
 
 use crate::console::Console;
@@ -144,12 +144,11 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
         samples: args.samples,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };
-    let stop = interrupt::flag();
     let teller = Teller { console, bar: Mutex::new(None) };
-    let hear = |event: Event<'_>| teller.hear(event);
+    let hear = |event: &Event| teller.hear(event);
     let page = |findings: &Findings| Ok(ruge_report::render(&page::report(findings, &job, &loaded.report)));
     let started = Instant::now();
-    let ended = pipeline::run(&job, &Watcher { stop, hear: &hear, page: &page })?;
+    let ended = pipeline::run(&job, &page, &interrupt::control().with_listener(&hear))?;
     if let Ended::Stopped(stage) = ended {
         return Err(interrupt::error(format!(
             "interrupted in stage {}; what was finished is kept in {}\n  continue with: {}",
@@ -181,31 +180,31 @@ struct Teller {
 }
 
 impl Teller {
-    fn hear(&self, event: Event<'_>) {
+    fn hear(&self, event: &Event) {
         // A panic elsewhere while the bar was held leaves the bar as it was.
         let mut held = self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match event {
-            Event::Began { stage } => *held = Some((stage, progress::spinner(self.console, stage.name()))),
+            Event::Began { stage } => *held = Some((*stage, progress::spinner(self.console, stage.name()))),
             Event::Progress { stage, done, total, note } => {
-                let counted = held.as_ref().is_some_and(|(of, bar)| *of == stage && bar.length().is_some());
-                if !counted && total > 0 {
+                let counted = held.as_ref().is_some_and(|(of, bar)| of == stage && bar.length().is_some());
+                if !counted && *total > 0 {
                     // The spinner leaves before the bar comes.
                     drop(held.take());
-                    *held = Some((stage, progress::work(self.console, stage.name(), total)));
+                    *held = Some((*stage, progress::work(self.console, stage.name(), *total)));
                 }
                 if let Some((_, bar)) = &*held {
-                    bar.set_position(done);
+                    bar.set_position(*done);
                     let comma = if note.is_empty() { "" } else { ", " };
                     bar.set_message(format!("{}{comma}{note}", stage.name()));
                 }
             }
             Event::Note { text } => self.say(&held, &format!("note: {text}")),
             Event::Skipped { stage, line } => {
-                self.line(&held, stage, &format!("{} (finished before)", counts(line)));
+                self.line(&held, *stage, &format!("{} (finished before)", counts(line)));
             }
             Event::Finished { stage, line, seconds } => {
                 drop(held.take());
-                self.line(&held, stage, &format!("{} ({seconds:.1} s)", counts(line)));
+                self.line(&held, *stage, &format!("{} ({seconds:.1} s)", counts(line)));
             }
         }
     }

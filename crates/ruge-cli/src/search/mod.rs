@@ -4,7 +4,7 @@ mod page;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,7 @@ use ruge::run::Mode;
 use ruge::{DeviceName, assemble};
 use ruge_lab::reproduce::record::spec_json;
 use ruge_lab::search::importance::importance;
-use ruge_lab::search::{Ended, News, Search, Space, State, Trial, Wishes, ranked};
+use ruge_lab::search::{Ended, Search, SearchEvent, SearchOptions, Space, State, Trial, ranked};
 use ruge_report::search::render_search;
 use serde_json::{Map, Value, json};
 
@@ -119,15 +119,14 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         }
     }
 
-    let stop = interrupt::flag();
-    let wishes = Wishes {
+    let control = interrupt::control();
+    let options = SearchOptions {
         device,
         until: args.minutes.map(|minutes| {
             // Not a number counts as none: nothing begins.
             let minutes = if minutes.is_nan() { 0.0 } else { minutes.clamp(0.0, 1e6) };
             Instant::now() + Duration::from_secs_f64(60.0 * minutes)
         }),
-        stop,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };
     if search.replaces() {
@@ -137,18 +136,21 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     let report = Report { out: &folder, home: &out, data: &args.data.data, device, spec: args.spec.as_deref() };
     let mut teller = Teller::new(search.space().clone(), console);
     teller.best = search.best().and_then(|best| Some((best.number, best.valid_mrr()?)));
-    let mut written = Instant::now();
-    let ended = search.run(data, &wishes, &mut |news| {
+    let teller = Mutex::new((teller, Instant::now()));
+    let hear = |event: &SearchEvent| {
+        let mut held = teller.lock().unwrap_or_else(PoisonError::into_inner);
+        let (teller, written) = &mut *held;
         // A long search can be looked at while it runs. What cannot be written now is told at the end.
-        if let News::Ended(_, trials) = &news
+        if let SearchEvent::Ended(_, trials) = event
             && written.elapsed() > Duration::from_secs(10)
         {
             let _ = report.write(&teller.space, trials, false);
-            written = Instant::now();
+            *written = Instant::now();
         }
-        teller.hear(&news);
-    })?;
-    teller.bar.finish_and_clear();
+        teller.hear(event);
+    };
+    let ended = search.run(data, &options, &control.with_listener(&hear))?;
+    teller.into_inner().unwrap_or_else(PoisonError::into_inner).0.bar.finish_and_clear();
     report.write(search.space(), search.trials(), ended == Ended::Done)?;
     // A search that found nothing replaces none.
     if ended == Ended::Done && search.best().is_some() {
@@ -158,7 +160,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     if search.best().is_some() || console.json {
         tell(&search, &report, ended, console)?;
     }
-    if stop.load(Ordering::Relaxed) {
+    if interrupt::came() {
         return Err(interrupt::error("interrupted; continue with --resume"));
     }
     if ended == Ended::Unfinished {
@@ -227,28 +229,28 @@ impl Teller {
         Self { space, console, bar: progress::Bar::hidden(), best: None, trial: String::new(), now: None }
     }
 
-    fn hear(&mut self, news: &News<'_>) {
+    fn hear(&mut self, event: &SearchEvent) {
         let of = self.space.trials();
-        match news {
-            News::Rules => {
+        match event {
+            SearchEvent::Rules => {
                 self.bar = progress::spinner(self.console, "rules");
             }
-            News::Begins(trial, epochs) => {
+            SearchEvent::Begins(trial, epochs) => {
                 self.bar = progress::work(self.console, "", *epochs);
                 (self.trial, self.now) = (format!("trial {} of {of}", trial.number), trial.valid_mrr());
                 self.bar.set_message(self.message());
             }
-            News::Tick(tick, epochs) => {
+            SearchEvent::Epoch(tick, epochs) => {
                 if self.bar.length() != Some(*epochs) {
                     self.bar = progress::work(self.console, &self.message(), *epochs);
                 }
                 self.bar.set_position(tick.epoch);
-                if let Some(metrics) = tick.metrics {
+                if let Some(metrics) = &tick.metrics {
                     self.now = Some(metrics.mrr);
                     self.bar.set_message(self.message());
                 }
             }
-            News::Ended(trial, trials) => {
+            SearchEvent::Ended(trial, trials) => {
                 self.bar.finish_and_clear();
                 let best = ranked(trials).first().map(|best| (best.number, best.valid_mrr().unwrap_or(0.0)));
                 let is_best = best != self.best && best.is_some_and(|(number, _)| number == trial.number);

@@ -3,6 +3,8 @@
 //! Safety, for all of them: arguments follow the kernels' parameter lists; every buffer was made for the largest batch; kernels stay within the
 //! ranges of `batches`, which come from the same plan.
 
+use std::ops::Range;
+
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 use ruge_embed::evidence::Guidance;
 use ruge_embed::optimizer::{Cap, Projection};
@@ -33,10 +35,24 @@ fn layout(blocks: usize, threads: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks.clamp(1, 1 << 20) as u32, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
 
+/// Bits of an entity's number, by which touches are sorted.
+fn entity_bits(plan: &Plan<'_>) -> i32 {
+    (usize::BITS - plan.entities.saturating_sub(1).leading_zeros()).max(1) as i32
+}
+
 impl Training {
-    /// Launches an epoch.
-    pub(super) fn launch(&mut self, device: &Device, tables: &Tables, plan: &Plan<'_>) -> Result<()> {
-        let touches = self.prepare(device, plan)?;
+    /// Launches some batches of an epoch: what all of them need comes with the first, the losses with the last.
+    pub(super) fn launch(
+        &mut self,
+        device: &Device,
+        tables: &Tables,
+        plan: &Plan<'_>,
+        batches: Range<usize>,
+    ) -> Result<()> {
+        if batches.start == 0 {
+            self.prepare(device, plan)?;
+        }
+        let touches = self.touches[usize::from((entity_bits(plan) as usize).div_ceil(4) % 2 == 1)].address;
         let moving = |parameters: &Buffer<f32>, moments: [u64; 2], rate: f32| Moving {
             parameters: parameters.address,
             first: moments[0],
@@ -46,13 +62,13 @@ impl Training {
         let optimizer = self.constants.optimizer.slowed(self.rate);
         let mut step = StepLaunch {
             batch: 0,
-            number: 0,
+            number: (batches.start * plan.inner_steps) as u32,
             entity_move: moving(&tables.entities, tables.moments(0), optimizer.entity_rate),
             relation_move: moving(&tables.relations, tables.moments(1), optimizer.relation_rate),
             touches,
             relation_blocks: self.most.relations.min(4096) as u32,
         };
-        for batch in 0..plan.batches as u32 {
+        for batch in batches.start as u32..batches.end as u32 {
             step.batch = batch;
             if plan.projection == Projection::UnitEntitiesBeforeBatch {
                 self.normalise_entities(device, tables, plan)?;
@@ -76,7 +92,7 @@ impl Training {
                 }
             }
         }
-        self.sum_losses(device, plan)
+        if batches.end == plan.batches { self.sum_losses(device, plan) } else { Ok(()) }
     }
 
     /// As many blocks as give each of `items` a team.
@@ -95,8 +111,8 @@ impl Training {
         self.counters.address + 8
     }
 
-    /// Draws the negatives of all batches and sorts who touches which row. Returns the address of the sorted touches.
-    fn prepare(&self, device: &Device, plan: &Plan<'_>) -> Result<u64> {
+    /// Draws the negatives of all batches and sorts who touches which row.
+    fn prepare(&self, device: &Device, plan: &Plan<'_>) -> Result<()> {
         let count = self.order.slice.len() as u32;
         let (entities, relations) = (plan.entities as u32, plan.relations as u32);
         let (keep, filtered) = (i32::from(plan.negatives.keep_original), i32::from(plan.negatives.filtered));
@@ -123,7 +139,7 @@ impl Training {
                 .launch(layout((count as usize).div_ceil(256), 256))
         }
         .doing("drawing negatives")?;
-        let bits = (usize::BITS - plan.entities.saturating_sub(1).leading_zeros()).max(1) as i32;
+        let bits = entity_bits(plan);
         // SAFETY: see the head of the file.
         unsafe {
             device
@@ -140,8 +156,8 @@ impl Training {
                 .arg(&self.row_counts.address)
                 .launch(layout(plan.batches, 512))
         }
-        .doing("sorting touches")?;
-        Ok(self.touches[usize::from((bits as usize).div_ceil(4) % 2 == 1)].address)
+        .doing("sorting touches")
+        .map(|_| ())
     }
 
     /// KALE: what groundings pull on the truths of their atoms.

@@ -37,6 +37,15 @@ pub struct Tally {
 
 impl Tally {
     #[inline(always)]
+    /// Adds counts over other candidates; a mark for NaN stays.
+    pub fn merge(&mut self, other: Tally) {
+        self.better += other.better;
+        self.equal = self.equal.saturating_add(other.equal);
+        self.better_known += other.better_known;
+        self.equal_known += other.equal_known;
+    }
+
+    #[inline(always)]
     fn add(&mut self, better: u32, equal: u32, known: u32) {
         self.better += better.count_ones();
         self.equal += equal.count_ones();

@@ -9,6 +9,7 @@
 //! r, and of its extensions only those stay that are above it themselves. [`ThreeStepReport`] says what that drops.
 
 use rayon::prelude::*;
+use ruge_kg::control::{Cancelled, Control, Pulse};
 use ruge_kg::{EntityId, Label, RelationId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -55,12 +56,17 @@ type Lists<T> = Vec<Vec<(Sequence, T)>>;
 
 impl Confidences {
     /// Counts paths of up to `path_length` steps; those of three under `cut_off`.
-    pub fn count(doubled: &Doubled, path_length: usize, cut_off: f64) -> (Self, Option<ThreeStepReport>) {
-        let linked = count_linked(doubled, path_length);
+    pub fn count(
+        doubled: &Doubled,
+        path_length: usize,
+        cut_off: f64,
+        control: &Control<'_>,
+    ) -> Result<(Self, Option<ThreeStepReport>), Cancelled> {
+        let linked = count_linked(doubled, path_length, control)?;
         let mut known: Vec<Sequence> = linked.par_iter().flat_map_iter(|list| list.iter().map(|x| x.0)).collect();
         known.par_sort_unstable();
         known.dedup();
-        let (instances, all_two) = count_instances(doubled, &known, path_length);
+        let (instances, all_two) = count_instances(doubled, &known, path_length, control)?;
         let total = |sequence| instances[known.binary_search(&sequence).expect("every counted path is known")];
         let mut lists: Lists<f64> = linked
             .into_par_iter()
@@ -68,7 +74,8 @@ impl Confidences {
             .collect();
 
         let mut three = Vec::new();
-        let report = (path_length == 3).then(|| {
+        let mut report = None;
+        if path_length == 3 {
             let mut prefixes: Vec<Sequence> = lists
                 .iter()
                 .flatten()
@@ -78,17 +85,16 @@ impl Confidences {
             prefixes.sort_unstable();
             prefixes.dedup();
             let extended_instances: u64 = prefixes.iter().map(|&p| total(p)).sum();
-            let mut report = ThreeStepReport {
+            let mut whole = ThreeStepReport {
                 cut_off,
                 prefixes_extended: prefixes.len() as u64,
                 prefixes_dropped: all_two.0 - prefixes.len() as u64,
                 prefix_instances_dropped: all_two.1 - extended_instances,
                 ..ThreeStepReport::default()
             };
-            let parts: Vec<_> =
-                prefixes.par_iter().with_max_len(1).map(|&prefix| extend(doubled, prefix, cut_off)).collect();
-            for (kept, part) in parts {
-                report.add(&part);
+            let extended = prefixes.par_iter().with_max_len(1).map(|&prefix| extend(doubled, prefix, cut_off, control));
+            for (kept, part) in extended.collect::<Result<Vec<_>, Cancelled>>()? {
+                whole.add(&part);
                 for (relation, sequence, confidence) in kept {
                     lists[relation.index()].push((sequence, confidence));
                     three.push(sequence);
@@ -97,9 +103,9 @@ impl Confidences {
             three.sort_unstable();
             three.dedup();
             lists.par_iter_mut().for_each(|list| list.sort_unstable_by_key(|x| x.0));
-            report
-        });
-        (Self::assemble(doubled.label_count(), known, three, lists), report)
+            report = Some(whole);
+        }
+        Ok((Self::assemble(doubled.label_count(), known, three, lists), report))
     }
 
     fn assemble(labels: usize, mut sequences: Vec<Sequence>, three: Vec<Sequence>, lists: Lists<f64>) -> Self {
@@ -177,13 +183,17 @@ impl Confidences {
 }
 
 /// Per relation, the instances of each path of one or two steps whose ends it links.
-fn count_linked(doubled: &Doubled, path_length: usize) -> Lists<u32> {
+fn count_linked(doubled: &Doubled, path_length: usize, control: &Control<'_>) -> Result<Lists<u32>, Cancelled> {
     let graph = doubled.graph();
     let relations: Vec<RelationId> = graph.relations().collect();
     let count = |&relation: &RelationId| {
         let mut counts: FxHashMap<Sequence, u32> = FxHashMap::default();
+        let mut pulse = Pulse::new(control);
         for fact in graph.facts(relation) {
             let (head, tail) = (fact.key, fact.other);
+            if !pulse.beats(graph.links(head).len() + graph.links(tail).len()) {
+                return Err(Cancelled);
+            }
             for edge in graph.links_between(head, tail) {
                 *counts.entry(Sequence::one(edge.label)).or_default() += 1;
             }
@@ -202,16 +212,21 @@ fn count_linked(doubled: &Doubled, path_length: usize) -> Lists<u32> {
         }
         let mut counts: Vec<(Sequence, u32)> = counts.into_iter().collect();
         counts.sort_unstable();
-        counts
+        Ok(counts)
     };
     relations.par_iter().with_max_len(1).map(count).collect()
 }
 
 /// All instances of each of the sorted `known` paths of one or two steps; and over all paths of two steps there are,
 /// known or not, their number and the number of their instances.
-fn count_instances(doubled: &Doubled, known: &[Sequence], path_length: usize) -> (Vec<u64>, (u64, u64)) {
+fn count_instances(
+    doubled: &Doubled,
+    known: &[Sequence],
+    path_length: usize,
+    control: &Control<'_>,
+) -> Result<(Vec<u64>, (u64, u64)), Cancelled> {
     let graph = doubled.graph();
-    let parts: Vec<(Vec<u64>, u64, u64)> = (0..doubled.label_count() as u32)
+    let parts: Result<Vec<(Vec<u64>, u64, u64)>, Cancelled> = (0..doubled.label_count() as u32)
         .into_par_iter()
         .map(|label| {
             let first = Label(label);
@@ -221,7 +236,11 @@ fn count_instances(doubled: &Doubled, known: &[Sequence], path_length: usize) ->
             let mut by_second = vec![0u64; if path_length >= 2 { doubled.label_count() } else { 0 }];
             if path_length >= 2 {
                 // Each middle joins all it is reached from with all it leads to.
+                let mut pulse = Pulse::new(control);
                 for into in graph.pairs(first.reversed()).chunk_by(|a, b| a.key == b.key) {
+                    if !pulse.beats(into.len()) {
+                        return Err(Cancelled);
+                    }
                     for (second, run) in graph.adjacency().runs(into[0].key) {
                         by_second[second.index()] += into.len() as u64 * run.len() as u64;
                     }
@@ -232,21 +251,28 @@ fn count_instances(doubled: &Doubled, known: &[Sequence], path_length: usize) ->
                 Some(second) => by_second[second.index()],
             };
             let counts = group.iter().map(of).collect();
-            (counts, by_second.iter().filter(|&&count| count > 0).count() as u64, by_second.iter().sum())
+            Ok((counts, by_second.iter().filter(|&&count| count > 0).count() as u64, by_second.iter().sum()))
         })
         .collect();
+    let parts = parts?;
     let all_two = parts.iter().fold((0, 0), |(paths, instances), part| (paths + part.1, instances + part.2));
-    (parts.into_iter().flat_map(|part| part.0).collect(), all_two)
+    Ok((parts.into_iter().flat_map(|part| part.0).collect(), all_two))
 }
 
 /// The extensions of a path of two steps whose confidence exceeds the cut-off, and what became of the others.
-fn extend(doubled: &Doubled, prefix: Sequence, cut_off: f64) -> (Vec<(RelationId, Sequence, f64)>, ThreeStepReport) {
+fn extend(
+    doubled: &Doubled,
+    prefix: Sequence,
+    cut_off: f64,
+    control: &Control<'_>,
+) -> Result<(Vec<(RelationId, Sequence, f64)>, ThreeStepReport), Cancelled> {
     let graph = doubled.graph();
     let adjacency = graph.adjacency();
     let (first, second) = (prefix.first(), prefix.label(1).expect("a prefix has two steps"));
     let mut linked: FxHashMap<(Sequence, RelationId), u64> = FxHashMap::default();
     let mut arriving: FxHashMap<EntityId, u64> = FxHashMap::default();
     let mut ends: Vec<EntityId> = Vec::new();
+    let mut pulse = Pulse::new(control);
     for out in graph.pairs(first).chunk_by(|a, b| a.key == b.key) {
         let head = out[0].key;
         ends.clear();
@@ -254,6 +280,9 @@ fn extend(doubled: &Doubled, prefix: Sequence, cut_off: f64) -> (Vec<(RelationId
         ends.sort_unstable();
         for same in ends.chunk_by(|a, b| a == b) {
             let (end, times) = (same[0], same.len() as u64);
+            if !pulse.beats(graph.links(head).len() + graph.links(end).len()) {
+                return Err(Cancelled);
+            }
             *arriving.entry(end).or_default() += times;
             let (of_head, of_end) = (graph.links(head), graph.links(end));
             let (at_head, at_end) = (doubled.links_of(head).start, doubled.links_of(end).start);
@@ -297,7 +326,7 @@ fn extend(doubled: &Doubled, prefix: Sequence, cut_off: f64) -> (Vec<(RelationId
         }
     }
     report.instances_dropped = instances.values().sum::<u64>() - report.instances_kept;
-    (kept, report)
+    Ok((kept, report))
 }
 
 impl ThreeStepReport {

@@ -4,28 +4,44 @@
 //! a query: entities outside of its block have no path term, whatever paths they have. So the two agree within a block,
 //! and a triple whose answer lies outside scores higher alone than in its query if paths speak for it.
 
-use ruge_kg::{Filter, Triple};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use ruge_kg::rank::select;
+use ruge_kg::{Control, Filter, Rank, RankError, RankQuery, Ranker, Scored, TopOptions, Triple};
 
 use super::rank::{self, Scorer};
 use super::train::PTransE;
+use crate::error::Result;
 use crate::model::{State, check_shapes};
-use crate::top::{self, Scored, TopOptions};
-use crate::{Losses, Model, Plan, Rank, RankOptions, RankQuery, Result};
+use crate::{Losses, Model, Plan};
 
-impl Model for PTransE {
+impl Ranker for PTransE {
     fn name(&self) -> &'static str {
         "ptranse"
     }
 
-    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()> {
+    fn entity_count(&self) -> usize {
+        self.state.embeddings.entities.rows()
+    }
+
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError> {
         assert_eq!(triples.len(), scores.len(), "one score per triple");
         rank::score(&self.paths, &self.state.embeddings, triples, scores);
         Ok(())
     }
 
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
-        assert_eq!(scores.len(), self.state.embeddings.entities.rows(), "one score per entity");
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
+        assert_eq!(scores.len(), self.entity_count(), "one score per entity");
         Scorer::new(&self.paths, &self.state.embeddings, &self.config, &[query], self.isa).score_all(query, scores);
+        Ok(())
+    }
+
+    /// What relations asked for share is prepared once.
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        let scorer = Scorer::new(&self.paths, &self.state.embeddings, &self.config, queries, self.isa);
+        let rows = scores.par_chunks_mut(self.entity_count().max(1));
+        queries.par_iter().zip(rows).for_each(|(&query, row)| scorer.score_all(query, row));
         Ok(())
     }
 
@@ -33,36 +49,35 @@ impl Model for PTransE {
         &self,
         queries: &[RankQuery],
         known: Option<&Filter>,
-        options: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Rank>> {
-        let rows = &self.state.embeddings;
-        Ok(rank::rank(&self.paths, rows, &self.config, queries, known, options.isa, progress))
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, RankError> {
+        Ok(rank::rank(&self.paths, &self.state.embeddings, &self.config, queries, known, self.isa, control)?)
     }
 
-    /// As defined, with what relations asked for share prepared once.
     fn top(
         &self,
         queries: &[RankQuery],
         options: &TopOptions<'_>,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Vec<Scored>>> {
-        let rows = &self.state.embeddings;
-        let scorer = Scorer::new(&self.paths, rows, &self.config, queries, options.rank.isa);
-        let score_all = |query: RankQuery, scores: &mut [f32]| {
-            scorer.score_all(query, scores);
-            Ok(())
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<Scored>>, RankError> {
+        let scorer = Scorer::new(&self.paths, &self.state.embeddings, &self.config, queries, self.isa);
+        let done = AtomicUsize::new(0);
+        let answer = |scores: &mut Vec<f32>, query: &RankQuery| {
+            control.check()?;
+            scorer.score_all(*query, scores);
+            control.progress(done.fetch_add(1, Ordering::Relaxed) + 1, queries.len());
+            Ok(select(scores, query, options))
         };
-        let found = top::by_scores(rows.entities.rows(), &score_all, queries, options)?;
-        progress(queries.len(), queries.len());
-        Ok(found)
+        queries.par_iter().map_init(|| vec![0.0; self.entity_count()], answer).collect()
     }
+}
 
+impl Model for PTransE {
     /// One epoch of PTransE's own: of the plan only the number of the epoch is asked, since the settings are the model's.
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
         let rate = self.config.rate;
         self.config.rate = rate * plan.rate;
-        let labeled = PTransE::epoch(self, epoch);
+        let labeled = PTransE::epoch(self, epoch, plan.control.unwrap_or(&Control::default()));
         self.config.rate = rate;
         Ok(Losses { labeled: labeled?, unlabeled: 0.0 })
     }

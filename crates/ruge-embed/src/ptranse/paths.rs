@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use ruge_kg::control::{Cancelled, Control};
 use ruge_kg::{EntityId, Graph, Label};
 use serde::{Deserialize, Serialize};
 
@@ -75,20 +76,21 @@ pub struct Features<'p> {
 
 impl Paths {
     /// Finds and measures the paths of a training graph, with the features of every training pair.
-    pub fn extract(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self> {
-        let mut paths = Self::measure(graph, config)?;
-        paths.list_features();
+    pub fn extract(graph: Arc<Graph>, config: &PTransEConfig, control: &Control<'_>) -> Result<Self> {
+        let mut paths = Self::measure(graph, config, control)?;
+        paths.list_features(control)?;
         Ok(paths)
     }
 
     /// Measures what paths mean, without the features of training pairs: all that ranking needs.
-    pub fn measure(graph: Arc<Graph>, config: &PTransEConfig) -> Result<Self> {
+    pub fn measure(graph: Arc<Graph>, config: &PTransEConfig, control: &Control<'_>) -> Result<Self> {
         config.check()?;
         if graph.relation_count() > Sequence::RELATIONS {
             return Err(EmbedError::TooManyRelations { found: graph.relation_count(), limit: Sequence::RELATIONS });
         }
         let doubled = Doubled::new(graph);
-        let (confidences, three_steps) = Confidences::count(&doubled, config.path_length, config.confidence_cut_off);
+        let (confidences, three_steps) =
+            Confidences::count(&doubled, config.path_length, config.confidence_cut_off, control)?;
         let mut three_reversed: Vec<Sequence> = confidences.three_steps().iter().map(|p| p.reversed()).collect();
         three_reversed.sort_unstable();
         let mut sequences = [0; 3];
@@ -120,16 +122,24 @@ impl Paths {
     }
 
     /// Lists the features of every training pair, which training needs; does nothing if they are listed.
-    pub fn list_features(&mut self) {
+    pub fn list_features(&mut self, control: &Control<'_>) -> Result<(), Cancelled> {
         if !self.first_feature.is_empty() {
-            return;
+            return Ok(());
         }
-        self.first_feature.push(0);
         self.list_pairs();
-        self.report.features_dropped = self.gather_features();
+        match self.gather_features(control) {
+            Ok(dropped) => self.report.features_dropped = dropped,
+            Err(cancelled) => {
+                // As before, so that it can be tried again.
+                (self.heads, self.tails, self.labels, self.pair_of) = Default::default();
+                (self.first_feature, self.numbers, self.resources) = Default::default();
+                return Err(cancelled);
+            }
+        }
         self.align_confidences();
         self.report.pairs = self.heads.len() as u64;
         self.report.features = self.numbers.len() as u64;
+        Ok(())
     }
 
     fn list_pairs(&mut self) {
@@ -149,10 +159,12 @@ impl Paths {
     }
 
     /// Measures every pair; returns how many features were too small.
-    fn gather_features(&mut self) -> u64 {
+    fn gather_features(&mut self, control: &Control<'_>) -> Result<u64, Cancelled> {
+        self.first_feature.push(0);
         let entities: Vec<EntityId> = self.doubled.graph().entities().collect();
         let mut dropped = 0;
         for block in entities.chunks(BLOCK) {
+            control.check()?;
             let found: Vec<Gathered> = block
                 .par_iter()
                 .with_max_len(8)
@@ -171,7 +183,7 @@ impl Paths {
         }
         self.numbers.shrink_to_fit();
         self.resources.shrink_to_fit();
-        dropped
+        Ok(dropped)
     }
 
     /// The features of all pairs from one head, in the order of tails.

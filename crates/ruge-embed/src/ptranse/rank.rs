@@ -16,7 +16,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
-use ruge_kg::{EntityId, Filter, RelationId, Triple};
+use ruge_kg::control::{Cancelled, Control};
+use ruge_kg::rank::place;
+use ruge_kg::{EntityId, Filter, Rank, RankQuery, RelationId, Side, Triple};
 
 use super::PTransEConfig;
 use super::doubled::{Doubled, Sequence};
@@ -24,13 +26,13 @@ use super::gradient::{add_rows, distance};
 use super::paths::Paths;
 use super::walk::{WalkFrom, Walker};
 use crate::cpu::{Isa, Kernel};
-use crate::{Embeddings, Place, Rank, RankQuery, Side, Table};
+use crate::{Embeddings, Table};
 
 /// From what the energy of a path is taken away.
 const PATH_BONUS: f64 = 10.0;
 
-/// Ranks every query's answer. `embeddings` are rows of a model trained with `paths` and `config`; `progress` hears of
-/// queries done and queries in all, from any thread. The ranks are the same on any number of threads.
+/// Ranks every query's answer. `embeddings` are rows of a model trained with `paths` and `config`. The ranks are the same on any
+/// number of threads.
 pub fn rank(
     paths: &Paths,
     embeddings: &Embeddings,
@@ -38,39 +40,40 @@ pub fn rank(
     queries: &[RankQuery],
     known: Option<&Filter>,
     isa: Isa,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Vec<Rank> {
+    control: &Control<'_>,
+) -> Result<Vec<Rank>, Cancelled> {
     let predictors = Predictors::new(paths, embeddings, queries);
-    let ranker = Ranker { paths, embeddings, config, predictors, isa };
+    let ranker = Scoring { paths, embeddings, config, predictors, isa };
     let mut order: Vec<usize> = (0..queries.len()).collect();
-    let key = |&at: &usize| (queries[at].side, given(&queries[at]), queries[at].triple, at);
+    let key = |&at: &usize| (queries[at].side, queries[at].given(), queries[at].triple, at);
     order.sort_unstable_by_key(key);
     let groups: Vec<&[usize]> = order.chunk_by(|a, b| key(a).0 == key(b).0 && key(a).1 == key(b).1).collect();
     let done = AtomicUsize::new(0);
-    let found: Vec<Vec<Rank>> = groups
+    let found: Result<Vec<Vec<Rank>>, Cancelled> = groups
         .par_iter()
         .with_max_len(1)
         .map_init(
             || PerThread::new(paths.doubled(), config.dimension),
             |scratch, group| {
+                control.check()?;
                 let first = &queries[group[0]];
-                scratch.normalise(paths, start(first.side), given(first));
+                scratch.normalise(paths, start(first.side), first.given());
                 let ranks = group.iter().map(|&at| ranker.rank(&queries[at], known, scratch)).collect();
-                progress(done.fetch_add(group.len(), Relaxed) + group.len(), queries.len());
-                ranks
+                control.progress(done.fetch_add(group.len(), Relaxed) + group.len(), queries.len());
+                Ok(ranks)
             },
         )
         .collect();
     let mut ranks = vec![Rank::default(); queries.len()];
-    for (&at, rank) in groups.iter().copied().flatten().zip(found.into_iter().flatten()) {
+    for (&at, rank) in groups.iter().copied().flatten().zip(found?.into_iter().flatten()) {
         ranks[at] = rank;
     }
-    ranks
+    Ok(ranks)
 }
 
 /// Scores every entity in the hidden place of queries, one after the other, as [`rank`] does.
 pub(super) struct Scorer<'a> {
-    ranker: Ranker<'a>,
+    ranker: Scoring<'a>,
     /// What threads work with, while none does.
     idle: Mutex<Vec<PerThread>>,
 }
@@ -85,15 +88,15 @@ impl<'a> Scorer<'a> {
         isa: Isa,
     ) -> Self {
         let predictors = Predictors::new(paths, embeddings, queries);
-        Self { ranker: Ranker { paths, embeddings, config, predictors, isa }, idle: Mutex::default() }
+        Self { ranker: Scoring { paths, embeddings, config, predictors, isa }, idle: Mutex::default() }
     }
 
     /// Scores one of the queries it was made for.
     pub(super) fn score_all(&self, query: RankQuery, scores: &mut [f32]) {
-        let Ranker { paths, config, .. } = self.ranker;
+        let Scoring { paths, config, .. } = self.ranker;
         let idle = || self.idle.lock().expect("nobody panics with it in hand");
         let mut scratch = idle().pop().unwrap_or_else(|| PerThread::new(paths.doubled(), config.dimension));
-        scratch.normalise(paths, start(query.side), given(&query));
+        scratch.normalise(paths, start(query.side), query.given());
         self.ranker.score_all(&query, &mut scratch);
         scores.copy_from_slice(&scratch.scores);
         idle().push(scratch);
@@ -149,14 +152,6 @@ fn gain(
     add_rows(sum, relations, sequence.labels().map(|step| paths.doubled().row(step)));
     let energy = f64::from(distance(relations.row(relation.index()), sum));
     (f64::from(confidence) * (PATH_BONUS - energy)) as f32
-}
-
-/// The entity a query gives.
-fn given(query: &RankQuery) -> EntityId {
-    match query.side {
-        Side::Head => query.triple.tail,
-        Side::Tail => query.triple.head,
-    }
 }
 
 /// The end of paths that a query gives.
@@ -296,7 +291,7 @@ fn pass(doubled: &Doubled, start: WalkFrom, from: EntityId, resource: f64, to: &
     }
 }
 
-struct Ranker<'a> {
+struct Scoring<'a> {
     paths: &'a Paths,
     embeddings: &'a Embeddings,
     config: &'a PTransEConfig,
@@ -304,7 +299,7 @@ struct Ranker<'a> {
     isa: Isa,
 }
 
-impl Ranker<'_> {
+impl Scoring<'_> {
     /// Where the answer stands; the scratch holds the normalisers of the query's given entity.
     fn rank(&self, query: &RankQuery, known: Option<&Filter>, scratch: &mut PerThread) -> Rank {
         self.score_all(query, scratch);
@@ -324,7 +319,7 @@ impl Ranker<'_> {
         let Embeddings { entities, relations } = self.embeddings;
         let relation = query.triple.relation.index();
         let inverse = relations.row(relation + self.paths.doubled().graph().relation_count());
-        let rows = entities.row(given(query).index()).iter().zip(relations.row(relation)).zip(inverse);
+        let rows = entities.row(query.given().index()).iter().zip(relations.row(relation)).zip(inverse);
         let [there, back] = &mut scratch.points;
         // ‖h + r − t‖ and ‖t + r⁻¹ − h‖, solved for the entity asked for.
         for (((&e, &r), &r_inverse), (there, back)) in rows.zip(there.iter_mut().zip(back.iter_mut())) {
@@ -343,7 +338,7 @@ impl Ranker<'_> {
         terms.resize(block.len(), 0.0);
         let start = start(query.side);
         let predictor = self.predictors.of(start, query.triple.relation);
-        walker.walk(self.paths.doubled(), start, given(query), &predictor.sequences, &mut |at, end, resource| {
+        walker.walk(self.paths.doubled(), start, query.given(), &predictor.sequences, &mut |at, end, resource| {
             let place = place_of[end.index()];
             if place > 0 {
                 let share = resource / normaliser[end.index()];
@@ -353,27 +348,6 @@ impl Ranker<'_> {
             }
         });
     }
-}
-
-/// Counts who stands before the answer and who beside it.
-fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank {
-    let answer = query.answer();
-    let target = scores[answer.index()];
-    let better = scores.iter().filter(|&&score| score > target).count() as u32;
-    let equal = scores.iter().filter(|&&score| score == target).count() as u32 - 1;
-    let raw = Place { better, equal, others: scores.len() as u32 - 1 };
-    let mut filtered = raw;
-    let known = known.map_or(&[][..], |filter| match query.side {
-        Side::Head => filter.heads(query.triple.relation, query.triple.tail),
-        Side::Tail => filter.tails(query.triple.head, query.triple.relation),
-    });
-    for &entity in known.iter().filter(|&&entity| entity != answer) {
-        let score = scores[entity.index()];
-        filtered.others -= 1;
-        filtered.better -= u32::from(score > target);
-        filtered.equal -= u32::from(score == target);
-    }
-    Rank { filtered, raw }
 }
 
 impl PerThread {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Filter, Graph, Label, RelationId, Triple};
+use ruge_kg::{Control, Filter, Graph, Label, Rank, RankQuery, Ranker, RelationId, Side, Ties, TopOptions, Triple};
 
 use super::twin::{ENTITIES, Path, RELATIONS, Rows, Twin, twin_bounds};
 use super::*;
 use crate::cpu::Isa;
 use crate::model::State;
-use crate::{EmbedError, Embeddings, Model, Rank, RankQuery, Side, Table, Ties, TopOptions};
+use crate::{EmbedError, Embeddings, Model, Table};
 
 const DRAWS: Stream = Stream(0x7e58);
 
@@ -60,7 +60,7 @@ fn paths_and_confidences_are_those_of_the_definition() {
         let graph = world(ENTITIES, RELATIONS, &triples);
         let config = PTransEConfig { confidence_cut_off: 0.3, ..config(path_length) };
         let twin = Twin::new(&triples, config);
-        let paths = Paths::extract(graph.clone(), &config).unwrap();
+        let paths = Paths::extract(graph.clone(), &config, &Control::default()).unwrap();
         let found: BTreeMap<(Path, usize), f64> = graph
             .relations()
             .flat_map(|relation| {
@@ -166,8 +166,8 @@ fn ranks_are_those_of_the_two_stage_rule() {
         let rows = Rows::of(model.embeddings());
         let filter = Filter::new(ENTITIES, RELATIONS, &[train, test]);
         let queries = RankQuery::both_sides(test);
-        let ranks = model.rank(&queries, Some(&filter), &|_, all| assert_eq!(all, queries.len()));
-        let best = model.top(&queries, &TopOptions::new(1), &|_, _| ()).unwrap();
+        let ranks = model.rank(&queries, Some(&filter), &Control::default()).unwrap();
+        let best = model.top(&queries, &TopOptions::new(1), &Control::default()).unwrap();
         for ((query, Rank { filtered, raw }), best) in queries.iter().zip(&ranks).zip(&best) {
             for (place, filter) in [(filtered, Some(&filter)), (raw, None)] {
                 let (low, high) = twin_bounds(&twin, &rows, query, filter);
@@ -204,8 +204,8 @@ fn threads_and_instruction_sets_change_nothing() {
         pool.install(|| {
             let mut model = PTransE::new(graph.clone(), config, 5).unwrap();
             model.set_isa(isa);
-            let losses: Vec<f64> = (1..=4).map(|epoch| model.epoch(epoch).unwrap()).collect();
-            let ranks = model.rank(&queries, None, &|_, _| ());
+            let losses: Vec<f64> = (1..=4).map(|epoch| model.epoch(epoch, &Control::default()).unwrap()).collect();
+            let ranks = model.rank(&queries, None, &Control::default()).unwrap();
             (
                 losses,
                 model.state().unwrap().clone(),
@@ -227,10 +227,10 @@ fn a_stored_state_goes_on_to_the_same_bits() {
     let triples = triples(4, 50);
     let graph = world(ENTITIES, RELATIONS, &triples);
     let mut whole = PTransE::new(graph.clone(), config(2), 8).unwrap();
-    (1..=2).for_each(|epoch| assert!(whole.epoch(epoch).unwrap() > 0.0));
+    (1..=2).for_each(|epoch| assert!(whole.epoch(epoch, &Control::default()).unwrap() > 0.0));
     let mut resumed = PTransE::new(graph.clone(), config(2), 8).unwrap();
     resumed.restore(whole.state().unwrap().clone()).unwrap();
-    assert_eq!(whole.epoch(3).unwrap(), resumed.epoch(3).unwrap());
+    assert_eq!(whole.epoch(3, &Control::default()).unwrap(), resumed.epoch(3, &Control::default()).unwrap());
     assert_eq!(whole.state().unwrap(), resumed.state().unwrap());
     let rows = 0..whole.embeddings().entities.rows();
     assert!(
@@ -247,7 +247,7 @@ fn divergence_and_bad_settings_are_errors() {
     let triples = triples(4, 50);
     let graph = world(ENTITIES, RELATIONS, &triples);
     let mut model = PTransE::new(graph.clone(), PTransEConfig { rate: f32::MAX, ..config(2) }, 8).unwrap();
-    let error = (1..9).find_map(|epoch| model.epoch(epoch).err()).unwrap();
+    let error = (1..9).find_map(|epoch| model.epoch(epoch, &Control::default()).err()).unwrap();
     assert!(matches!(error, EmbedError::Diverged { .. }), "{error}");
     for bad in [
         PTransEConfig { path_length: 4, ..config(2) },
@@ -262,8 +262,8 @@ fn divergence_and_bad_settings_are_errors() {
     assert_eq!(config, PTransEConfig { path_length: 3, ..PTransEConfig::default() });
     let empty = world(3, 2, &[]);
     let mut nothing = PTransE::new(empty, PTransEConfig::default(), 1).unwrap();
-    assert_eq!(nothing.epoch(1).unwrap(), 0.0);
-    let ranks = nothing.rank(&RankQuery::both_sides(&[Triple::new(0, 0, 1)]), None, &|_, _| ());
+    assert_eq!(nothing.epoch(1, &Control::default()).unwrap(), 0.0);
+    let ranks = nothing.rank(&RankQuery::both_sides(&[Triple::new(0, 0, 1)]), None, &Control::default()).unwrap();
     assert!(ranks.iter().all(|rank| rank.raw.others == 2), "{ranks:?}");
 }
 
@@ -286,7 +286,10 @@ fn a_path_answers_what_translation_cannot() {
     let number = model.paths().confidences().number(path).unwrap();
     assert!((model.paths().confidences().get(RelationId(nation), number) - 5.0 / 6.0).abs() < 1e-6);
     let queries = [RankQuery { triple: Triple::new(5, nation, 9), side: Side::Tail }];
-    assert_eq!(model.rank(&queries, None, &|_, _| ())[0].raw.better, 0);
+    assert_eq!(model.rank(&queries, None, &Control::default()).unwrap()[0].raw.better, 0);
     let without = PTransE::new(graph.clone(), PTransEConfig { rerank: 0, ..config }, 1).unwrap();
-    assert!(without.rank(&queries, None, &|_, _| ())[0].raw.better > 0, "rows at their start know nothing");
+    assert!(
+        without.rank(&queries, None, &Control::default()).unwrap()[0].raw.better > 0,
+        "rows at their start know nothing"
+    );
 }

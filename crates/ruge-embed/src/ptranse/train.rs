@@ -13,15 +13,16 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use ruge_kg::control::Control;
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{EntityId, Filter, Graph, Label, Triple};
+use ruge_kg::{EntityId, Graph, Label, Triple};
 
 use super::PTransEConfig;
 use super::gradient::{Part, SampleGradients, bound};
 use super::paths::Paths;
 use crate::cpu::Isa;
 use crate::model::State;
-use crate::{EmbedError, Embeddings, Rank, RankQuery, Result, Table};
+use crate::{EmbedError, Embeddings, Result, Table};
 
 /// Start values of entity rows.
 const INIT_ENTITIES: Stream = Stream(0x501);
@@ -71,7 +72,7 @@ pub(super) struct Sample {
 impl PTransE {
     /// Finds the paths of the training graph and starts the rows.
     pub fn new(graph: Arc<Graph>, config: PTransEConfig, seed: u64) -> Result<Self> {
-        Ok(Self::with_paths(Paths::extract(graph, &config)?, config, seed))
+        Ok(Self::with_paths(Paths::extract(graph, &config, &Control::default())?, config, seed))
     }
 
     /// Starts the rows over paths found already under the same settings: normal within ±6/√d, entities then within the
@@ -108,16 +109,6 @@ impl PTransE {
         self.isa = isa;
     }
 
-    /// Ranks answers with the rows as they are; see [`rank`](super::rank::rank).
-    pub fn rank(
-        &self,
-        queries: &[RankQuery],
-        known: Option<&Filter>,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Vec<Rank> {
-        super::rank::rank(&self.paths, &self.state.embeddings, &self.config, queries, known, self.isa, progress)
-    }
-
     /// Batches of an epoch: as many as the settings say, but no more than there are triples in the doubled list.
     pub fn batches(&self) -> usize {
         self.config.batches.clamp(1, self.paths.doubled().link_count().max(1))
@@ -129,12 +120,13 @@ impl PTransE {
     }
 
     /// Runs the epoch with the given number, counted from 1; returns the mean loss of a sample.
-    pub fn epoch(&mut self, number: u64) -> Result<f64> {
-        self.paths.list_features();
+    pub fn epoch(&mut self, number: u64, control: &Control<'_>) -> Result<f64> {
+        self.paths.list_features(control)?;
         let (size, batches) = (self.batch_size(), self.batches());
         let mut loss = 0.0;
         if self.paths.doubled().link_count() > 0 {
             for batch in 0..batches {
+                control.check()?;
                 loss += self.batch(number, batch * size, size);
             }
             loss /= (size * batches) as f64;

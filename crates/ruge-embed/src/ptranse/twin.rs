@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ruge_kg::{EntityId, Filter, Triple};
+use ruge_kg::{EntityId, Filter, RankQuery, Side, Triple};
 
 use super::PTransEConfig;
 use super::train::{Corruption, PTransE};
-use crate::{Embeddings, RankQuery, Side, Table};
+use crate::{Embeddings, Table};
 
 /// Entities of every graph it is compared on.
 pub(super) const ENTITIES: usize = 11;

@@ -1,9 +1,15 @@
 //! Ranks against a brute-force count, for every model, instruction set, slab size and thread count.
 
 use ruge_kg::random::{self, Stream};
+use ruge_kg::rank::place;
+use ruge_kg::{EntityId, Work};
 
 use super::*;
 use crate::scoring::{ComplEx, DistMult, RotatE, TransEL1, TransEL2};
+
+fn candidates<'a, F>(scoring: &'a F, e: &'a Table, r: &'a Table, packing: &'a Packing, isa: Isa) -> Candidates<'a, F> {
+    Candidates { scoring, entities: e, relations: r, packing, isa }
+}
 
 fn table(rows: usize, width: usize, epoch: u64, levels: u64) -> Table {
     let mut table = Table::zeros(rows, width);
@@ -25,7 +31,7 @@ fn triples(n: usize, entities: u64, relations: u64) -> Vec<Triple> {
 /// The definition: score every candidate, compare, count.
 fn brute<F: ScoringFunction>(scoring: &F, e: &Table, r: &Table, query: RankQuery, filter: &Filter) -> Rank {
     let mut vector = vec![0.0; scoring.entity_width()];
-    write_query(scoring, e, r, query, &mut vector);
+    candidates(scoring, e, r, &Packing::default(), Isa::detect()).write_query(query, &mut vector);
     let score = |entity: usize| {
         let score = tile::ordered_score(F::COMPARATOR, &vector, e.row(entity));
         if score.is_nan() { f32::NEG_INFINITY } else { score }
@@ -56,24 +62,38 @@ fn check<F: ScoringFunction>(scoring: &F, levels: u64, poison: bool) {
     let queries = RankQuery::both_sides(&facts);
     // Many queries at once score as each does alone, and a row of scores places its answer as counting does.
     let mut many = vec![0.0; 5 * entities];
-    score_many(scoring, &e, &r, &queries[..5], Isa::detect(), &mut many);
+    let (whole, none) = (Packing::default(), Packing::within(0));
+    candidates(scoring, &e, &r, &whole, Isa::detect()).score_many(&queries[..5], &mut many);
     for (query, row) in queries.iter().zip(many.chunks(entities)) {
-        let mut one = vec![0.0; entities];
-        score_all(scoring, &e, &r, *query, Isa::detect(), &mut one);
-        assert!(one.iter().zip(row).all(|(a, b)| a.to_bits() == b.to_bits()), "{}", F::NAME);
+        for packing in [&whole, &none] {
+            let mut one = vec![0.0; entities];
+            candidates(scoring, &e, &r, packing, Isa::detect()).score_many(&[*query], &mut one);
+            assert!(one.iter().zip(row).all(|(a, b)| a.to_bits() == b.to_bits()), "{}", F::NAME);
+        }
         assert_eq!(place(query, Some(&filter), row), brute(scoring, &e, &r, *query, &filter), "{}", F::NAME);
     }
     let expected: Vec<Rank> = queries.iter().map(|&query| brute(scoring, &e, &r, query, &filter)).collect();
     for isa in Isa::available() {
         for memory in [0, 1 << 13, 1 << 30] {
-            let options = RankOptions { memory, isa };
-            let found = rank(scoring, &e, &r, &queries, Some(&filter), &options, &|done, all| assert!(done <= all));
-            assert_eq!(found, expected, "{} on {isa:?} within {memory} bytes", F::NAME);
+            let packing = Packing::within(memory);
+            let candidates = candidates(scoring, &e, &r, &packing, isa);
+            let told = |work: &Work| assert!(work.done <= work.total);
+            let found = candidates.rank(&queries, Some(&filter), &Control::default().with_listener(&told));
+            assert_eq!(found.as_ref(), Ok(&expected), "{} on {isa:?} within {memory} bytes", F::NAME);
+            // Few queries are cut into ranges of panels.
+            let few = candidates.rank(&queries[..7], Some(&filter), &Control::default());
+            assert_eq!(few.as_deref(), Ok(&expected[..7]), "{} on {isa:?} within {memory} bytes", F::NAME);
         }
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    let found = pool.install(|| rank(scoring, &e, &r, &queries, Some(&filter), &Default::default(), &|_, _| ()));
-    assert_eq!(found, expected);
+    for threads in [1, 3, 16] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let candidates = candidates(scoring, &e, &r, &whole, Isa::detect());
+        let found = pool.install(|| candidates.rank(&queries, Some(&filter), &Control::default()));
+        assert_eq!(found.as_ref(), Ok(&expected));
+    }
+    let control = Control::default();
+    control.cancel().cancel();
+    assert_eq!(candidates(scoring, &e, &r, &whole, Isa::detect()).rank(&queries, None, &control), Err(Cancelled));
 }
 
 #[test]
@@ -110,7 +130,11 @@ fn ranks_ignore_entity_order() {
     let ranks = |e: &Table, facts: &[Triple]| {
         let filter = Filter::new(entities, relations, &[facts]);
         let queries = RankQuery::both_sides(facts);
-        rank(&scoring, e, &r, &queries, Some(&filter), &RankOptions::default(), &|_, _| ())
+        candidates(&scoring, e, &r, &Packing::default(), Isa::detect()).rank(
+            &queries,
+            Some(&filter),
+            &Control::default(),
+        )
     };
     assert_eq!(ranks(&e, &facts), ranks(&shuffled, &renamed));
 }
@@ -121,10 +145,11 @@ fn all_scores_are_the_ranked_scores() {
     let (e, r) = (table(70, 5, 0, 1 << 20), table(2, 5, 1, 1 << 20));
     let query = RankQuery { triple: Triple::new(3, 1, 66), side: Side::Tail };
     let mut vector = vec![0.0; 5];
-    write_query(&scoring, &e, &r, query, &mut vector);
+    let packing = Packing::default();
+    candidates(&scoring, &e, &r, &packing, Isa::detect()).write_query(query, &mut vector);
     for isa in Isa::available() {
         let mut scores = vec![0.0; 70];
-        score_all(&scoring, &e, &r, query, isa, &mut scores);
+        candidates(&scoring, &e, &r, &packing, isa).score_many(&[query], &mut scores);
         for (entity, &score) in scores.iter().enumerate() {
             assert_eq!(score, tile::ordered_score(Comparator::NegL2, &vector, e.row(entity)));
         }

@@ -5,6 +5,7 @@
 //! depend on the number of threads.
 
 use rayon::prelude::*;
+use ruge_kg::Control;
 
 use crate::cpu::matrix::{Matrix, multiply};
 use crate::cpu::{Isa, Kernel, row};
@@ -51,6 +52,8 @@ pub(super) struct Asked<'a> {
     pub weights: &'a [f32],
     /// What scores should become, where that is more than one answer's being the largest.
     pub targets: Option<Targets<'a>>,
+    /// Who may cancel; the gradients are then worth nothing.
+    pub control: Option<&'a Control<'a>>,
 }
 
 /// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, chunk by whole chunk.
@@ -68,6 +71,9 @@ pub(super) fn ask(
     scores.resize(chunks * APART * BLOCK.min(count), 0.0);
     let mut parts = vec![ChunkSum::default(); chunks * BLOCK.min(count)];
     for from in (0..count).step_by(BLOCK) {
+        if asked.control.is_some_and(|control| control.is_cancelled()) {
+            return loss;
+        }
         let m = BLOCK.min(count - from);
         let (answers, weights) = (&asked.answers[from..from + m], &asked.weights[from..from + m]);
         let queries = Matrix::of_rows(&asked.queries.as_slice()[from * stride..], m, width, stride);
@@ -290,7 +296,7 @@ mod tests {
             stride: rows.stride(),
             chunks: Candidates::rows(0, among, rows.stride()).collect(),
         };
-        let asked = Asked { queries: &queries, answers: &answers, weights: &weights, targets: None };
+        let asked = Asked { queries: &queries, answers: &answers, weights: &weights, targets: None, control: None };
         let (mut d_queries, mut d_rows) =
             (Table::zeros(count, width), Table::zeros(among.next_multiple_of(CHUNK), width));
         let found = ask(&asked, &candidates, &mut Vec::new(), &mut d_queries, &mut d_rows, Isa::detect());

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::Evidence;
 use crate::plan::{Plan, SHUFFLE};
-use crate::rank::Side;
+use ruge_kg::Side;
 
 /// What is minimised.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]

@@ -4,9 +4,9 @@ use super::sample::Own;
 use super::{Dropout, Question};
 use crate::cpu::{Kernel, row};
 use crate::embeddings::Embeddings;
-use crate::rank::Side;
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
+use ruge_kg::Side;
 
 /// Questions whose rows have one owner.
 pub(super) const STRIP: usize = 32;

@@ -4,10 +4,10 @@ use super::sample::Own;
 use super::{Question, Touches};
 use crate::cpu::{Isa, Kernel, prefetch, row};
 use crate::optimizer::Move;
-use crate::rank::Side;
 use crate::scoring::{Scratch, Transform};
 use crate::table::Table;
 use crate::update::Kind;
+use ruge_kg::Side;
 
 /// Adds `weight` · (cubed · |x| + squared) · x to the gradient: moduli over complex pairs where a row has two parts.
 #[inline(always)]

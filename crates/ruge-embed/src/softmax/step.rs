@@ -4,6 +4,7 @@
 //! threads.
 
 use rayon::prelude::*;
+use ruge_kg::{Control, Side};
 
 use super::ask::{Asked, CHUNK, Candidates, ask};
 use super::query::{Asking, Backward, Queries, RelationBackward, RelationQueries, Run, STRIP};
@@ -16,7 +17,6 @@ use super::{Answer, AnswerLoss, Question, Questions, Softmax, Touches};
 use crate::cpu::Isa;
 use crate::embeddings::Embeddings;
 use crate::optimizer::{Move, Optimizer, UpdateRule};
-use crate::rank::Side;
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
 use crate::update::{Kind, transform_of};
@@ -70,11 +70,13 @@ pub(crate) struct Sorting<'a> {
     pub seed: u64,
     pub entities: usize,
     pub relations: usize,
+    /// Who may cancel.
+    pub control: Option<&'a Control<'a>>,
 }
 
 impl Sorted {
     fn sort(&mut self, sorting: &Sorting<'_>, questions: &[Question], step: u64) {
-        let Sorting { softmax, answers, optimizer, seed, entities, relations } = *sorting;
+        let Sorting { softmax, answers, optimizer, seed, entities, relations, .. } = *sorting;
         let asks_relations = softmax.relations > 0.0;
         self.sample = softmax.candidates(entities, seed, step);
         self.touches.build(questions, answers, asks_relations, self.sample.is_some());
@@ -260,7 +262,7 @@ fn ask_all<F: ScoringFunction>(
         binary: softmax.loss == AnswerLoss::Bce,
     });
     let answers: Vec<u32> = questions.iter().map(Question::answer).collect();
-    let asked = Asked { queries, answers: &answers, weights, targets };
+    let asked = Asked { queries, answers: &answers, weights, targets, control: sorting.control };
     let loss = ask(&asked, &candidates, scores, d_queries, d_candidates, isa);
     // From queries back to what they were made of.
     let relation_stride = d_relations.stride();
@@ -313,7 +315,7 @@ fn ask_relations<'b, F: ScoringFunction>(
     };
     let answers: Vec<u32> = questions.iter().map(place).collect();
     let weights: Vec<f32> = weights.iter().map(|weight| weight * softmax.relations).collect();
-    let asked = Asked { queries, answers: &answers, weights: &weights, targets: None };
+    let asked = Asked { queries, answers: &answers, weights: &weights, targets: None, control: sorting.control };
     ask(&asked, &candidates, scores, d_queries, d_candidates, isa);
     let d_queries: &Table = d_queries;
     let stride = d_ends.stride();

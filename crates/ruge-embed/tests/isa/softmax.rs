@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use ruge_embed::cpu::Isa;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal};
 use ruge_embed::*;
-use ruge_kg::{Graph, Triple};
+use ruge_kg::{Control, Graph, Rank, RankQuery, Ranker, Triple};
 
 /// Bits of parameters and moments, and ranks.
 type Trained = (Vec<u32>, Vec<Rank>);
@@ -25,8 +25,7 @@ fn trained<F: ScoringFunction>(scoring: F, entities: u32, count: u32, softmax: S
     let mut model = CpuModel::new(scoring, embeddings, Optimizer::default()).with_isa(isa);
     (1..=2).for_each(|epoch| _ = model.epoch(&plan, epoch).expect("a finite loss"));
     let queries = RankQuery::both_sides(&facts[..facts.len().min(40)]);
-    let options = RankOptions { isa, ..RankOptions::default() };
-    let ranks = model.rank(&queries, None, &options, &|_, _| ()).expect("ranked");
+    let ranks = model.rank(&queries, None, &Control::default()).expect("ranked");
     let state = model.state();
     let tables = std::iter::once(&state.embeddings).chain(&state.moments);
     let tables = tables.flat_map(|x| [x.entities.to_dense(), x.relations.to_dense()]).flatten();

@@ -94,14 +94,23 @@ impl Format {
     /// The separator that a file named `.csv` really uses: many are written with semicolons or tabs. The one under which
     /// most of the first lines have as many fields as `columns` asks for; a comma where nothing speaks against it.
     fn csv_separator(start: &[u8], columns: Columns) -> Self {
-        let lines = first_lines(start);
-        let votes = |byte: u8| lines.iter().filter(|line| split_count(line, byte) == columns.count).count();
-        let mut best = (b',', votes(b','));
-        for byte in [b';', b'\t', b'|'] {
-            let votes = votes(byte);
-            if votes > best.1 {
-                best = (byte, votes);
+        let vote = |lines: &[&[u8]]| {
+            let votes = |byte: u8| lines.iter().filter(|line| split_count(line, byte) == columns.count).count();
+            let mut best = (b',', votes(b','));
+            for byte in [b';', b'\t', b'|'] {
+                let votes = votes(byte);
+                if votes > best.1 {
+                    best = (byte, votes);
+                }
             }
+            best
+        };
+        // A quoted field may go on over lines; where quotes mean something else, lines it is.
+        let mut lines = first_records(start);
+        let mut best = vote(&lines);
+        if best.1 == 0 {
+            lines = first_lines(start);
+            best = vote(&lines);
         }
         // With another number of columns, at least the separator should be known, to say how many there are.
         let few = 2 * best.1 <= lines.len();
@@ -180,6 +189,23 @@ impl Format {
 fn first_lines(start: &[u8]) -> Vec<&[u8]> {
     let lines = start.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     lines.filter(|line| !line.is_empty()).take(50).collect()
+}
+
+/// The first lines, those that a quoted field holds together as one; without the last one, which may be cut.
+fn first_records(start: &[u8]) -> Vec<&[u8]> {
+    let mut quoted = false;
+    let mut records: Vec<&[u8]> = start
+        .split(|&byte| {
+            quoted ^= byte == b'"';
+            byte == b'\n' && !quoted
+        })
+        .collect();
+    if records.len() > 1 {
+        records.pop();
+    }
+    records.retain(|record| !record.trim_ascii().is_empty());
+    records.truncate(64);
+    records
 }
 
 /// Number of fields of a line split at `byte`, quotes respected.

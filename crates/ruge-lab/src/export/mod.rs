@@ -19,10 +19,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use ruge::ModelFile;
+use ruge::Engine;
 use ruge::error::{Result, RugeError};
 use ruge::model_file::data_hash;
 use ruge::spec::ModelName;
+use ruge_embed::Embeddings;
 use staging::Staging;
 
 /// What to write.
@@ -88,26 +89,26 @@ impl ExportFormat {
 ///
 /// Without `force` nothing is written where one of the files is already there. `about.json` comes last, so a folder that has
 /// it is complete. A link in the place of a file is refused.
-pub fn export(file: &ModelFile, format: ExportFormat, out: &Path, force: bool) -> Result<Vec<PathBuf>> {
-    if file.ranking.is_some() {
+pub fn export(engine: &Engine, format: ExportFormat, out: &Path, force: bool) -> Result<Vec<PathBuf>> {
+    let (Some(embeddings), None) = (engine.embeddings()?, engine.ranking()) else {
         let message = "this model ranks by rules, which no format of vectors can say; export the model it was made from, and \
                        its rules with `ruge rules convert`";
         return Err(RugeError::Spec(message.into()));
-    }
-    let (every, names) = (format.files(true), format.files(!file.rules.is_empty()));
+    };
+    let (every, names) = (format.files(true), format.files(!engine.rules().is_empty()));
     let staging = Staging::begin(out, &every, &names, force)?;
-    let target = Target { out, folder: staging.folder(), file };
+    let target = Target { out, folder: staging.folder(), engine, embeddings };
     match format {
         ExportFormat::Npy => npy::write(&target)?,
         ExportFormat::Word2vec => word2vec::write(&target)?,
         ExportFormat::Parquet => parquet::write(&target)?,
         ExportFormat::Pykeen => pykeen::write(&target)?,
     }
-    if !file.rules.is_empty() && format != ExportFormat::Parquet {
+    if !engine.rules().is_empty() && format != ExportFormat::Parquet {
         tables::write(&target)?;
     }
     target.put("about.json", |out| {
-        serde_json::to_writer_pretty(&mut *out, &about(file, format))?;
+        serde_json::to_writer_pretty(&mut *out, &about(engine, format))?;
         writeln!(out)
     })?;
     staging.finish(&every, &names)?;
@@ -120,7 +121,8 @@ struct Target<'t> {
     out: &'t Path,
     /// Where it is written.
     folder: &'t Path,
-    file: &'t ModelFile,
+    engine: &'t Engine,
+    embeddings: &'t Embeddings,
 }
 
 impl Target<'_> {
@@ -137,12 +139,12 @@ impl Target<'_> {
 
     /// Entity names in the order of their rows.
     fn entities(&self) -> impl Iterator<Item = &str> {
-        self.file.data.names().entities.iter().map(|(_, name)| name)
+        self.engine.data().names().entities.iter().map(|(_, name)| name)
     }
 
     /// Relation names in the order of their rows.
     fn relations(&self) -> impl Iterator<Item = &str> {
-        self.file.data.names().relations.iter().map(|(_, name)| name)
+        self.engine.data().names().relations.iter().map(|(_, name)| name)
     }
 
     /// Refuses names that a line of tab-separated text cannot hold.
@@ -160,26 +162,26 @@ impl Target<'_> {
     }
 }
 
-fn about(file: &ModelFile, format: ExportFormat) -> serde_json::Value {
-    let rows = match file.spec.model.name {
+fn about(engine: &Engine, format: ExportFormat) -> serde_json::Value {
+    let rows = match engine.spec().model.name {
         ModelName::ComplEx => "d real parts, then d imaginary parts",
         ModelName::RotatE => "entities: d real parts, then d imaginary parts; relations: d phases in radians",
         ModelName::DistMult | ModelName::HolE | ModelName::TransE => "d numbers",
         ModelName::Rules => "none: rules have no vectors",
     };
     let halves = "; relations: such a row for (h, r, ?), then one for (t, r⁻¹, ?)";
-    let rows = format!("{rows}{}", if file.spec.model.reciprocal { halves } else { "" });
+    let rows = format!("{rows}{}", if engine.spec().model.reciprocal { halves } else { "" });
     json!({
         "format": format.name(),
-        "model": file.spec.model.name.name(),
-        "dimension": file.spec.model.dimension,
-        "norm": file.spec.model.norm,
-        "guidance": file.spec.guidance.name(),
+        "model": engine.spec().model.name.name(),
+        "dimension": engine.spec().model.dimension,
+        "norm": engine.spec().model.norm,
+        "guidance": engine.spec().guidance.name(),
         "rows": rows,
-        "entities": file.data.entity_count(),
-        "relations": file.data.relation_count(),
-        "rules": file.rules.len(),
-        "data_sha256": data_hash(&file.data),
+        "entities": engine.data().entity_count(),
+        "relations": engine.data().relation_count(),
+        "rules": engine.rules().len(),
+        "data_sha256": data_hash(engine.data()),
         "version": env!("CARGO_PKG_VERSION"),
     })
 }

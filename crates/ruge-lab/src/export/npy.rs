@@ -17,7 +17,7 @@ pub fn write(target: &Target<'_>) -> Result<()> {
 
 /// `entities.npy` and `relations.npy`: a row per name.
 pub fn arrays(target: &Target<'_>) -> Result<()> {
-    let (embeddings, data) = (&target.file.embeddings, &target.file.data);
+    let (embeddings, data) = (target.embeddings, target.engine.data());
     target.put("entities.npy", |out| array(out, &embeddings.entities, data.entity_count()))?;
     target.put("relations.npy", |out| array(out, &embeddings.relations, data.relation_count()))
 }

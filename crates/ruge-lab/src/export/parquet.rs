@@ -12,12 +12,12 @@ use ruge::error::Result;
 
 /// Entities and relations with their vectors; rules and groundings where there are some.
 pub fn write(target: &Target<'_>) -> Result<()> {
-    let embeddings = &target.file.embeddings;
+    let embeddings = target.embeddings;
     let entities: Vec<&str> = target.entities().collect();
     let relations: Vec<&str> = target.relations().collect();
     vectors(target, "entities.parquet", &entities, &embeddings.entities)?;
     vectors(target, "relations.parquet", &relations, &embeddings.relations)?;
-    if target.file.rules.is_empty() { Ok(()) } else { rules_and_groundings(target) }
+    if target.engine.rules().is_empty() { Ok(()) } else { rules_and_groundings(target) }
 }
 
 /// `id`, `name`, `vector`.
@@ -33,7 +33,7 @@ fn vectors(target: &Target<'_>, file: &str, names: &[&str], table: &Table) -> Re
 fn rules_and_groundings(target: &Target<'_>) -> Result<()> {
     let (rules, groundings) = tables::grounded(target);
     let (rules, groundings) = (&rules, &groundings);
-    let names = target.file.data.names();
+    let names = target.engine.data().names();
     fn counts<'c>(rules: &'c [&ruge_rules::RuleRecord], of: fn(&Counts) -> f64) -> Cells<'c> {
         Cells::Real(Box::new(move |row| rules[row].counts.as_ref().map(of)))
     }

@@ -4,9 +4,9 @@
 //! `load.py`, whose function `load` builds the PyKEEN model; run as a program it compares its scores and ranks with the ones
 //! in `expected.tsv`, which were computed here.
 
+use ruge_kg::{Control, RankQuery, Ties};
 use std::io::Write;
 
-use ruge_embed::{RankOptions, RankQuery, Ties};
 use ruge_kg::Triple;
 
 use super::{Target, npy};
@@ -20,18 +20,18 @@ const EXPECTED: usize = 100;
 
 /// Everything `load.py` needs, and `load.py`.
 pub fn write(target: &Target<'_>) -> Result<()> {
-    if let GuidanceSpec::PTransE { .. } = target.file.spec.guidance {
+    if let GuidanceSpec::PTransE { .. } = target.engine.spec().guidance {
         let reason = "PyKEEN has no PTransE, whose paths score too; --to npy, word2vec or parquet writes its vectors";
         return Err(RugeError::Run { path: target.out.to_path_buf(), reason: reason.into() });
     }
-    if target.file.spec.model.reciprocal {
+    if target.engine.spec().model.reciprocal {
         let reason =
             "it has reciprocal relations, two rows each, which load.py does not know; --to npy or parquet writes both";
         return Err(RugeError::Run { path: target.out.to_path_buf(), reason: reason.into() });
     }
     target.check_lines("a table of text")?;
     npy::arrays(target)?;
-    let data = &target.file.data;
+    let data = target.engine.data();
     target.put("entity_to_id.tsv", |out| {
         target.entities().enumerate().try_for_each(|(id, name)| writeln!(out, "{id}\t{name}"))
     })?;
@@ -52,15 +52,15 @@ fn ids(triple: Triple) -> String {
 
 /// Scores and filtered ranks of some triples, spread evenly over the test triples, or over what there is.
 fn expected(target: &Target<'_>) -> Result<()> {
-    let data = &target.file.data;
+    let data = target.engine.data();
     let from = [data.test(), data.valid(), data.train()].into_iter().find(|split| !split.is_empty()).unwrap_or(&[]);
     let step = from.len().div_ceil(EXPECTED).max(1);
     let triples: Vec<Triple> = from.iter().copied().step_by(step).collect();
-    let model = target.file.model()?;
+    let model = target.engine.ranker();
     let mut scores = vec![0.0; triples.len()];
     model.score(&triples, &mut scores)?;
     let queries = RankQuery::both_sides(&triples);
-    let ranks = model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
+    let ranks = model.rank(&queries, Some(data.filter()), &Control::default())?;
     target.put("expected.tsv", |out| {
         writeln!(out, "head\trelation\ttail\tscore\thead_rank\ttail_rank")?;
         for ((triple, score), ranks) in triples.iter().zip(&scores).zip(ranks.chunks(2)) {

@@ -11,9 +11,9 @@ use ruge::error::Result;
 
 /// The rules of a model that its own names can say, and where they hold in its training triples.
 pub fn grounded<'t>(target: &Target<'t>) -> (Vec<&'t RuleRecord>, Groundings) {
-    let data = &target.file.data;
+    let data = target.engine.data();
     let rules: Vec<&RuleRecord> =
-        target.file.rules.iter().filter(|record| words::is_sayable(&record.rule, data.names())).collect();
+        target.engine.rules().iter().filter(|record| words::is_sayable(&record.rule, data.names())).collect();
     let horn: Vec<Rule> = rules.iter().map(|record| record.rule.clone()).collect();
     let groundings = ground(data.graph(), &horn);
     (rules, groundings)
@@ -23,7 +23,7 @@ pub fn grounded<'t>(target: &Target<'t>) -> (Vec<&'t RuleRecord>, Groundings) {
 pub fn write(target: &Target<'_>) -> Result<()> {
     target.check_lines("a table of text")?;
     let (rules, groundings) = grounded(target);
-    let names = target.file.data.names();
+    let names = target.engine.data().names();
     let records: Vec<RuleRecord> = rules.iter().map(|record| (*record).clone()).collect();
     let mut text = Vec::new();
     write_rules(&mut text, RuleFormat::Native, &records, names, &RuleWriteOptions::default())?;

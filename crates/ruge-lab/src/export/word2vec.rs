@@ -12,7 +12,7 @@ use ruge::error::{Result, RugeError};
 
 /// A file for entities, one for relations.
 pub fn write(target: &Target<'_>) -> Result<()> {
-    let embeddings = &target.file.embeddings;
+    let embeddings = target.embeddings;
     let entities = words(target, target.entities())?;
     let relations = words(target, target.relations())?;
     vectors(target, "entities.w2v.txt", &entities, &embeddings.entities)?;

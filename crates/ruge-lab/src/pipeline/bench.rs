@@ -6,11 +6,13 @@
 use std::cell::OnceCell;
 use std::time::Instant;
 
+use ruge::Engine;
 use ruge::assemble;
 use ruge::error::Result;
-use ruge::loaded::Loaded;
-use ruge::run::Grounded;
-use ruge_rules::{Groundings, RuleRecord, SoftRule, Watch};
+use ruge::explain::Explainer;
+use ruge::run::Guides;
+use ruge_kg::Control;
+use ruge_rules::{Groundings, RuleRecord};
 
 use super::Job;
 use super::findings;
@@ -19,9 +21,9 @@ use super::findings;
 pub(super) struct Bench<'j> {
     job: &'j Job<'j>,
     rules: OnceCell<Vec<RuleRecord>>,
-    guides: OnceCell<Grounded>,
-    unguided: OnceCell<Loaded>,
-    guided: OnceCell<Loaded>,
+    guides: OnceCell<Guides>,
+    unguided: OnceCell<Engine>,
+    guided: OnceCell<Engine>,
 }
 
 impl<'j> Bench<'j> {
@@ -36,52 +38,61 @@ impl<'j> Bench<'j> {
         }
     }
 
-    /// The rules of `rules.tsv`, which alone says which rules guide and what they weigh.
+    /// The rules of `rules.tsv`, which alone says which rules guide.
     pub fn rules(&self) -> Result<&[RuleRecord]> {
         once(&self.rules, || findings::rules(&self.job.out, self.job)).map(Vec::as_slice)
     }
 
     /// The same with their groundings.
-    pub fn guides(&self) -> Result<&Grounded> {
+    pub fn guides(&self, control: &Control<'_>) -> Result<&Guides> {
         once(&self.guides, || {
+            let horn: Vec<_> = self.rules()?.iter().map(|record| record.rule.clone()).collect();
             let started = Instant::now();
-            let rules = self.rules()?.to_vec();
-            let groundings = assemble::groundings(self.job.data, &horn(&rules), &Watch::default())?;
-            Ok(Grounded { rules, groundings, seconds: started.elapsed().as_secs_f64() })
+            let groundings = assemble::groundings(self.job.data, &horn, control)?;
+            self.weighed(groundings, started.elapsed().as_secs_f64())
         })
     }
 
-    /// Takes over the groundings of the stage that wrote `rules.tsv`, if the file says the same as what was grounded.
-    pub fn take_groundings(&self, rules: Vec<RuleRecord>, groundings: Groundings, seconds: f64) -> Result<()> {
-        if self.rules()? == rules {
-            let _ = self.guides.set(Grounded { rules, groundings, seconds });
+    /// The file rounds what rules weigh, so it is measured again. Which of them guide is not asked again.
+    fn weighed(&self, groundings: Groundings, seconds: f64) -> Result<Guides> {
+        let mut rules = self.rules()?.to_vec();
+        assemble::weigh(&self.job.spec, self.job.data, &mut rules, &groundings);
+        Ok(Guides { rules, groundings, seconds })
+    }
+
+    /// Takes over the groundings of the stage that wrote `rules.tsv`, if the file holds the rules that were grounded.
+    pub fn take_groundings(&self, rules: &[RuleRecord], groundings: Groundings, seconds: f64) -> Result<()> {
+        if self.rules()?.iter().map(|record| &record.rule).eq(rules.iter().map(|record| &record.rule)) {
+            once(&self.guides, || self.weighed(groundings, seconds))?;
         }
         Ok(())
     }
 
     /// The model without guidance.
-    pub fn unguided(&self) -> Result<&Loaded> {
-        once(&self.unguided, || Loaded::open(&self.job.out.join("unguided")))
+    pub fn unguided(&self) -> Result<&Engine> {
+        once(&self.unguided, || Engine::open(&self.job.out.join("unguided")))
     }
 
     /// The model with it.
-    pub fn guided(&self) -> Result<&Loaded> {
-        once(&self.guided, || Loaded::open(&self.job.out))
+    pub fn guided(&self) -> Result<&Engine> {
+        once(&self.guided, || Engine::open(&self.job.out))
     }
 
-    /// Groundings of these rules: those of the run where they are the same rules.
-    pub fn with_groundings<T>(&self, rules: &[SoftRule], then: impl FnOnce(&Groundings) -> Result<T>) -> Result<T> {
-        let guides = self.guides()?;
-        if rules.iter().map(|rule| &rule.rule).eq(guides.rules.iter().map(|record| &record.rule)) {
+    /// Groundings of an explainer's usable rules: those of the run where they are the same rules.
+    pub fn with_groundings<T>(
+        &self,
+        explainer: &Explainer,
+        control: &Control<'_>,
+        then: impl FnOnce(&Groundings) -> Result<T>,
+    ) -> Result<T> {
+        let guides = self.guides(control)?;
+        let rules = || explainer.usable().iter().map(|&at| &explainer.rules()[at].rule);
+        if rules().eq(guides.rules.iter().map(|record| &record.rule)) {
             return then(&guides.groundings);
         }
-        let horn: Vec<_> = rules.iter().map(|rule| rule.rule.clone()).collect();
-        then(&assemble::groundings(self.job.data, &horn, &Watch::default())?)
+        let horn: Vec<_> = rules().cloned().collect();
+        then(&assemble::groundings(self.job.data, &horn, control)?)
     }
-}
-
-fn horn(rules: &[RuleRecord]) -> Vec<ruge_rules::Rule> {
-    rules.iter().map(|record| record.rule.clone()).collect()
 }
 
 /// The content of a cell, made now if it is empty.

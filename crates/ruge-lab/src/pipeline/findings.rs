@@ -1,9 +1,9 @@
 //! What the stages found, as they leave it in the run folder: read back by the stages after them, by reports and by people.
 
+use ruge_kg::Side;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ruge_embed::rank::Side;
 use ruge_embed::{Evaluation, Metrics};
 use ruge_kg::Names;
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, read_rules};
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::{Ledger, write_file};
 use super::{Job, Sample, Stage};
+use ruge::Engine;
 use ruge::calibrate::{Reliability, Source};
 use ruge::consistency::{Consistency, Doubtful};
 use ruge::error::{Result, RugeError};
-use ruge::model_file::ModelFile;
 
 /// `check.json`: what is in the data.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -65,13 +65,13 @@ pub struct Training {
 }
 
 impl Training {
-    /// As a model file tells it.
-    pub fn of(file: &ModelFile) -> Self {
-        let number = |key: &str| file.notes.get(key).and_then(|text| text.parse().ok());
+    /// As a model tells it.
+    pub fn of(engine: &Engine) -> Self {
+        let number = |key: &str| engine.notes().get(key).and_then(|text| text.parse().ok());
         Self {
             epochs: number("epochs").unwrap_or(0),
             best_epoch: number("best_epoch").unwrap_or(0),
-            valid_mrr: file.notes.get("valid_mrr").and_then(|text| text.parse().ok()),
+            valid_mrr: engine.notes().get("valid_mrr").and_then(|text| text.parse().ok()),
         }
     }
 }

@@ -15,10 +15,9 @@ mod samples;
 mod stages;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ruge_kg::Dataset;
+use ruge_kg::{Control, Dataset, Work};
 use serde::{Deserialize, Serialize};
 
 pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules};
@@ -211,39 +210,36 @@ impl Job<'_> {
 /// Makes the page of a run from what was found.
 pub type Page<'p> = dyn Fn(&Findings) -> Result<String> + Sync + 'p;
 
-/// Who hears, who may stop, who makes the page.
-pub struct Watcher<'w> {
-    /// Set from outside to stop as soon as what is under way can be kept.
-    pub stop: &'w AtomicBool,
-    /// Told what happens.
-    pub hear: &'w (dyn Fn(Event<'_>) + Sync),
-    /// Makes the report.
-    pub page: &'w Page<'w>,
+/// What is handed to every stage: the control of the run, and who makes the page.
+struct Stagehand<'w> {
+    control: &'w Control<'w, Event>,
+    page: &'w Page<'w>,
 }
 
-impl Watcher<'_> {
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
+impl Stagehand<'_> {
     fn progress(&self, stage: Stage, done: u64, total: u64, note: &str) {
-        (self.hear)(Event::Progress { stage, done, total, note });
+        self.control.report(&Event::Progress { stage, done, total, note: note.to_string() });
     }
 
     fn note(&self, text: &str) {
-        (self.hear)(Event::Note { text });
+        self.control.report(&Event::Note { text: text.to_string() });
+    }
+
+    /// Hears of work that is a part of a stage, and tells it on under a note.
+    fn hearing(&self, stage: Stage, note: &'static str) -> impl Fn(&Work) + Sync {
+        move |work: &Work| self.progress(stage, work.done, work.total, note)
     }
 }
 
-/// What a watcher hears.
-#[derive(Clone, Copy, Debug)]
-pub enum Event<'e> {
+/// What happens in a run.
+#[derive(Clone, Debug)]
+pub enum Event {
     /// A stage has its result already.
     Skipped {
         /// Which.
         stage: Stage,
         /// What came out then.
-        line: &'e str,
+        line: String,
     },
     /// A stage begins.
     Began {
@@ -259,19 +255,19 @@ pub enum Event<'e> {
         /// Of so many; 0 where that is not known.
         total: u64,
         /// What stands there now; may be empty.
-        note: &'e str,
+        note: String,
     },
     /// Something a user should know.
     Note {
         /// A sentence.
-        text: &'e str,
+        text: String,
     },
     /// It came to its end.
     Finished {
         /// Which.
         stage: Stage,
         /// What came out.
-        line: &'e str,
+        line: String,
         /// How long it took.
         seconds: f64,
     },
@@ -287,7 +283,8 @@ pub enum Ended {
 }
 
 /// Takes every stage that is asked for and not finished.
-pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
+pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Result<Ended> {
+    let watcher = &Stagehand { control, page };
     job.spec.check()?;
     if !job.spec.guidance.takes_rules() {
         let name = job.spec.guidance.name();
@@ -322,7 +319,7 @@ pub fn run(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<Ended> {
 }
 
 /// Takes the stages in their order.
-fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Result<Ended> {
+fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Stagehand<'_>) -> Result<Ended> {
     let bench = bench::Bench::new(job);
     for stage in job.stages() {
         if job.choice.ends_before(stage) {
@@ -331,7 +328,7 @@ fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Res
         let inputs = inputs(job, ledger, stage)?;
         let finished = ledger.is_finished(&job.out, stage, &inputs);
         if finished && !job.choice.again(stage) {
-            (watcher.hear)(Event::Skipped { stage, line: &ledger.stages[stage.name()].line });
+            watcher.control.report(&Event::Skipped { stage, line: ledger.stages[stage.name()].line.clone() });
             continue;
         }
         if job.choice.needs(stage) {
@@ -342,10 +339,10 @@ fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Res
             );
             return Err(RugeError::Run { path: job.out.clone(), reason });
         }
-        if watcher.stopped() {
+        if watcher.control.is_cancelled() {
             return Ok(Ended::Stopped(stage));
         }
-        (watcher.hear)(Event::Began { stage });
+        watcher.control.report(&Event::Began { stage });
         let started = Instant::now();
         // What was begun from the same inputs goes on; what was made from others, or is wanted again, begins anew. Earlier programs
         // wrote inputs otherwise: of theirs, a checkpoint knows by itself whether it is of the same run.
@@ -353,17 +350,18 @@ fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Watcher<'_>) -> Res
         let anew = !known || finished;
         ledger.begin(stage, &inputs);
         ledger.write(&job.out)?;
-        let done = stages::take(stage, job, &bench, anew, watcher)?;
+        let done = stages::take(stage, job, &bench, anew, watcher);
         let seconds = started.elapsed().as_secs_f64();
         match done {
-            Some(line) => {
+            Ok(line) => {
                 ledger.end(&job.out, stage, true, seconds, &line)?;
-                (watcher.hear)(Event::Finished { stage, line: &line, seconds });
+                watcher.control.report(&Event::Finished { stage, line, seconds });
             }
-            None => {
+            Err(error) if error.is_cancelled() => {
                 ledger.end(&job.out, stage, false, seconds, "")?;
                 return Ok(Ended::Stopped(stage));
             }
+            Err(error) => return Err(error),
         }
     }
     if job.choice == Choice::All {

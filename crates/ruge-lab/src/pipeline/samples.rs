@@ -8,17 +8,16 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
-use ruge_embed::{RankOptions, RankQuery, Side, Ties};
-use ruge_kg::{RelationId, Triple};
+use ruge_kg::{RankQuery, RelationId, Side, Ties, Triple};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::bench::Bench;
-use super::{Job, Stage, Watcher};
+use super::{Job, Stage, Stagehand};
+use ruge::Engine;
 use ruge::complete::{CompleteOptions, complete};
 use ruge::error::Result;
 use ruge::explain::{ExplainOptions, Explainer, Explanation};
-use ruge::loaded::Loaded;
 
 /// Training triples up to which facts are proposed for the whole graph.
 const SMALL: usize = 100_000;
@@ -60,19 +59,19 @@ struct Chosen {
 }
 
 /// Chooses `job.samples` new facts and as many held-out ones.
-pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Vec<Sample>> {
+pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<Vec<Sample>> {
     let (without, with) = (bench.unguided()?, bench.guided()?);
     // What the rules conclude.
-    let concluded = bench.guides()?.groundings.unlabeled();
+    let concluded = bench.guides(&watcher.control.quiet())?.groundings.unlabeled();
     let explainer = Explainer::new(with);
-    let mut chosen = new_facts(job, with, &explainer, concluded, watcher)?;
-    chosen.extend(held_out(job, without, with, concluded)?);
+    let mut chosen = new_facts(job, &explainer, concluded, watcher)?;
+    chosen.extend(held_out(job, without, with, concluded, watcher)?);
     let mut samples = Vec::new();
     for Chosen { standing, triple, truth } in chosen {
         // How long it took is not part of the result.
         let explanation = Explanation { seconds: 0.0, ..explainer.explain(triple, &ExplainOptions::default())? };
         let truth_unguided = without.truth(triple.relation, without.score(triple)?);
-        let rank_unguided = ranks(without, &[triple])?[0];
+        let rank_unguided = ranks(without, &[triple], watcher)?[0];
         let truth = truth.unwrap_or(explanation.truth);
         samples.push(Sample { standing, truth, explanation, truth_unguided, rank_unguided });
     }
@@ -80,31 +79,30 @@ pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) ->
 }
 
 /// Filtered ranks of tails.
-fn ranks(model: &Loaded, triples: &[Triple]) -> Result<Vec<f64>> {
+fn ranks(engine: &Engine, triples: &[Triple], watcher: &Stagehand<'_>) -> Result<Vec<f64>> {
     let queries: Vec<RankQuery> = triples.iter().map(|&triple| RankQuery { triple, side: Side::Tail }).collect();
-    let filter = model.file.data.filter();
-    let ranks = model.model.rank(&queries, Some(filter), &RankOptions::default(), &|_, _| ())?;
+    let ranks = engine.ranker().rank(&queries, Some(engine.data().filter()), &watcher.control.quiet())?;
     Ok(ranks.iter().map(|rank| rank.filtered.rank(Ties::Mean)).collect())
 }
 
 /// The truest proposals of [`complete`], one of each relation before a second of any; those with a rule first.
 fn new_facts(
     job: &Job<'_>,
-    with: &Loaded,
-    explainer: &Explainer<'_>,
+    explainer: &Explainer,
     concluded: &[Triple],
-    watcher: &Watcher<'_>,
+    watcher: &Stagehand<'_>,
 ) -> Result<Vec<Chosen>> {
     let options = CompleteOptions { top: None, min_truth: WORTH_SHOWING, ..CompleteOptions::default() };
-    let follow = |done: usize, total: usize| watcher.progress(Stage::Predict, done as u64, total as u64, "");
+    let follow = watcher.hearing(Stage::Predict, "");
+    let control = watcher.control.heard_by(&follow);
     let mut truths: FxHashMap<Triple, f64> = FxHashMap::default();
     match job.data.train().len() <= SMALL {
-        true => truths.extend(complete(with, explainer, &options, &follow)?.triples()),
+        true => truths.extend(complete(explainer, &options, &control)?.triples()),
         // Proposing for every relation of a large graph would take as long as training it.
         false => {
             for relation in promising(job, concluded) {
                 let options = CompleteOptions { relation: Some(relation), ..options };
-                truths.extend(complete(with, explainer, &options, &follow)?.triples());
+                truths.extend(complete(explainer, &options, &control)?.triples());
             }
         }
     }
@@ -151,13 +149,19 @@ fn varied(mut scored: Vec<(f64, Triple)>, count: usize) -> Vec<Triple> {
 }
 
 /// Test triples that rules conclude and whose tails guidance moved up most.
-fn held_out(job: &Job<'_>, without: &Loaded, with: &Loaded, concluded: &[Triple]) -> Result<Vec<Chosen>> {
+fn held_out(
+    job: &Job<'_>,
+    without: &Engine,
+    with: &Engine,
+    concluded: &[Triple],
+    watcher: &Stagehand<'_>,
+) -> Result<Vec<Chosen>> {
     let concluded: FxHashSet<Triple> = concluded.iter().copied().collect();
     let asked: Vec<Triple> =
         job.data.test().iter().copied().filter(|triple| concluded.contains(triple)).take(LOOKED_AT).collect();
-    let gains: Vec<(f64, Triple)> = ranks(with, &asked)?
+    let gains: Vec<(f64, Triple)> = ranks(with, &asked, watcher)?
         .into_iter()
-        .zip(ranks(without, &asked)?)
+        .zip(ranks(without, &asked, watcher)?)
         .zip(&asked)
         .map(|((with, without), &triple)| (1.0 / with - 1.0 / without, triple))
         .filter(|(gain, _)| *gain > 0.0)

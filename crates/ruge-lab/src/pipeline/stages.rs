@@ -1,62 +1,61 @@
 //! The stages: each reads what the ones before it left, leaves its own file, and says in a sentence what came out.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use ruge_embed::Model;
-use ruge_kg::{Dataset, Triple, describe};
+use ruge_kg::{Cancelled, Dataset, Triple, Work, describe};
 use ruge_rules::words::is_sayable;
-use ruge_rules::{
-    RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, Watch, read_rules_about, write_rules,
-};
+use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, read_rules_about, write_rules};
 
 use super::bench::Bench;
 use super::findings::{
     Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules, store,
 };
 use super::ledger::write_file;
-use super::{Job, Stage, Watcher, samples, unguided};
+use super::{Job, Stage, Stagehand, samples, unguided};
+use ruge::Engine;
 use ruge::assemble;
 use ruge::calibrate::Calibration;
-use ruge::combine::{Effort, Prepared, Ranking, combine_within};
+use ruge::combine::combine_within;
 use ruge::consistency::{consistency_over, doubtful};
 use ruge::error::{Result, RugeError};
 use ruge::evaluate::{Questions, ranks_sha256};
 use ruge::explain::Explainer;
 use ruge::identity::Papers;
-use ruge::loaded::Loaded;
 use ruge::model_file::{Contents, ModelFile};
-use ruge::rules_only::RulesOnly;
-use ruge::run::{Grounded as Guides, Listener, Run, Tick, curve};
+use ruge::run::{Guides, Run, TrainEvent, curve};
 use ruge::spec::{GuidanceSpec, MinePreset, RulesSpec};
+use ruge_rules::rank::only::RulesOnly;
+use ruge_rules::rank::{Effort, Prepared, Ranking};
 
 /// Doubtful training triples kept for people to look at.
 const DOUBTFUL: usize = 20;
 
-/// Takes one stage. The answer says what came out; nothing if it was stopped before its end.
+/// Takes one stage. The answer says what came out.
 pub(super) fn take(
     stage: Stage,
     job: &Job<'_>,
     bench: &Bench<'_>,
     anew: bool,
-    watcher: &Watcher<'_>,
-) -> Result<Option<String>> {
+    watcher: &Stagehand<'_>,
+) -> Result<String> {
     match stage {
-        Stage::Check => check(job, watcher).map(Some),
+        Stage::Check => check(job, watcher),
         Stage::Mine => mine(job, bench, watcher),
-        Stage::Ground => ground_rules(job, bench).map(Some),
+        Stage::Ground => ground_rules(job, bench, watcher),
         Stage::TrainUnguided => train_unguided(job, anew, watcher),
         Stage::TrainGuided => train_guided(job, bench, anew, watcher),
         Stage::WithRules => with_rules(job, bench, watcher),
-        Stage::Evaluate => evaluate(job, bench, watcher).map(Some),
-        Stage::Calibrate => calibrate(job, bench).map(Some),
-        Stage::Consistency => obey(job, bench).map(Some),
-        Stage::Predict => predict(job, bench, watcher).map(Some),
-        Stage::Report => report(job, watcher).map(Some),
+        Stage::Evaluate => evaluate(job, bench, watcher),
+        Stage::Calibrate => calibrate(job, bench, watcher),
+        Stage::Consistency => obey(job, bench, watcher),
+        Stage::Predict => predict(job, bench, watcher),
+        Stage::Report => report(job, watcher),
     }
 }
 
-fn check(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
+fn check(job: &Job<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let stats = describe(job.data);
     let names = &job.data.names().relations;
     let splits = stats.splits.map(|split| split.triples);
@@ -91,7 +90,7 @@ fn check(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
     ))
 }
 
-fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let records = match &job.spec.rules.file {
         Some(file) => {
             let mut names = job.data.names().clone();
@@ -116,21 +115,13 @@ fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Optio
             read.rules
         }
         None => {
-            let progress = |done: u64, total: u64| watcher.progress(Stage::Mine, done, total, "");
-            let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
-            match assemble::mined(&job.spec.rules, job.data, &watch)? {
-                Some(rules) => rules,
-                None => return Ok(None),
-            }
+            let control = watcher.hearing(Stage::Mine, "");
+            assemble::mined(&job.spec.rules, job.data, &watcher.control.heard_by(&control))?
         }
     };
     // The thresholds and weights of the spec are applied here and nowhere after: what the file holds is what guides.
-    let watch = Watch { stop: Some(watcher.stop), ..Watch::default() };
     let started = Instant::now();
-    let (kept, groundings) = match assemble::grounded_watched(&job.spec, job.data, records, &watch) {
-        Err(error) if error.is_stopped() => return Ok(None),
-        grounded => grounded?,
-    };
+    let (kept, groundings) = assemble::grounded(&job.spec, job.data, records, &watcher.control.quiet())?;
     let mut text = Vec::new();
     write_rules(&mut text, RuleFormat::Native, &kept, job.data.names(), &RuleWriteOptions::default())?;
     write_file(&job.out.join("rules.tsv"), &text)?;
@@ -139,19 +130,18 @@ fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Optio
     }
     let atoms = |n: usize| kept.iter().filter(|record| record.rule.premise.len() == n).count();
     let line = format!("{} rules ({} of one atom, {} of two)", kept.len(), atoms(1), atoms(2));
-    bench.take_groundings(kept, groundings, started.elapsed().as_secs_f64())?;
-    Ok(Some(line))
+    bench.take_groundings(&kept, groundings, started.elapsed().as_secs_f64())?;
+    Ok(line)
 }
 
 /// Why no rule is left.
-fn no_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> String {
+fn no_rules(job: &Job<'_>, watcher: &Stagehand<'_>) -> String {
     let spec = &job.spec.rules;
     if let Some(file) = &spec.file {
         return format!("no rule of {file} is left");
     }
     let all = RulesSpec { max_conclusions: None, ..spec.clone() };
-    let watch = Watch { stop: Some(watcher.stop), ..Watch::default() };
-    match (spec.max_conclusions, assemble::mined(&all, job.data, &watch).ok().flatten()) {
+    match (spec.max_conclusions, assemble::mined(&all, job.data, &watcher.control.quiet()).ok()) {
         (Some(share), Some(rules)) if !rules.is_empty() => format!(
             "{} rules pass the thresholds, but the most confident one concludes more than {share} times as many triples as train has \
              (raise --max-conclusions to use it)",
@@ -161,8 +151,8 @@ fn no_rules(job: &Job<'_>, watcher: &Watcher<'_>) -> String {
     }
 }
 
-fn ground_rules(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
-    let Guides { rules: records, groundings, .. } = bench.guides()?;
+fn ground_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
+    let Guides { rules: records, groundings, .. } = bench.guides(&watcher.control.quiet())?;
     let found = Grounded {
         rules: records.len() - groundings.not_grounded().len(),
         groundings: groundings.len(),
@@ -178,33 +168,37 @@ fn ground_rules(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
     ))
 }
 
-fn train_unguided(job: &Job<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn train_unguided(job: &Job<'_>, anew: bool, watcher: &Stagehand<'_>) -> Result<String> {
     let folder = job.out.join("unguided");
     let trained = train(job, Stage::TrainUnguided, &unguided(&job.spec), None, &folder, anew, watcher)?;
-    Ok(trained.map(|(line, _)| line))
+    Ok(trained.0)
 }
 
-fn train_guided(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Watcher<'_>) -> Result<Option<String>> {
-    let guides = bench.guides()?;
+fn train_guided(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Stagehand<'_>) -> Result<String> {
+    let guides = bench.guides(&watcher.control.quiet())?;
     if guides.groundings.is_empty() {
         let twin = job.out.join("unguided").join(curve::FILE);
         let lines = std::fs::read(&twin).map_err(RugeError::io(&twin, "read"))?;
         write_file(&job.out.join(curve::FILE), &lines)?;
         take_unguided(job, bench, &job.spec)?;
-        return Ok(Some("no rule concludes anything new: the guided model is the unguided one".into()));
+        return Ok("no rule concludes anything new: the guided model is the unguided one".into());
     }
-    let trained = train(job, Stage::TrainGuided, &job.spec, Some(guides), &job.out, anew, watcher)?;
-    let Some((line, valid_mrr)) = trained else { return Ok(None) };
-    step_aside(job, bench, valid_mrr, watcher).map(|aside| Some(aside.unwrap_or(line)))
+    let (line, valid_mrr) = train(job, Stage::TrainGuided, &job.spec, Some(guides), &job.out, anew, watcher)?;
+    choose_by_validation(job, bench, valid_mrr, watcher).map(|without| without.unwrap_or(line))
 }
 
 /// Validation chooses whether rules guide: where the model with them is no better, the one without, which is what examples of weight 0
 /// give to the bit, stands in its place. The curve stays as it was run. The paper's trainer is left as it is.
-fn step_aside(job: &Job<'_>, bench: &Bench<'_>, with: Option<f64>, watcher: &Watcher<'_>) -> Result<Option<String>> {
+fn choose_by_validation(
+    job: &Job<'_>,
+    bench: &Bench<'_>,
+    with: Option<f64>,
+    watcher: &Stagehand<'_>,
+) -> Result<Option<String>> {
     if job.spec.is_of_the_paper() {
         return Ok(None);
     }
-    let without = Training::of(&bench.unguided()?.file).valid_mrr;
+    let without = Training::of(bench.unguided()?).valid_mrr;
     let (Some(with), Some(without)) = (with, without) else { return Ok(None) };
     if with > without {
         return Ok(None);
@@ -226,23 +220,14 @@ fn step_aside(job: &Job<'_>, bench: &Bench<'_>, with: Option<f64>, watcher: &Wat
 
 /// The unguided model in the guided one's place, with the rules that explain it.
 fn take_unguided(job: &Job<'_>, bench: &Bench<'_>, spec: &ruge::Spec) -> Result<()> {
-    let twin = &bench.unguided()?.file;
+    let twin = bench.unguided()?;
     let write = |name: &str, text: &[u8]| write_file(&job.out.join(name), text);
     Papers::new(&job.out, &write).replace_spec(spec, job.data)?;
-    let contents = Contents {
-        spec,
-        embeddings: &twin.embeddings,
-        data: job.data,
-        rules: bench.rules()?,
-        notes: &twin.notes,
-        calibration: twin.calibration.as_ref(),
-        ranking: None,
-        weights: None,
-    };
+    let contents = Contents { spec, data: job.data, rules: bench.rules()?, ..twin.contents()? };
     ModelFile::write(&job.out.join("model.safetensors"), &contents)
 }
 
-/// Trains, with rules where there are some. The answer: what came out, and the validation MRR; nothing if it was stopped.
+/// Trains, with rules where there are some. The answer: what came out, and the validation MRR.
 fn train(
     job: &Job<'_>,
     stage: Stage,
@@ -250,64 +235,59 @@ fn train(
     guides: Option<&Guides>,
     folder: &Path,
     anew: bool,
-    watcher: &Watcher<'_>,
-) -> Result<Option<(String, Option<f64>)>> {
-    let mut best: Option<(u64, f64)> = None;
-    let mut tick = |tick: &Tick<'_>| {
-        if let Some(metrics) = tick.metrics.filter(|_| tick.improved) {
-            best = Some((tick.epoch, metrics.mrr));
+    watcher: &Stagehand<'_>,
+) -> Result<(String, Option<f64>)> {
+    let best: Mutex<Option<(u64, f64)>> = Mutex::new(None);
+    let hear = |event: &TrainEvent| {
+        let TrainEvent::Epoch(tick) = event else { return };
+        let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(metrics) = tick.metrics.as_ref().filter(|_| tick.improved) {
+            *best = Some((tick.epoch, metrics.mrr));
         }
-        let note = match best {
+        let note = match *best {
             Some((epoch, mrr)) => format!("validation MRR {mrr:.3} at epoch {epoch}"),
             None => format!("loss {:.4}", tick.losses.labeled),
         };
         watcher.progress(stage, tick.epoch, spec.schedule.epochs, &note);
     };
-    let mut listener = Listener {
-        grounded: &mut |_, _| (),
-        paths: &mut |_| (),
-        tick: &mut tick,
-        stop: watcher.stop,
-        checkpoint_every: job.checkpoint_every,
-    };
+    let control = watcher.control.heard_by(&hear);
     // The rules of a run are the file of the stage that mined them.
     let run = Run::within(spec, job.data, folder, anew, folder == job.out)?.without_rules_file();
+    let run = run.checkpoint_every(job.checkpoint_every);
     let outcome = match guides {
-        Some(guides) => run.train_grounded(guides, &mut listener)?,
-        None => run.train(Vec::new(), &mut listener)?,
+        Some(guides) => run.train_grounded(guides, &control)?,
+        None => run.train(Vec::new(), &control)?,
     };
     if outcome.stop == ruge_embed::StopReason::Asked {
-        return Ok(None);
+        return Err(Cancelled.into());
     }
     let kept = match outcome.valid_mrr {
         Some(mrr) => format!("best epoch {}, validation MRR {mrr:.3}", outcome.best_epoch),
         None => "last epoch kept, as there is no validation".into(),
     };
-    Ok(Some((format!("{} epochs, {kept}", outcome.epochs), outcome.valid_mrr)))
+    Ok((format!("{} epochs, {kept}", outcome.epochs), outcome.valid_mrr))
 }
 
 /// Mines rules for ranking, which are many more than guide, and fits what they count beside the guided model.
-fn with_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<Option<String>> {
-    let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "mining");
-    let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
+fn with_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
+    let mining = watcher.hearing(Stage::WithRules, "mining");
     let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-    let Some(rules) = assemble::mined(&wanted, job.data, &watch)? else { return Ok(None) };
-    let progress = |done: u64, total: u64| watcher.progress(Stage::WithRules, done, total, "learning weights");
-    let watch = Watch { stop: Some(watcher.stop), progress: Some(&progress), deadline: None };
+    let rules = assemble::mined(&wanted, job.data, &watcher.control.heard_by(&mining))?;
     watcher.progress(Stage::WithRules, 0, 0, "weighing rules");
-    let Some(prepared) = Prepared::beside(rules, job.data, Effort::of(job.spec.rules.thorough), &watch)? else {
-        return Ok(None);
-    };
+    let learning = watcher.hearing(Stage::WithRules, "learning weights");
+    let effort = Effort::of(job.spec.rules.thorough);
+    let prepared = Prepared::beside(rules, job.data, effort, &watcher.control.heard_by(&learning))?;
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
-    let outcome = combine_within(&bench.guided()?.file, &prepared, &job.out.join("with-rules"), job.spec.device)?;
+    let folder = job.out.join("with-rules");
+    let outcome = combine_within(bench.guided()?, &prepared, &folder, &watcher.control.quiet())?;
     let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);
     let taken = outcome.ranking.tried.iter().position(|tried| tried.taken).unwrap_or(0);
-    Ok(Some(match outcome.ranking.uses_rules() {
+    Ok(match outcome.ranking.uses_rules() {
         true => {
             format!("combined with {} rules: validation MRR {:.3} instead of {:.3}", outcome.rules, mrr(taken), mrr(0))
         }
         false => "rules at ranking time do not help on validation".into(),
-    }))
+    })
 }
 
 /// The part that figures are on.
@@ -315,7 +295,7 @@ fn held_out(data: &Dataset) -> Option<(&'static str, &[Triple])> {
     [("test", data.test()), ("valid", data.valid())].into_iter().find(|(_, triples)| !triples.is_empty())
 }
 
-fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<String> {
+fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let Some((split, triples)) = held_out(job.data) else {
         store(&job.out, Stage::Evaluate, &Comparison::default())?;
         return Ok("no held-out triples to evaluate on".into());
@@ -323,25 +303,26 @@ fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<S
     let questions = Questions::about(triples, job.data.filter());
     let count = questions.queries.len();
     let follow = |place: usize| {
-        move |done: usize| watcher.progress(Stage::Evaluate, (place * count + done) as u64, 5 * count as u64, "")
+        move |work: &Work| {
+            watcher.progress(Stage::Evaluate, (place * count) as u64 + work.done, 5 * count as u64, "");
+        }
     };
-    let result = |place: usize, file: &ModelFile, model: &dyn Model| -> Result<SystemResult> {
-        let ranks = questions.rank(model, &follow(place))?;
+    let result = |place: usize, engine: &Engine| -> Result<SystemResult> {
+        let ranks = questions.rank(engine.ranker(), &watcher.control.heard_by(&follow(place)))?;
         let evaluation = questions.evaluation(&ranks, job.data.graph());
-        Ok(SystemResult::new(Training::of(file), evaluation, job.data.names(), ranks_sha256(&ranks)))
+        Ok(SystemResult::new(Training::of(engine), evaluation, job.data.names(), ranks_sha256(&ranks)))
     };
-    let opened = |place: usize, loaded: &Loaded| result(place, &loaded.file, &*loaded.model).map(Some);
-    let (unguided, guided) = (opened(0, bench.unguided()?)?, opened(1, bench.guided()?)?);
+    let (unguided, guided) = (Some(result(0, bench.unguided()?)?), Some(result(1, bench.guided()?)?));
     let mut with_rules = None;
     if job.ranks_with_rules() {
-        let file = ModelFile::read(&job.out.join("with-rules/model.safetensors"))?;
-        if file.ranking.as_ref().is_some_and(Ranking::uses_rules) {
-            let result = result(2, &file, &*file.model()?)?;
-            let alone = match file.rules_alone() {
-                Some(alone) => Some(questions.metrics(&questions.rank(&alone, &follow(3))?)),
+        let engine = Engine::open(&job.out.join("with-rules"))?;
+        if engine.ranking().is_some_and(Ranking::uses_rules) {
+            let result = result(2, &engine)?;
+            let alone = match engine.rules_alone() {
+                Some(alone) => Some(questions.metrics(&questions.rank(&alone, &watcher.control.heard_by(&follow(3)))?)),
                 None => None,
             };
-            with_rules = Some(WithRules { rules: file.rules.len(), result, alone });
+            with_rules = Some(WithRules { rules: engine.rules().len(), result, alone });
         }
     }
     let soft: Vec<SoftRule> = bench.rules()?.iter().map(RuleRecord::soft).collect();
@@ -349,7 +330,7 @@ fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<S
         true => None,
         false => {
             let alone = RulesOnly::new(job.data.graph(), &soft);
-            Some(questions.metrics(&questions.rank_by_rules(&alone, &follow(4))?))
+            Some(questions.metrics(&questions.rank_by_rules(&alone, &watcher.control.heard_by(&follow(4)))?))
         }
     };
     let comparison = Comparison { split: Some(split.into()), unguided, guided, rules_only, with_rules };
@@ -366,21 +347,22 @@ fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<S
     ))
 }
 
-fn calibrate(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
+fn calibrate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let (without, with) = (bench.unguided()?, bench.guided()?);
     let data = job.data;
     // Where it was fitted is no place to try it.
     let fitted = !data.valid().is_empty();
     let held_out = if fitted { data.test() } else { &[] };
-    let tried = |model: &Loaded, calibration: &Calibration| {
-        let found = || calibration.reliability(&*model.model, data, held_out, job.spec.seed);
+    let control = watcher.control.quiet();
+    let tried = |engine: &Engine, calibration: &Calibration| {
+        let found = || calibration.reliability(engine.ranker(), data, held_out, job.spec.seed, &control);
         (!held_out.is_empty()).then(found).transpose()
     };
     let trust = Trust {
-        source: with.calibration.source,
+        source: with.calibration().source,
         split: (!held_out.is_empty()).then(|| "test".to_string()),
-        guided: tried(with, &with.calibration)?,
-        unguided: tried(without, &without.calibration)?,
+        guided: tried(with, with.calibration())?,
+        unguided: tried(without, without.calibration())?,
         before: tried(with, &Calibration::plain(job.spec.objective.shift))?,
     };
     store(&job.out, Stage::Calibrate, &trust)?;
@@ -393,17 +375,18 @@ fn calibrate(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
     })
 }
 
-fn obey(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
+fn obey(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
+    let control = watcher.control.quiet();
     let (without, with) = (bench.unguided()?, bench.guided()?);
     let explainer = Explainer::new(with);
-    if explainer.rules().is_empty() {
+    if explainer.usable().is_empty() {
         store(&job.out, Stage::Consistency, &Obedience { consistency: None, doubtful: Vec::new(), doubtful_count: 0 })?;
         return Ok("no rules to obey".into());
     }
-    let found = bench.with_groundings(explainer.rules(), |groundings| {
-        consistency_over(groundings, with, &explainer, Some(without), &Watch::default())
+    let found = bench.with_groundings(&explainer, &control, |groundings| {
+        consistency_over(groundings, &explainer, Some(without), &control)
     })?;
-    let (doubtful_count, doubtful) = doubtful(with, &explainer, DOUBTFUL)?;
+    let (doubtful_count, doubtful) = doubtful(&explainer, DOUBTFUL, &control)?;
     let before = found.unguided.map_or(0.0, |agreement| agreement.share);
     let met = match found.groundings {
         0 => "no rule concludes anything new".to_string(),
@@ -417,14 +400,14 @@ fn obey(job: &Job<'_>, bench: &Bench<'_>) -> Result<String> {
     Ok(line)
 }
 
-fn predict(job: &Job<'_>, bench: &Bench<'_>, watcher: &Watcher<'_>) -> Result<String> {
+fn predict(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let found = samples::choose(job, bench, watcher)?;
     let new = found.iter().filter(|sample| sample.standing == samples::Standing::New).count();
     store(&job.out, Stage::Predict, &found)?;
     Ok(format!("{new} new facts, {} held-out ones, with their reasons", found.len() - new))
 }
 
-fn report(job: &Job<'_>, watcher: &Watcher<'_>) -> Result<String> {
+fn report(job: &Job<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let page = (watcher.page)(&Findings::read(job)?)?;
     write_file(&job.out.join("report.html"), page.as_bytes())?;
     Ok(format!("{} kB", page.len().div_ceil(1000)))

@@ -129,7 +129,7 @@ pub struct Beside {
     /// Numbers that validation decided.
     pub fitted: usize,
     /// What was tried, each half of validation judged by what was fitted on the other.
-    pub tried: Vec<ruge::combine::Tried>,
+    pub tried: Vec<ruge_rules::rank::Tried>,
     /// The model without them, on the test triples.
     pub alone: Figures,
     /// Seconds of mining and fitting.

@@ -1,29 +1,31 @@
 //! Filling one cell for one seed: mine, ground, train, rank, record.
 
+use ruge_kg::{Cancelled, Control, Ranker, Side};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ruge_embed::Model;
-use ruge_embed::rank::Side;
+use ruge_embed::StopReason;
 use ruge_kg::Dataset;
-use ruge_rules::{Groundings, RuleFormat, RuleReadOptions, RuleRecord, SoftRule, Watch, parse_rules};
+use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, SoftRule, parse_rules};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::cells::{Cell, Point, RankBy, Work, portable};
 use super::record::{Beside, Example, Figures, Record, RuleCounts, Seconds, Tried, spec_json, utc};
 use ruge::assemble;
-use ruge::combine::{self, Effort, Prepared};
+use ruge::combine::combine;
 use ruge::error::{Result, RugeError};
 use ruge::evaluate::{Questions, ranks_sha256};
-use ruge::model_file::{ModelFile, data_hash, hex};
-use ruge::rules_only::RulesOnly;
-use ruge::run::{self, Listener, Mode, Tick, curve};
+use ruge::model_file::{data_hash, hex};
+use ruge::run::{Grounds, Mode, Run, Tick, TrainEvent, curve};
 use ruge::spec::{DeviceName, MinePreset, RulesSpec, Spec};
+use ruge::{Engine, OpenOptions};
+use ruge_rules::rank::only::RulesOnly;
+use ruge_rules::rank::{Effort, Prepared, Ranking};
 
 /// Above so many rules the rules-only row is left out of training cells: walking them all costs more than training.
 pub const MOST_RULES_ALONE: usize = 5_000;
@@ -48,8 +50,6 @@ pub struct Place<'a> {
     pub commit: &'a str,
     /// Begins no point after this.
     pub until: Option<Instant>,
-    /// Set from outside to stop after the current epoch.
-    pub stop: &'a AtomicBool,
     /// Runs again what is recorded.
     pub force: bool,
     /// Rules for ranking that the last cell needed, by the hash of their data: all seeds of a cell share them.
@@ -58,38 +58,40 @@ pub struct Place<'a> {
 
 impl Place<'_> {
     /// Whether nothing new should begin.
-    pub fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
+    pub fn is_over(&self, control: &CellControl<'_>) -> bool {
+        control.until(self.until).is_cancelled()
     }
 
-    /// Rules to stand beside models of these data, mined and weighed once; `None` when stopped.
-    fn ranking_rules(&self, data: &Dataset, effort: Effort) -> Result<Option<Arc<Prepared>>> {
+    /// Rules to rank with in addition to models of these data, mined and weighed once.
+    fn ranking_rules(&self, data: &Dataset, effort: Effort, control: &CellControl<'_>) -> Result<Arc<Prepared>> {
         let hash = data_hash(data);
         if let Some((of, prepared)) = &*self.ranking_rules.borrow()
             && (of, prepared.effort()) == (&hash, effort)
         {
-            return Ok(Some(Arc::clone(prepared)));
+            return Ok(Arc::clone(prepared));
         }
-        let watch = Watch { stop: Some(self.stop), ..Watch::default() };
         let mining = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-        let Some(rules) = assemble::mined(&mining, data, &watch)? else { return Ok(None) };
-        let Some(prepared) = Prepared::beside(rules, data, effort, &watch)?.map(Arc::new) else { return Ok(None) };
+        let rules = assemble::mined(&mining, data, &control.quiet())?;
+        let prepared = Arc::new(Prepared::beside(rules, data, effort, &control.quiet())?);
         *self.ranking_rules.borrow_mut() = Some((hash, Arc::clone(&prepared)));
-        Ok(Some(prepared))
+        Ok(prepared)
     }
 }
 
-/// What a listener hears.
+/// Hears of a cell, and may cancel it.
+pub type CellControl<'c> = Control<'c, CellEvent>;
+
+/// What happens while a cell is filled.
 #[derive(Clone, Debug)]
-pub enum News<'n> {
+pub enum CellEvent {
     /// A point begins: its number, their count, its leaves.
-    Point(usize, usize, &'n BTreeMap<String, Value>),
+    Point(usize, usize, BTreeMap<String, Value>),
     /// Rules are grounded.
     Grounded(RuleCounts),
     /// An epoch of so many is done.
-    Tick(&'n Tick<'n>, u64),
+    Epoch(Tick, u64),
     /// A point failed and the others go on.
-    Failed(&'n str),
+    Failed(String),
 }
 
 /// How filling a cell ended.
@@ -109,7 +111,7 @@ pub fn fill(
     seed: u64,
     place: &Place<'_>,
     data: &mut dyn FnMut() -> Result<std::sync::Arc<Dataset>>,
-    hear: &mut dyn FnMut(News<'_>),
+    control: &CellControl<'_>,
 ) -> Result<Outcome> {
     let points = cell.points(place.experiments, place.data, seed, place.device)?;
     let path = cell.record_path(place.records, seed);
@@ -119,7 +121,7 @@ pub fn fill(
         Some(record) if !record.complete => record,
         _ => Record::default(),
     };
-    if place.is_over() {
+    if place.is_over(control) {
         return Ok(Outcome::Unfinished);
     }
     let data = data()?;
@@ -139,17 +141,17 @@ pub fn fill(
         if points.len() > 1 && record.tried(&point.leaves) {
             continue;
         }
-        if place.is_over() {
+        if place.is_over(control) {
             return Ok(Outcome::Unfinished);
         }
-        hear(News::Point(index + 1, points.len(), &point.leaves));
+        control.report(&CellEvent::Point(index + 1, points.len(), point.leaves.clone()));
         let folder = run_folder(place.runs, cell, &point.spec);
-        let fresh = match try_point(cell, point, &data, place, &folder, Mode::Continue, named.clone(), hear) {
-            Ok(Some(fresh)) => fresh,
-            Ok(None) => return Ok(Outcome::Unfinished),
+        let fresh = match try_point(cell, point, &data, place, &folder, Mode::Continue, named.clone(), control) {
+            Ok(fresh) => fresh,
+            Err(error) if error.is_cancelled() => return Ok(Outcome::Unfinished),
             // A point of a grid may diverge; that is a result, and no reason to stop.
             Err(RugeError::Embed(error)) if points.len() > 1 => {
-                hear(News::Failed(&error.to_string()));
+                control.report(&CellEvent::Failed(error.to_string()));
                 let failed = Tried {
                     leaves: point.leaves.clone(),
                     valid_mrr: None,
@@ -192,13 +194,13 @@ pub fn fill(
     Ok(Outcome::Done(record))
 }
 
-/// Runs the recorded spec of a cell anew, beside the runs there are, and returns what came out; `None` when stopped.
+/// Runs the recorded spec of a cell anew, beside the runs there are, and returns what came out; `None` when cancelled.
 pub fn repeat(
     cell: &Cell,
     recorded: &Record,
     place: &Place<'_>,
     data: &Dataset,
-    hear: &mut dyn FnMut(News<'_>),
+    control: &CellControl<'_>,
 ) -> Result<Option<Record>> {
     let mut spec = recorded.spec()?.ok_or_else(|| {
         RugeError::Spec(format!(
@@ -216,7 +218,10 @@ pub fn repeat(
     let folder = run_folder(&place.runs.join("verify"), cell, &spec);
     let point = Point { leaves: BTreeMap::new(), spec };
     let named = Record { device: place.device_words.into(), ..Record::default() };
-    try_point(cell, &point, data, place, &folder, Mode::Force, named, hear)
+    match try_point(cell, &point, data, place, &folder, Mode::Force, named, control) {
+        Err(error) if error.is_cancelled() => Ok(None),
+        repeated => repeated.map(Some),
+    }
 }
 
 /// Named by all that the run depends on, so that two cells of one setting share it.
@@ -235,16 +240,16 @@ fn try_point(
     folder: &Path,
     mode: Mode,
     record: Record,
-    hear: &mut dyn FnMut(News<'_>),
-) -> Result<Option<Record>> {
+    control: &CellControl<'_>,
+) -> Result<Record> {
     let mut record = Record { spec: Some(spec_json(&elsewhere(&point.spec, place.data))), ..record };
-    let done = match cell.work {
-        Work::Statistics => statistics(cell, &point.spec, data, place, &mut record, hear)?,
-        Work::Train | Work::Time => train(cell, &point.spec, data, place, (folder, mode), &mut record, hear)?,
-    };
+    match cell.work {
+        Work::Statistics => statistics(cell, &point.spec, data, &mut record, control)?,
+        Work::Train | Work::Time => train(cell, &point.spec, data, place, (folder, mode), &mut record, control)?,
+    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     record.time = utc(now.as_secs());
-    Ok(done.then_some(record))
+    Ok(record)
 }
 
 /// The spec as it would be written anywhere: the data folder goes by its usual name.
@@ -258,25 +263,25 @@ fn elsewhere(spec: &Spec, data: &Path) -> Spec {
     spec
 }
 
-fn counts(spec: &Spec, rules: usize, groundings: &Groundings, data: &Dataset) -> RuleCounts {
-    let most = spec.rules.most_groundings.filter(|most| *most < groundings.len());
+fn counts(spec: &Spec, found: &Grounds) -> RuleCounts {
+    let most = spec.rules.most_groundings.filter(|most| *most < found.groundings);
     RuleCounts {
-        rules: rules as u64,
-        groundings: groundings.len() as u64,
-        unlabeled: groundings.unlabeled().len() as u64,
-        in_valid: groundings.overlap(data.valid()) as u64,
-        in_test: groundings.overlap(data.test()) as u64,
+        rules: found.rules as u64,
+        groundings: found.groundings as u64,
+        unlabeled: found.unlabeled as u64,
+        in_valid: found.in_valid as u64,
+        in_test: found.in_test as u64,
         per_epoch: most.map(|most| most as u64),
     }
 }
 
 /// The rules alone on the test triples.
-fn rules_only(rules: &[SoftRule], data: &Dataset) -> Result<Option<Figures>> {
+fn rules_only(rules: &[SoftRule], data: &Dataset, control: &CellControl<'_>) -> Result<Option<Figures>> {
     if rules.is_empty() || data.test().is_empty() {
         return Ok(None);
     }
     let questions = Questions::about(data.test(), data.filter());
-    let ranks = questions.rank_by_rules(&RulesOnly::new(data.graph(), rules), &|_| ())?;
+    let ranks = questions.rank_by_rules(&RulesOnly::new(data.graph(), rules), &control.quiet())?;
     Ok(Some(Figures::of(&questions.metrics(&ranks))))
 }
 
@@ -284,32 +289,20 @@ fn soft(rules: &[RuleRecord]) -> Vec<SoftRule> {
     rules.iter().map(RuleRecord::soft).collect()
 }
 
-/// Mines and grounds. False when stopped.
-fn statistics(
-    cell: &Cell,
-    spec: &Spec,
-    data: &Dataset,
-    place: &Place<'_>,
-    record: &mut Record,
-    hear: &mut dyn FnMut(News<'_>),
-) -> Result<bool> {
+/// Mines and grounds.
+fn statistics(cell: &Cell, spec: &Spec, data: &Dataset, record: &mut Record, control: &CellControl<'_>) -> Result<()> {
     let started = Instant::now();
-    let watch = Watch { stop: Some(place.stop), ..Watch::default() };
-    let rules = assemble::rules_of(&spec.rules, data, &watch);
-    if place.stop.load(Ordering::Relaxed) {
-        return Ok(false);
-    }
-    let rules = rules?;
+    let rules = assemble::rules_of(&spec.rules, data, &control.quiet())?;
     record.seconds.mining = spec.rules.file.is_none().then(|| started.elapsed().as_secs_f64());
     let started = Instant::now();
-    let (rules, groundings) = assemble::grounded(spec, data, rules)?;
+    let (rules, groundings) = assemble::grounded(spec, data, rules, &control.quiet())?;
     record.seconds.grounding = Some(started.elapsed().as_secs_f64());
-    let counts = counts(spec, rules.len(), &groundings, data);
-    hear(News::Grounded(counts));
+    let counts = counts(spec, &Grounds::of(rules.len(), &groundings, data));
+    control.report(&CellEvent::Grounded(counts));
     record.rules = Some(counts);
-    record.rules_only = rules_only(&soft(&rules), data)?;
+    record.rules_only = rules_only(&soft(&rules), data, control)?;
     record.examples = examples(cell, &rules, data)?;
-    Ok(true)
+    Ok(())
 }
 
 /// Looks for the paper's rules among ours.
@@ -328,7 +321,7 @@ fn examples(cell: &Cell, rules: &[RuleRecord], data: &Dataset) -> Result<Vec<Exa
     Ok(found)
 }
 
-/// Trains, resuming what is there, and ranks. False when stopped.
+/// Trains, resuming what is there, and ranks.
 fn train(
     cell: &Cell,
     spec: &Spec,
@@ -336,46 +329,35 @@ fn train(
     place: &Place<'_>,
     (folder, mode): (&Path, Mode),
     record: &mut Record,
-    hear: &mut dyn FnMut(News<'_>),
-) -> Result<bool> {
+    control: &CellControl<'_>,
+) -> Result<()> {
     let started = Instant::now();
-    let watch = Watch { stop: Some(place.stop), ..Watch::default() };
     let rules = match spec.takes_rules() || cell.rank_by == RankBy::RulesFirst {
-        true => assemble::rules_of(&spec.rules, data, &watch),
-        false => Ok(Vec::new()),
+        true => assemble::rules_of(&spec.rules, data, &control.quiet())?,
+        false => Vec::new(),
     };
-    if place.stop.load(Ordering::Relaxed) {
-        return Ok(false);
-    }
-    let rules = rules?;
     if !rules.is_empty() && spec.rules.file.is_none() {
         record.seconds.mining = Some(started.elapsed().as_secs_f64());
     }
     let (guided, given) = (spec.guidance.takes_rules(), spec.takes_rules());
-    let hear = std::cell::RefCell::new(hear);
-    let mut found = RuleCounts::default();
-    let trained = run::train(
-        spec,
-        data,
-        if given { rules.clone() } else { Vec::new() },
-        folder,
-        mode,
-        &mut Listener {
-            grounded: &mut |rules, groundings| {
-                found = counts(spec, rules, groundings, data);
-                if guided {
-                    (hear.borrow_mut())(News::Grounded(found));
-                }
-            },
-            paths: &mut |_| (),
-            tick: &mut |tick| (hear.borrow_mut())(News::Tick(tick, spec.schedule.epochs)),
-            stop: place.stop,
-            checkpoint_every: Duration::from_secs(60),
-        },
-    )?;
-    if place.stop.load(Ordering::Relaxed) {
-        return Ok(false);
+    let found = Mutex::new(RuleCounts::default());
+    let hear = |event: &TrainEvent| match event {
+        TrainEvent::Grounded(grounds) => {
+            let counts = counts(spec, grounds);
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+            if guided {
+                control.report(&CellEvent::Grounded(counts));
+            }
+        }
+        TrainEvent::Epoch(tick) => control.report(&CellEvent::Epoch(tick.clone(), spec.schedule.epochs)),
+        TrainEvent::Paths(_) => {}
+    };
+    let run = Run::open(spec, data, folder, mode)?.checkpoint_every(Duration::from_secs(60));
+    let trained = run.train(if given { rules.clone() } else { Vec::new() }, &control.heard_by(&hear))?;
+    if trained.stop == StopReason::Asked {
+        return Err(Cancelled.into());
     }
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let curve = Curve::read(folder, trained.epochs)?;
     record.epochs = trained.epochs;
     record.best_epoch = trained.best_epoch;
@@ -392,51 +374,55 @@ fn train(
         ranking: None,
     };
     if cell.work == Work::Time || data.test().is_empty() {
-        return Ok(true);
+        return Ok(());
     }
-    let mut file = ModelFile::read(&trained.model)?;
+    let on_device = OpenOptions { device: spec.device, ..OpenOptions::default() };
+    let mut engine = Engine::open_with(&trained.model, &on_device)?;
     if cell.rank_by == RankBy::Combined {
-        match beside(&file, data, folder, spec, place, record)? {
-            Some(with_rules) => file = with_rules,
-            None => return Ok(false),
-        }
+        engine = beside(&engine, data, folder, spec, place, record, control)?;
     }
-    let model = file.model_on(spec.device)?;
-    let by_rules = if guided && file.ranking.is_none() { soft(&file.rules) } else { soft(&rules) };
+    let by_rules = if guided && engine.ranking().is_none() { soft(engine.rules()) } else { soft(&rules) };
     if by_rules.len() <= MOST_RULES_ALONE {
-        record.rules_only = rules_only(&by_rules, data)?;
+        record.rules_only = rules_only(&by_rules, data, control)?;
     }
-    evaluate(cell, &*model, &by_rules, data, record)?;
-    Ok(true)
+    evaluate(cell, engine.ranker(), &by_rules, data, record, control)
 }
 
-/// The model with rules beside it, mined for ranking whatever guided it; `None` when stopped.
+/// The model with rules mined for ranking, whatever guided it.
 fn beside(
-    file: &ModelFile,
+    engine: &Engine,
     data: &Dataset,
     folder: &Path,
     spec: &Spec,
     place: &Place<'_>,
     record: &mut Record,
-) -> Result<Option<ModelFile>> {
+    control: &CellControl<'_>,
+) -> Result<Engine> {
     let started = Instant::now();
-    let Some(prepared) = place.ranking_rules(data, Effort::of(spec.rules.thorough))? else { return Ok(None) };
-    let combined = combine::combine(file, &prepared, &folder.join("with-rules"), Mode::Force, spec.device)?;
+    let prepared = place.ranking_rules(data, Effort::of(spec.rules.thorough), control)?;
+    let combined = combine(engine, &prepared, &folder.join("with-rules"), Mode::Force, &control.quiet())?;
     let seconds = started.elapsed().as_secs_f64();
     let questions = Questions::about(data.test(), data.filter());
-    let alone = questions.metrics(&questions.rank(&*file.model_on(spec.device)?, &|_| ())?);
-    let combine::Ranking { fitted, tried, .. } = combined.ranking;
+    let alone = questions.metrics(&questions.rank(engine.ranker(), &control.quiet())?);
+    let Ranking { fitted, tried, .. } = combined.ranking;
     record.beside = Some(Beside { rules: combined.rules, fitted, tried, alone: Figures::of(&alone), seconds });
-    Ok(Some(ModelFile::read(&combined.model)?))
+    Engine::open_with(&combined.model, &OpenOptions { device: spec.device, ..OpenOptions::default() })
 }
 
-fn evaluate(cell: &Cell, model: &dyn Model, rules: &[SoftRule], data: &Dataset, record: &mut Record) -> Result<()> {
+fn evaluate(
+    cell: &Cell,
+    ranker: &dyn Ranker,
+    rules: &[SoftRule],
+    data: &Dataset,
+    record: &mut Record,
+    control: &CellControl<'_>,
+) -> Result<()> {
     let questions = Questions::about(data.test(), data.filter());
     let started = Instant::now();
-    let mut ranks = questions.rank(model, &|_| ())?;
+    let mut ranks = questions.rank(ranker, &control.quiet())?;
     if cell.rank_by == RankBy::RulesFirst {
         let rules = RulesOnly::new(data.graph(), rules);
-        ranks = rules.rank_first(&questions.queries, Some(data.filter()), model, &ranks)?;
+        ranks = rules.rank_first(&questions.queries, Some(data.filter()), ranker, &ranks, &control.quiet())?;
     }
     record.seconds.ranking = Some(started.elapsed().as_secs_f64());
     let evaluation = questions.evaluation(&ranks, data.graph());

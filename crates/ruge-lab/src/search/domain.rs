@@ -5,7 +5,7 @@
 
 use toml::Value;
 
-use ruge::nearest;
+use ruge::suggest;
 
 /// What a leaf may be.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,7 +67,7 @@ impl Domain {
     fn range(table: &toml::Table) -> Result<Self, String> {
         let keys = ["low", "high", "scale", "step"];
         if let Some(key) = table.keys().find(|key| !keys.contains(&key.as_str())) {
-            let hint = nearest::suggestion(key, keys.into_iter());
+            let hint = suggest::suggestion(key, keys.into_iter());
             return Err(format!("a range has low, high, scale and step, no {key:?}{hint}"));
         }
         let end = |key: &str| match table.get(key).map(number) {

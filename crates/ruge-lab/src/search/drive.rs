@@ -5,12 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ruge_embed::EmbedError;
-use ruge_kg::Dataset;
-use ruge_rules::{RuleRecord, Watch};
+use ruge_embed::{EmbedError, StopReason};
+use ruge_kg::{Cancelled, Control, Dataset, RankError};
+use ruge_rules::RuleRecord;
 use sha2::{Digest, Sha256};
 
 use super::halving::{self, Job};
@@ -20,38 +19,31 @@ use super::{Rung, State, Trial, ranked};
 use ruge::assemble;
 use ruge::error::{Result, RugeError};
 use ruge::model_file::{data_hash, hex};
-use ruge::run::{Grounded, Listener, Mode, Outcome, Run, Tick, curve};
+use ruge::run::{Guides, Mode, Outcome, Run, Tick, TrainEvent, curve};
 use ruge::spec::{DeviceName, RulesSpec, Spec};
 use ruge::workplace::{Kind, Workplace};
 
-/// What is wanted of a run of the search.
-pub struct Wishes<'w> {
+/// How a run of the search is done.
+pub struct SearchOptions {
     /// Where to compute; without it, where the spec says.
     pub device: Option<DeviceName>,
     /// Nothing new begins after this.
     pub until: Option<Instant>,
-    /// Set from outside to stop after the current epoch.
-    pub stop: &'w AtomicBool,
     /// Least time between two checkpoints of a trial.
     pub checkpoint_every: Duration,
 }
 
-impl Wishes<'_> {
-    fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
-    }
-}
-
-/// What a listener hears.
-pub enum News<'n> {
+/// What happens in a search.
+#[derive(Clone, Debug)]
+pub enum SearchEvent {
     /// Rules are mined or read, which may take a while.
     Rules,
     /// A trial begins or goes on, until so many epochs.
-    Begins(&'n Trial, u64),
+    Begins(Trial, u64),
     /// An epoch of so many is done.
-    Tick(&'n Tick<'n>, u64),
+    Epoch(Tick, u64),
     /// A trial has reached the end of a rung, or failed; all trials.
-    Ended(&'n Trial, &'n [Trial]),
+    Ended(Trial, Vec<Trial>),
 }
 
 /// How a run of the search ended.
@@ -203,11 +195,16 @@ impl Search {
     }
 
     /// Trains trial after trial until nothing is left to do, time is up or a stop is asked for.
-    pub fn run(&mut self, data: &Dataset, wishes: &Wishes<'_>, hear: &mut dyn FnMut(News<'_>)) -> Result<Ended> {
+    pub fn run(
+        &mut self,
+        data: &Dataset,
+        options: &SearchOptions,
+        control: &Control<'_, SearchEvent>,
+    ) -> Result<Ended> {
         self.store.keep(&[("space", &self.space.to_toml())])?;
-        let mut guides = Guides::default();
+        let mut guides = SharedGuides::default();
         while let Some(job) = halving::next(&self.space, &self.trials) {
-            if wishes.is_over() {
+            if control.until(options.until).is_cancelled() {
                 return Ok(Ended::Unfinished);
             }
             let (place, anew) = match job {
@@ -221,13 +218,13 @@ impl Search {
             // What is begun is known before it begins.
             self.trials[place].state = State::Running;
             self.store.save(&self.space, &self.trials[place])?;
-            let is_through = self.climb(place, anew, data, wishes, &mut guides, hear)?;
+            let is_through = self.climb(place, anew, data, options, &mut guides, control)?;
             self.store.save(&self.space, &self.trials[place])?;
             if !is_through {
                 return Ok(Ended::Unfinished);
             }
             self.drop_models(false)?;
-            hear(News::Ended(&self.trials[place], &self.trials));
+            control.report(&SearchEvent::Ended(self.trials[place].clone(), self.trials.clone()));
         }
         self.drop_models(true)?;
         Ok(Ended::Done)
@@ -257,35 +254,33 @@ impl Search {
         place: usize,
         anew: bool,
         data: &Dataset,
-        wishes: &Wishes<'_>,
-        guides: &mut Guides,
-        hear: &mut dyn FnMut(News<'_>),
+        options: &SearchOptions,
+        guides: &mut SharedGuides,
+        control: &Control<'_, SearchEvent>,
     ) -> Result<bool> {
         // A spec that cannot be is told below.
-        if let Ok(spec) = self.spec(&self.trials[place], wishes.device) {
+        if let Ok(spec) = self.spec(&self.trials[place], options.device) {
             self.know_rules(&spec)?;
         }
         let trial = &self.trials[place];
         let folder = self.run_folder(trial);
         let started = Instant::now();
-        let done = self.spec(trial, wishes.device).and_then(|whole| {
+        let done = self.spec(trial, options.device).and_then(|whole| {
             let mut spec = whole.clone();
             spec.schedule.epochs = halving::epochs(self.space.settings.halving, &whole, trial.rungs.len());
-            hear(News::Begins(trial, spec.schedule.epochs));
-            let outcome = train(&spec, data, (&folder, anew), wishes, guides, hear)?;
-            Ok(outcome.map(|outcome| (outcome, spec.schedule.epochs == whole.schedule.epochs)))
+            control.report(&SearchEvent::Begins(trial.clone(), spec.schedule.epochs));
+            let outcome = train(&spec, data, (&folder, anew), options, guides, control)?;
+            Ok((outcome, spec.schedule.epochs == whole.schedule.epochs))
         });
         let trial = &mut self.trials[place];
         trial.seconds += started.elapsed().as_secs_f64();
         match done {
-            Ok(None) => return Ok(false),
-            Ok(Some((Outcome { epochs, best_epoch, valid_mrr: Some(valid_mrr), .. }, is_whole)))
-                if valid_mrr.is_finite() =>
-            {
+            Err(error) if error.is_cancelled() => return Ok(false),
+            Ok((Outcome { epochs, best_epoch, valid_mrr: Some(valid_mrr), .. }, is_whole)) if valid_mrr.is_finite() => {
                 trial.rungs.push(Rung { epochs, valid_mrr, best_epoch });
                 trial.state = if is_whole { State::Finished } else { State::Paused };
             }
-            Ok(Some(_)) => fail(trial, "it ended without a validation"),
+            Ok(_) => fail(trial, "it ended without a validation"),
             Err(error) if stops_the_search(&error) => return Err(error),
             Err(error) => fail(trial, &error.to_string()),
         }
@@ -323,7 +318,10 @@ fn stops_the_search(error: &RugeError) -> bool {
         // A rule file that cannot be read now may be there again later.
         RugeError::Rules(_) => true,
         RugeError::Embed(EmbedError::Io { .. } | EmbedError::Checkpoint { .. }) => true,
-        RugeError::Embed(EmbedError::Device { lasting, .. }) => *lasting,
+        RugeError::Embed(EmbedError::Device { lasting, .. } | EmbedError::Rank(RankError::Device { lasting, .. })) => {
+            *lasting
+        }
+        RugeError::Rank(RankError::Device { lasting, .. }) => *lasting,
         RugeError::Cuda(error) => error.is_lasting(),
         _ => false,
     }
@@ -333,78 +331,71 @@ fn train(
     spec: &Spec,
     data: &Dataset,
     (folder, anew): (&Path, bool),
-    wishes: &Wishes<'_>,
-    guides: &mut Guides,
-    hear: &mut dyn FnMut(News<'_>),
-) -> Result<Option<Outcome>> {
-    let Some(grounded) = guides.of(spec, data, wishes.stop, hear)? else { return Ok(None) };
-    let mut listener = Listener {
-        grounded: &mut |_, _| (),
-        paths: &mut |_| (),
-        tick: &mut |tick| hear(News::Tick(tick, spec.schedule.epochs)),
-        stop: wishes.stop,
-        checkpoint_every: wishes.checkpoint_every,
+    options: &SearchOptions,
+    guides: &mut SharedGuides,
+    control: &Control<'_, SearchEvent>,
+) -> Result<Outcome> {
+    let guides = guides.of(spec, data, control)?;
+    let hear = |event: &TrainEvent| {
+        if let TrainEvent::Epoch(tick) = event {
+            control.report(&SearchEvent::Epoch(tick.clone(), spec.schedule.epochs));
+        }
     };
-    let work = || Run::within(spec, data, folder, anew, false)?.train_grounded(grounded, &mut listener);
+    let training = control.heard_by(&hear);
+    let work = || {
+        let run = Run::within(spec, data, folder, anew, false)?.checkpoint_every(options.checkpoint_every);
+        run.train_grounded(guides, &training)
+    };
     // A night of trials must not end with a bug that one of them finds. Nothing of it is used afterwards.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let words = cause.downcast_ref::<String>().map(String::as_str).or(cause.downcast_ref::<&str>().copied());
         Err(RugeError::Spec(format!("a bug in ruge: {}", words.unwrap_or("it panicked"))))
     })?;
-    Ok((!wishes.stop.load(Ordering::Relaxed)).then_some(outcome))
+    if outcome.stop == StopReason::Asked { Err(Cancelled.into()) } else { Ok(outcome) }
 }
 
 /// Rules that were mined or read, and the groundings used last: trials that want the same share them.
 #[derive(Default)]
-struct Guides {
+struct SharedGuides {
     rules: Vec<(RulesSpec, Vec<RuleRecord>)>,
-    grounded: Option<(bool, RulesSpec, Grounded)>,
+    last: Option<(bool, RulesSpec, Guides)>,
 }
 
 /// Different rule sets that are kept.
 const KEPT: usize = 8;
 
-impl Guides {
-    /// What guides a spec; `None` when stopped.
-    fn of(
-        &mut self,
-        spec: &Spec,
-        data: &Dataset,
-        stop: &AtomicBool,
-        hear: &mut dyn FnMut(News<'_>),
-    ) -> Result<Option<&Grounded>> {
+impl SharedGuides {
+    /// What guides a spec.
+    fn of(&mut self, spec: &Spec, data: &Dataset, control: &Control<'_, SearchEvent>) -> Result<&Guides> {
         let takes = spec.guidance.takes_rules();
         // What an epoch takes of the groundings is the plan's affair.
         let wanted = RulesSpec { most_groundings: None, ..spec.rules.clone() };
-        let is_same = |(took, of, _): &(bool, RulesSpec, Grounded)| *took == takes && (!takes || *of == wanted);
-        if !self.grounded.as_ref().is_some_and(is_same) {
-            self.grounded = None;
-            let rules = if takes { self.rules(&wanted, data, stop, hear) } else { Ok(Vec::new()) };
-            if stop.load(Ordering::Relaxed) {
-                return Ok(None);
+        let is_same = |(took, of, _): &(bool, RulesSpec, Guides)| *took == takes && (!takes || *of == wanted);
+        let guides = match self.last.take().filter(is_same) {
+            Some((_, _, guides)) => guides,
+            None => {
+                let rules = if takes { self.rules(&wanted, data, control)? } else { Vec::new() };
+                let started = Instant::now();
+                let (rules, groundings) = assemble::grounded(spec, data, rules, &control.quiet())?;
+                Guides { rules, groundings, seconds: started.elapsed().as_secs_f64() }
             }
-            let started = Instant::now();
-            let (rules, groundings) = assemble::grounded(spec, data, rules?)?;
-            let seconds = started.elapsed().as_secs_f64();
-            self.grounded = Some((takes, wanted, Grounded { rules, groundings, seconds }));
-        }
-        Ok(self.grounded.as_ref().map(|(_, _, grounded)| grounded))
+        };
+        Ok(&self.last.insert((takes, wanted, guides)).2)
     }
 
     fn rules(
         &mut self,
         wanted: &RulesSpec,
         data: &Dataset,
-        stop: &AtomicBool,
-        hear: &mut dyn FnMut(News<'_>),
+        control: &Control<'_, SearchEvent>,
     ) -> Result<Vec<RuleRecord>> {
         // Which rules stay, and with which confidence, is decided after mining.
         let source = RulesSpec { min_confidence: 0.0, confidence: None, ..wanted.clone() };
         if let Some((_, rules)) = self.rules.iter().find(|(of, _)| *of == source) {
             return Ok(rules.clone());
         }
-        hear(News::Rules);
-        let rules = assemble::rules_of(&source, data, &Watch { stop: Some(stop), ..Watch::default() })?;
+        control.report(&SearchEvent::Rules);
+        let rules = assemble::rules_of(&source, data, &control.quiet())?;
         if self.rules.len() == KEPT {
             self.rules.remove(0);
         }

@@ -16,7 +16,7 @@ pub mod store;
 mod tpe;
 
 pub use domain::Domain;
-pub use drive::{Ended, News, Search, Wishes};
+pub use drive::{Ended, Search, SearchEvent, SearchOptions};
 pub use space::{Halving, Method, Parameter, Point, Space};
 
 /// How far a trial is.

@@ -190,7 +190,7 @@ impl Space {
         for (follower, leader) in tie {
             let leaves = || self.parameters.iter().map(|parameter| parameter.leaf.as_str());
             if !leaves().any(|leaf| leaf == leader) {
-                let hint = ruge::nearest::suggestion(leader, leaves());
+                let hint = ruge::suggest::suggestion(leader, leaves());
                 return refuse(format!("search.tie: {follower:?} follows {leader:?}, which is not searched{hint}"));
             }
             if leaves().any(|leaf| leaf == follower) {

@@ -10,7 +10,7 @@ use ruge_kg::{Graph, Triple};
 use crate::error::RuleError;
 use crate::join::{Plan, bind, holds};
 use crate::rule::Rule;
-use crate::watch::{Pulse, Watch};
+use ruge_kg::control::{Cancelled, Control, Pulse};
 
 /// What all groundings together may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,17 +42,17 @@ impl GroundLimit {
         graph: &Graph,
         (index, rule): (usize, &Rule),
         plan: &Plan,
-        watch: &Watch<'_>,
+        control: &Control<'_>,
     ) -> Result<(), RuleError> {
         let unlimited = self.groundings >= Self::NONE.groundings && self.bytes == u64::MAX;
         if unlimited || !plan.is_long() {
             return Ok(());
         }
         let most = self.most(rule.premise.len() + rule.negated.len());
-        let mut pulse = Pulse::new(watch);
+        let mut pulse = Pulse::new(control);
         let valid = |bindings: &Vec<_>| !holds(graph, bind(rule.conclusion, bindings));
         match plan.number(graph, most, &mut pulse, &valid) {
-            None => Err(RuleError::Stopped),
+            None => Err(RuleError::Cancelled(Cancelled)),
             Some(number) if number > most => Err(RuleError::TooManyGroundings { rule: index, limit: most }),
             Some(_) => Ok(()),
         }

@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 use super::{GroundLimit, Grounded, NotGrounded, Piece, Room, ground_piece, look_alikes, pieces, prepare};
 use crate::error::RuleError;
 use crate::rule::Rule;
-use crate::watch::{Pulse, Watch};
+use ruge_kg::control::{Control, Pulse, Work};
 
 /// What streaming counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -53,7 +53,7 @@ pub struct Streaming<'a> {
     /// Most groundings of all rules together.
     pub most: u64,
     /// Stops it, and is told (groundings so far, 0) now and then.
-    pub watch: &'a Watch<'a>,
+    pub control: &'a Control<'a>,
 }
 
 /// Grounds `rules`, handing every valid grounding to `visit` in the same order as [`ground`](super::ground).
@@ -68,8 +68,8 @@ pub fn stream(
     held_out: &[&[Triple]],
     visit: &mut Visit<'_>,
 ) -> io::Result<StreamReport> {
-    let watch = Watch::default();
-    let streaming = Streaming { memory, folder, most: u64::MAX, watch: &watch };
+    let control = Control::default();
+    let streaming = Streaming { memory, folder, most: u64::MAX, control: &control };
     stream_within(graph, rules, &streaming, held_out, visit).map_err(|error| match error {
         RuleError::Grounding(error) => error,
         other => io::Error::other(other),
@@ -80,7 +80,7 @@ pub fn stream(
 ///
 /// # Errors
 /// [`RuleError::TooManyGroundings`] names the first rule that goes beyond the limit, before anything of it is handed on if its premise
-/// is long; [`RuleError::Stopped`] when the watch says so; [`RuleError::Grounding`] if `visit` or the temporary file fails.
+/// is long; [`RuleError::Cancelled`] when the control says so; [`RuleError::Grounding`] if `visit` or the temporary file fails.
 pub fn stream_within(
     graph: &Graph,
     rules: &[Rule],
@@ -88,7 +88,7 @@ pub fn stream_within(
     held_out: &[&[Triple]],
     visit: &mut Visit<'_>,
 ) -> Result<StreamReport, RuleError> {
-    let &Streaming { memory, folder, most, watch } = streaming;
+    let &Streaming { memory, folder, most, control } = streaming;
     let look_alike = look_alikes(rules);
     let mut taker = Taker {
         report: StreamReport { overlaps: vec![0; held_out.len()], ..StreamReport::default() },
@@ -106,13 +106,13 @@ pub fn stream_within(
                 continue;
             }
         };
-        limit.require(graph, (index, rule), &plan, watch)?;
+        limit.require(graph, (index, rule), &plan, control)?;
         let mut one_by_one = false;
         for batch in pieces(graph, &plan).chunks(BATCH) {
             if !one_by_one {
                 let room = Room::new(GroundLimit::of_bytes(LEAST_ROOM.max(memory as u64)));
                 let found: Option<Vec<Piece>> =
-                    batch.par_iter().map(|&piece| Piece::of(graph, rule, &plan, piece, (&room, watch))).collect();
+                    batch.par_iter().map(|&piece| Piece::of(graph, rule, &plan, piece, (&room, control))).collect();
                 if let Some(found) = found {
                     for piece in found {
                         for (grounded, triples) in piece.groundings(index, rule) {
@@ -121,11 +121,11 @@ pub fn stream_within(
                     }
                     continue;
                 }
-                watch.go_on()?;
+                control.check()?;
                 one_by_one = true;
             }
             for &piece in batch {
-                let mut pulse = Pulse::new(watch);
+                let mut pulse = Pulse::new(control);
                 let mut taken = Ok(());
                 ground_piece(graph, rule, &plan, piece, &mut pulse, &mut |triples, conclusion| {
                     let (premises, negated) = triples.split_at(rule.premise.len());
@@ -153,7 +153,7 @@ struct Taker<'s, 'v, 'w> {
 
 impl Taker<'_, '_, '_> {
     fn take(&mut self, grounded: Grounded<'_>, triples: &[Triple], look_alike: bool) -> Result<(), RuleError> {
-        let Streaming { most, watch, .. } = *self.streaming;
+        let Streaming { most, control, .. } = *self.streaming;
         let too_many = RuleError::TooManyGroundings { rule: grounded.rule, limit: self.report.groundings };
         if look_alike {
             if self.seen.try_reserve(1).is_err() {
@@ -169,10 +169,8 @@ impl Taker<'_, '_, '_> {
         }
         self.report.groundings += 1;
         if self.report.groundings.is_multiple_of(1 << 14) {
-            watch.go_on()?;
-            if let Some(progress) = watch.progress {
-                progress(self.report.groundings, 0);
-            }
+            control.check()?;
+            control.report(&Work { done: self.report.groundings, total: 0 });
         }
         self.distinct.push(grounded.conclusion).map_err(RuleError::Grounding)?;
         (self.visit)(grounded).map_err(RuleError::Grounding)
@@ -182,7 +180,7 @@ impl Taker<'_, '_, '_> {
         let Self { mut report, distinct, streaming, .. } = self;
         report.spilled = distinct.runs.len();
         let known: Vec<FxHashSet<Triple>> = held_out.iter().map(|list| list.iter().copied().collect()).collect();
-        let mut pulse = Pulse::new(streaming.watch);
+        let mut pulse = Pulse::new(streaming.control);
         let unlabeled = distinct.for_each(&mut |triple| {
             for (overlap, known) in report.overlaps.iter_mut().zip(&known) {
                 *overlap += u64::from(known.contains(&triple));

@@ -1,4 +1,4 @@
-//! What bounds a search: the watch, and the memory that all heads share.
+//! What bounds a search: the control, and the memory that all heads share.
 //!
 //! Low thresholds on a graph of many relations make candidates without end. What holds candidates and rules is counted before it
 //! is made; a search that would go beyond its memory ends as if it had been stopped, and says so in
@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Head;
-use crate::watch::Fuel;
+use ruge_kg::control::Fuel;
 
 /// Bytes of a rule that was found, as the search and its result hold it.
 pub(crate) const RULE_BYTES: usize = 320;
@@ -17,7 +17,7 @@ pub(crate) struct Memory {
     limit: u64,
     held: AtomicU64,
     over: AtomicBool,
-    /// Whether somebody was told to stop: then everybody is, even if the watch changes its mind.
+    /// Whether somebody was told to stop: then everybody is, even if the control changes its mind.
     halted: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl Head<'_> {
         if self.memory.is_over() || self.memory.halted.load(Ordering::Relaxed) {
             return true;
         }
-        let stopped = self.watch.stopped();
+        let stopped = self.control.is_cancelled();
         if stopped {
             self.memory.halted.store(true, Ordering::Relaxed);
         }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::bound::RULE_BYTES;
 use super::{Body, Head};
 use crate::measure::{Counts, Side};
-use crate::watch::{Fuel, Pulse, Watch};
+use ruge_kg::control::{Control, Fuel, Pulse};
 
 /// What the search over entities needs to know of the graph, built once.
 pub(crate) struct LinkRuns {
@@ -33,8 +33,8 @@ struct Votes {
 
 impl LinkRuns {
     /// Numbers all runs; `None` when told to stop.
-    pub(crate) fn new(graph: &Graph, watch: &Watch<'_>) -> Option<Self> {
-        let mut pulse = Pulse::new(watch);
+    pub(crate) fn new(graph: &Graph, control: &Control<'_>) -> Option<Self> {
+        let mut pulse = Pulse::new(control);
         let adjacency = graph.adjacency();
         let runs = adjacency.run_count();
         let mut owner = vec![EntityId(0); runs];

@@ -13,7 +13,7 @@ use super::denominator::{self, forks, groups, roles};
 use super::support::{End, NONE, cut_by_key};
 use super::{Body, Head, Pool, Scratch};
 use crate::measure::{Counts, Side};
-use crate::watch::Fuel;
+use ruge_kg::control::Fuel;
 
 /// Finds all three-atom paths of `head` that pass; `None` when told to stop.
 pub(crate) fn mine(head: &Head<'_>, pool: &Pool) -> Option<Vec<(Body, Counts)>> {

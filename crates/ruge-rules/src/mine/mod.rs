@@ -32,8 +32,8 @@ use ruge_kg::{EntityId, Graph, Label, RelationId};
 use crate::atom::{Atom, Term, Variable};
 use crate::measure::{Counts, Side};
 use crate::rule::{Confidence, Rule, SoftRule};
-use crate::watch::{Fuel, Watch};
 use bound::Memory;
+use ruge_kg::control::{Control, Fuel, Work};
 
 pub use config::{ConfigError, Long, MineConfig, RelationFilter, Shapes};
 pub use walks::Walks;
@@ -154,7 +154,7 @@ pub(crate) struct Head<'g> {
     pub(crate) side: Side,
     /// Labels of every entity, roughly; see [`denominator::hints`].
     pub(crate) hints: &'g [u64],
-    pub(crate) watch: &'g Watch<'g>,
+    pub(crate) control: &'g Control<'g>,
     pub(crate) memory: &'g Memory,
 }
 
@@ -164,7 +164,7 @@ impl<'g> Head<'g> {
         config: &'g MineConfig,
         relation: RelationId,
         hints: &'g [u64],
-        (watch, memory): (&'g Watch<'g>, &'g Memory),
+        (control, memory): (&'g Control<'g>, &'g Memory),
     ) -> Self {
         let facts = graph.facts(relation);
         let size = if config.injective {
@@ -174,7 +174,7 @@ impl<'g> Head<'g> {
         };
         let functional = graph.distinct_heads(relation) >= graph.distinct_tails(relation);
         let side = if functional { Side::Subject } else { Side::Object };
-        Self { graph, config, relation, size, threshold: config.threshold(size), side, hints, watch, memory }
+        Self { graph, config, relation, size, threshold: config.threshold(size), side, hints, control, memory }
     }
 
     /// Whether a body may use the label.
@@ -202,7 +202,7 @@ pub(crate) struct Scratch {
     /// Per entity a count and a sum, all 0 between uses, and the entities where they are not.
     pub(crate) shares: Vec<(u32, u64)>,
     pub(crate) touched: Vec<EntityId>,
-    /// Work until the next look at the watch.
+    /// Work until the next look at the control.
     pub(crate) fuel: Fuel,
 }
 
@@ -257,13 +257,13 @@ impl Pool {
 }
 
 /// Mines the graph. Only what the graph holds is looked at: give it the training graph.
-pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
+pub fn mine(graph: &Graph, config: &MineConfig, control: &Control<'_>) -> Mined {
     let hints = denominator::hints(graph);
     let memory = Memory::new(config.memory);
     let mut heads: Vec<Head<'_>> = graph
         .relations()
         .filter(|&relation| config.heads.allows(relation))
-        .map(|relation| Head::new(graph, config, relation, &hints, (watch, &memory)))
+        .map(|relation| Head::new(graph, config, relation, &hints, (control, &memory)))
         .filter(|head| head.size >= config.min_head_size.max(1))
         .collect();
     // Largest first, so that the last thread is not left alone with the largest head.
@@ -274,7 +274,7 @@ pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
     let probes = AtomicU64::new(0);
     let pool = Pool::new(graph.entity_count());
     // Outer: whether they are wanted; inner: nothing if the search was stopped meanwhile.
-    let links = config.constants.then(|| constants::LinkRuns::new(graph, watch));
+    let links = config.constants.then(|| constants::LinkRuns::new(graph, control));
     let for_long = config.for_long();
     let search = |head: &Head<'_>| -> Option<Vec<MinedRule>> {
         if head.stopped() {
@@ -290,9 +290,7 @@ pub fn mine(graph: &Graph, config: &MineConfig, watch: &Watch<'_>) -> Mined {
         let found = found.into_iter().map(|(body, counts)| MinedRule { rule: body.rule(head.relation), counts });
         let found = found.collect();
         let now = done.fetch_add(head.size, Ordering::Relaxed) + head.size;
-        if let Some(progress) = watch.progress {
-            progress(now, total);
-        }
+        control.report(&Work { done: now, total });
         Some(found)
     };
     let found: Vec<Option<Vec<MinedRule>>> = heads.par_iter().with_max_len(1).map(search).collect();
@@ -345,7 +343,7 @@ fn mine_head(
     let mut rules = prune::select(head, &supported, pool)?;
     supported.release(head);
     if head.config.max_body >= 3 {
-        let head = Head::new(head.graph, for_long, head.relation, head.hints, (head.watch, head.memory));
+        let head = Head::new(head.graph, for_long, head.relation, head.hints, (head.control, head.memory));
         rules.extend(long::mine(&head, pool)?);
     }
     if let Some(walks) = head.config.walks.filter(|_| head.config.max_body >= 3) {

@@ -1,13 +1,13 @@
 //! Every step of a search ends when it is told to, or when memory is used up.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ruge_kg::{Graph, RelationId, Triple};
 
 use super::bound::Memory;
 use super::constants::LinkRuns;
 use super::{Head, MineConfig, Mined, Pool, Walks, constants, denominator, long, mine, prune, support, walks};
-use crate::watch::Watch;
+use ruge_kg::control::{Cancel, Control, Work};
 
 const WALKS: Walks = Walks { longest: 4, facts: 10, starts: 10, most: 20, min_support: 2, min_confidence: 0.0 };
 
@@ -35,17 +35,17 @@ fn dense() -> Graph {
     Graph::new(6, 3, &facts)
 }
 
-fn under<T>(watch: &Watch<'_>, memory: u64, work: impl FnOnce(&Head<'_>, &Pool) -> T) -> T {
+fn under<T>(control: &Control<'_>, memory: u64, work: impl FnOnce(&Head<'_>, &Pool) -> T) -> T {
     let (graph, config) = (dense(), low());
     let (hints, memory) = (denominator::hints(&graph), Memory::new(memory));
-    let head = Head::new(&graph, &config, RelationId(0), &hints, (watch, &memory));
+    let head = Head::new(&graph, &config, RelationId(0), &hints, (control, &memory));
     work(&head, &Pool::new(graph.entity_count()))
 }
 
 #[test]
 fn every_step_ends_when_told_to() {
-    let stop = AtomicBool::new(true);
-    let (stopped, running) = (Watch { stop: Some(&stop), ..Watch::default() }, Watch::default());
+    let (stopped, running) = (Control::default(), Control::default());
+    stopped.cancel().cancel();
     let supported = |head: &Head<'_>, pool: &Pool| support::count(head, pool, &AtomicU64::new(0));
     let found = under(&running, u64::MAX, supported).expect("nobody stops it");
     assert!(found.paths.len() > 20 && found.same_pair.len() > 5);
@@ -64,22 +64,22 @@ fn every_step_ends_when_told_to() {
 
 #[test]
 fn every_step_ends_when_memory_is_used_up() {
-    let watch = Watch::default();
-    assert!(under(&watch, 100, |head, pool| support::count(head, pool, &AtomicU64::new(0))).is_none());
-    assert!(under(&watch, 100, long::mine).is_none());
-    assert!(under(&watch, 100, |head, pool| walks::mine(head, &WALKS, pool)).is_none());
-    let links = LinkRuns::new(&dense(), &watch).expect("nobody stops it");
-    assert!(under(&watch, 100, |head, _| constants::mine(head, &links)).is_none());
+    let control = Control::default();
+    assert!(under(&control, 100, |head, pool| support::count(head, pool, &AtomicU64::new(0))).is_none());
+    assert!(under(&control, 100, long::mine).is_none());
+    assert!(under(&control, 100, |head, pool| walks::mine(head, &WALKS, pool)).is_none());
+    let links = LinkRuns::new(&dense(), &control).expect("nobody stops it");
+    assert!(under(&control, 100, |head, _| constants::mine(head, &links)).is_none());
 }
 
 #[test]
 fn memory_is_given_back_by_the_time_a_head_is_done() {
-    let watch = Watch::default();
+    let control = Control::default();
     let (graph, config) = (dense(), low());
     let memory = Memory::new(u64::MAX);
     let hints = denominator::hints(&graph);
-    let head = Head::new(&graph, &config, RelationId(0), &hints, (&watch, &memory));
-    let links = LinkRuns::new(&graph, &watch);
+    let head = Head::new(&graph, &config, RelationId(0), &hints, (&control, &memory));
+    let links = LinkRuns::new(&graph, &control);
     let pool = Pool::new(graph.entity_count());
     let rules = super::mine_head(&head, &config, &pool, links.as_ref(), &AtomicU64::new(0)).expect("nobody stops it");
     assert!(rules.len() > 100);
@@ -93,9 +93,9 @@ fn rules(mined: &Mined) -> usize {
 
 #[test]
 fn a_search_without_memory_says_so() {
-    let all = mine(&dense(), &low(), &Watch::default());
+    let all = mine(&dense(), &low(), &Control::default());
     assert!(rules(&all) > 100 && all.over_memory.is_none());
-    let some = mine(&dense(), &MineConfig { memory: 100_000, ..low() }, &Watch::default());
+    let some = mine(&dense(), &MineConfig { memory: 100_000, ..low() }, &Control::default());
     assert_eq!(some.over_memory, Some(100_000));
     assert!(!some.unfinished.is_empty());
     // What is finished is as it would be with more.
@@ -108,14 +108,15 @@ fn a_search_without_memory_says_so() {
 
 #[test]
 fn a_flag_set_by_the_first_head_leaves_the_others_unfinished() {
-    let stop = AtomicBool::new(false);
+    let cancel = Cancel::new();
     let after = AtomicU64::new(0);
-    let progress = |_: u64, _: u64| {
-        after.fetch_add(u64::from(stop.swap(true, Ordering::Relaxed)), Ordering::Relaxed);
+    let listener = |_: &Work| {
+        after.fetch_add(u64::from(cancel.is_cancelled()), Ordering::Relaxed);
+        cancel.cancel();
     };
-    let watch = Watch { stop: Some(&stop), progress: Some(&progress), deadline: None };
+    let control = Control::new(&cancel).with_listener(&listener);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
-    let mined = pool.install(|| mine(&dense(), &low(), &watch));
+    let mined = pool.install(|| mine(&dense(), &low(), &control));
     assert_eq!((mined.finished.len(), mined.unfinished.len()), (1, 2));
     assert_eq!((after.into_inner(), mined.over_memory), (0, None), "a head was finished after the flag was set");
 }
@@ -123,8 +124,8 @@ fn a_flag_set_by_the_first_head_leaves_the_others_unfinished() {
 #[test]
 fn the_least_confidence_may_be_next_to_nothing() {
     // The largest body that passes would be more than 64 bits hold.
-    let wanted = mine(&dense(), &low(), &Watch::default());
-    let tiny = mine(&dense(), &MineConfig { min_pca: 1e-17, ..low() }, &Watch::default());
+    let wanted = mine(&dense(), &low(), &Control::default());
+    let tiny = mine(&dense(), &MineConfig { min_pca: 1e-17, ..low() }, &Control::default());
     assert_eq!(rules(&wanted), rules(&tiny));
     assert_eq!(wanted.rules, tiny.rules);
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use ruge_kg::{Edge, EntityId, Label, Pair};
 
 use super::{Head, Pool, Scratch};
-use crate::watch::Fuel;
+use ruge_kg::control::Fuel;
 
 /// Bodies that reach the threshold, with their supports.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::bound::RULE_BYTES;
 use super::{Body, Head, Pool, Scratch};
 use crate::measure::Counts;
-use crate::watch::Fuel;
+use ruge_kg::control::Fuel;
 
 /// Most atoms of a path.
 pub const LONGEST: usize = 5;
@@ -262,10 +262,10 @@ mod tests {
     use ruge_kg::{RelationId, Triple};
 
     use super::*;
-    use crate::Watch;
-    use crate::index::{Asker, RuleIndex};
     use crate::measure::Side;
     use crate::mine::MineConfig;
+    use crate::rank::index::{Asker, RuleIndex};
+    use ruge_kg::Control;
 
     const WALKS: Walks =
         Walks { longest: 5, facts: 1000, starts: 1000, most: 1000, min_support: 3, min_confidence: 0.5 };
@@ -285,7 +285,7 @@ mod tests {
 
     fn mined(graph: &Graph) -> Vec<crate::mine::MinedRule> {
         let config = MineConfig { walks: Some(WALKS), ..MineConfig::ranking(100, 1000, 3) };
-        let mut rules = crate::mine::mine(graph, &config, &Watch::default()).rules;
+        let mut rules = crate::mine::mine(graph, &config, &Control::default()).rules;
         rules.retain(|rule| rule.rule.premise.len() >= 4 && rule.rule.head() == RelationId(2));
         rules
     }

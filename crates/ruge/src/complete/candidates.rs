@@ -1,22 +1,17 @@
 //! Candidates for new facts, relation by relation, from train alone.
 
-use ruge_embed::top::Hide;
-use ruge_embed::{RankQuery, Side, TopOptions};
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Filter, RelationId, Triple};
-use ruge_rules::{Rule, Watch};
+use ruge_kg::{Control, Filter, Hide, RankQuery, RelationId, Side, TopOptions, Triple, Work};
+use ruge_rules::Rule;
 
 use super::MOST_CANDIDATES;
 use crate::assemble;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::explain::Explainer;
-use crate::loaded::Loaded;
 
 /// Queries asked in one call: the model packs its entities once for each.
 const BATCH: usize = 16_384;
-
-/// Queries asked between two looks at the watch.
-const LOOK: usize = 2_048;
 
 /// Least confidence of rules whose conclusions are candidates where the model ranks by rules already.
 const LEAST_BESIDE_RANKING: f64 = 0.5;
@@ -44,8 +39,8 @@ pub struct Candidate {
 
 /// Makes candidates.
 pub(super) struct Generator<'m> {
-    loaded: &'m Loaded,
-    explainer: &'m Explainer<'m>,
+    engine: &'m Engine,
+    explainer: &'m Explainer,
     per_query: usize,
     train: Filter,
     /// Relations that some entity has with itself in train; for others nobody need be told that nobody does.
@@ -53,15 +48,16 @@ pub(super) struct Generator<'m> {
 }
 
 impl<'m> Generator<'m> {
-    pub(super) fn new(loaded: &'m Loaded, explainer: &'m Explainer<'m>, per_query: usize) -> Self {
-        let data = &loaded.file.data;
+    pub(super) fn new(explainer: &'m Explainer, per_query: usize) -> Self {
+        let engine = explainer.engine();
+        let data = engine.data();
         let train = Filter::new(data.entity_count(), data.relation_count(), &[data.train()]);
-        let queries: usize = data.graph().relations().map(|relation| pairs(loaded, relation)).sum();
+        let queries: usize = data.graph().relations().map(|relation| pairs(engine, relation)).sum();
         let room = MOST_CANDIDATES / queries.max(1);
         let per_query = per_query.min(room).min(data.entity_count()).clamp(1, usize::from(u16::MAX) - 1);
         let graph = data.graph();
         let reflexive = graph.relations().map(|r| graph.facts(r).iter().any(|pair| pair.key == pair.other)).collect();
-        Self { loaded, explainer, per_query, train, reflexive }
+        Self { engine, explainer, per_query, train, reflexive }
     }
 
     /// Answers asked for per query: as many as wanted, or as memory and the graph allow.
@@ -71,16 +67,16 @@ impl<'m> Generator<'m> {
 
     /// A relation, and others in an order fixed by the seed until there are `queries` of them; in id order.
     pub(super) fn sample(&self, relation: RelationId, queries: usize) -> Vec<RelationId> {
-        let data = &self.loaded.file.data;
+        let data = self.engine.data();
         let mut chosen = vec![relation];
-        let mut sum = pairs(self.loaded, relation);
-        for index in random::permutation(data.relation_count(), self.loaded.file.spec.seed, RELATIONS, 0) {
+        let mut sum = pairs(self.engine, relation);
+        for index in random::permutation(data.relation_count(), self.engine.spec().seed, RELATIONS, 0) {
             if sum >= queries {
                 break;
             }
             if RelationId(index) != relation {
                 chosen.push(RelationId(index));
-                sum += pairs(self.loaded, RelationId(index));
+                sum += pairs(self.engine, RelationId(index));
             }
         }
         chosen.sort_unstable();
@@ -88,13 +84,8 @@ impl<'m> Generator<'m> {
     }
 
     /// All candidates of the relations, by relation, then by head and tail; and how many queries were asked.
-    pub(super) fn generate(&self, relations: &[RelationId], watch: &Watch<'_>) -> Result<(Vec<Candidate>, usize)> {
-        let progress = |done: usize, all: usize| {
-            if let Some(progress) = watch.progress {
-                progress(done as u64, all as u64);
-            }
-        };
-        let all_queries: usize = relations.iter().map(|&relation| pairs(self.loaded, relation)).sum();
+    pub(super) fn generate(&self, relations: &[RelationId], control: &Control<'_>) -> Result<(Vec<Candidate>, usize)> {
+        let all_queries: usize = relations.iter().map(|&relation| pairs(self.engine, relation)).sum();
         let mut found = Vec::new();
         let mut done = 0;
         let mut queries: Vec<RankQuery> = Vec::new();
@@ -103,7 +94,8 @@ impl<'m> Generator<'m> {
             self.ask(relation, &mut queries);
             batch.push(relation);
             if queries.len() >= BATCH || index + 1 == relations.len() {
-                self.answer(&batch, &queries, &mut found, watch, &|now| progress(done + now, all_queries))?;
+                let heard = |work: &Work| control.progress(done + work.done as usize, all_queries);
+                self.answer(&batch, &queries, &mut found, &control.heard_by(&heard))?;
                 done += queries.len();
                 queries.clear();
                 batch.clear();
@@ -114,7 +106,7 @@ impl<'m> Generator<'m> {
 
     /// The queries of a relation: who else is at the other end of what is there?
     fn ask(&self, relation: RelationId, queries: &mut Vec<RankQuery>) {
-        let graph = self.loaded.file.data.graph();
+        let graph = self.engine.data().graph();
         for same in graph.facts(relation).chunk_by(|a, b| a.key == b.key) {
             let triple = Triple { head: same[0].key, relation, tail: same[0].other };
             queries.push(RankQuery { triple, side: Side::Tail });
@@ -130,10 +122,9 @@ impl<'m> Generator<'m> {
         batch: &[RelationId],
         queries: &[RankQuery],
         found: &mut Vec<Candidate>,
-        watch: &Watch<'_>,
-        progress: &(dyn Fn(usize) + Sync),
+        control: &Control<'_>,
     ) -> Result<()> {
-        let model = &*self.loaded.model;
+        let ranker = self.engine.ranker();
         let beyond = (self.per_query + 1) as u16;
         let new = |triple| Candidate {
             triple,
@@ -144,12 +135,7 @@ impl<'m> Generator<'m> {
             rules: 0,
         };
         let options = TopOptions { hide: Hide::Known(&self.train), ..TopOptions::new(self.per_query) };
-        let mut lists = Vec::with_capacity(queries.len());
-        for some in queries.chunks(LOOK) {
-            watch.go_on()?;
-            let before = lists.len();
-            lists.extend(model.top(some, &options, &|now, _| progress(before + now))?);
-        }
+        let lists = ranker.top(queries, &options, control)?;
         let mut met: Vec<Candidate> = Vec::new();
         for (query, list) in queries.iter().zip(&lists) {
             for (place, answer) in list.iter().enumerate() {
@@ -162,7 +148,7 @@ impl<'m> Generator<'m> {
             }
         }
         for &relation in batch {
-            self.conclude(relation, &mut met, new, watch)?;
+            self.conclude(relation, &mut met, new, control)?;
         }
         let key = |candidate: &Candidate| {
             let Triple { head, relation, tail } = candidate.triple;
@@ -185,7 +171,7 @@ impl<'m> Generator<'m> {
         }
         let triples: Vec<Triple> = found[from..].iter().map(|candidate| candidate.triple).collect();
         let mut scores = vec![0.0; triples.len()];
-        model.score(&triples, &mut scores)?;
+        ranker.score(&triples, &mut scores)?;
         for (candidate, score) in found[from..].iter_mut().zip(scores) {
             // A score that is no number is the lowest.
             candidate.score = if score.is_nan() { f32::MIN } else { score };
@@ -199,11 +185,11 @@ impl<'m> Generator<'m> {
         relation: RelationId,
         met: &mut Vec<Candidate>,
         new: impl Fn(Triple) -> Candidate,
-        watch: &Watch<'_>,
+        control: &Control<'_>,
     ) -> Result<()> {
         let rule = |index: usize| &self.explainer.rules()[index];
         let mut rules = self.explainer.concluding(relation).to_vec();
-        if self.loaded.file.ranking.is_some() {
+        if self.engine.ranking().is_some() {
             // Weak rules have had their say in the model's own answers; what all of them conclude would be nearly everything.
             rules.retain(|&index| rule(index).confidence.get() >= LEAST_BESIDE_RANKING);
         }
@@ -211,7 +197,7 @@ impl<'m> Generator<'m> {
             return Ok(());
         }
         let horn: Vec<Rule> = rules.iter().map(|&index| rule(index).rule.clone()).collect();
-        let groundings = assemble::groundings(&self.loaded.file.data, &horn, watch)?;
+        let groundings = assemble::groundings(self.engine.data(), &horn, control)?;
         let apart: Vec<bool> = rules.iter().map(|&index| self.explainer.tells_apart(index)).collect();
         let mut speaking: Vec<usize> = Vec::new();
         for (unlabeled, &triple) in groundings.unlabeled().iter().enumerate() {
@@ -238,7 +224,7 @@ impl<'m> Generator<'m> {
 }
 
 /// Distinct (h, r) and (r, t) of a relation in train.
-fn pairs(loaded: &Loaded, relation: RelationId) -> usize {
-    let graph = loaded.file.data.graph();
+fn pairs(engine: &Engine, relation: RelationId) -> usize {
+    let graph = engine.data().graph();
     graph.distinct_heads(relation) + graph.distinct_tails(relation)
 }

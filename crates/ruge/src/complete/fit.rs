@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::Candidate;
-use crate::loaded::Loaded;
+use crate::engine::Engine;
 
 /// The number of features, the constant one included.
 pub const FEATURES: usize = 8;
@@ -53,8 +53,8 @@ pub struct CandidateTruth {
 
 impl CandidateTruth {
     /// Fits on candidates against valid; nothing where no validation triple is among them.
-    pub(super) fn fit(loaded: &Loaded, candidates: &[Candidate]) -> Option<Self> {
-        let data = &loaded.file.data;
+    pub(super) fn fit(engine: &Engine, candidates: &[Candidate]) -> Option<Self> {
+        let data = engine.data();
         let valid: FxHashSet<Triple> = data.valid().iter().copied().collect();
         let labels: Vec<bool> = candidates.iter().map(|candidate| valid.contains(&candidate.triple)).collect();
         let facts = labels.iter().filter(|label| **label).count();
@@ -73,7 +73,7 @@ impl CandidateTruth {
             (relation, ((known + 1) as f64 / (count + 1) as f64).ln())
         };
         let line = |&relation: &RelationId| {
-            let own = loaded.calibration.relations.get(&relation.0).unwrap_or(&loaded.calibration.global);
+            let own = engine.calibration().relations.get(&relation.0).unwrap_or(&engine.calibration().global);
             (relation, (f64::from(own.slope), f64::from(own.intercept)))
         };
         let mut fitted = Self {

@@ -11,15 +11,14 @@
 //! way: heads of the ten most similar tails.
 
 use rayon::prelude::*;
-use ruge_embed::{RankOptions, RankQuery, Side, Ties};
-use ruge_kg::{EntityId, Graph, Pair, RelationId, Triple};
-use ruge_rules::Watch;
+use ruge_embed::Embeddings;
+use ruge_kg::{Control, EntityId, Graph, Pair, RankQuery, RelationId, Side, Ties, Triple};
 use ruge_rules::apply::{Application, Walker};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::explain::{Explainer, Fact};
-use crate::loaded::Loaded;
 
 /// The criterion, for people.
 pub const CRITERION: &str = "Training triples that no rule concludes from other facts although rules conclude another entity in \
@@ -69,34 +68,25 @@ struct Found {
 }
 
 /// The most doubtful training triples first; how many there are, and at most `most` of them.
-pub fn doubtful(loaded: &Loaded, explainer: &Explainer<'_>, most: usize) -> Result<(usize, Vec<Doubtful>)> {
-    doubtful_watched(loaded, explainer, most, &Watch::default())
-}
-
-/// The same under a watch.
-pub fn doubtful_watched(
-    loaded: &Loaded,
-    explainer: &Explainer<'_>,
-    most: usize,
-    watch: &Watch<'_>,
-) -> Result<(usize, Vec<Doubtful>)> {
-    let data = &loaded.file.data;
-    let rows = Rows::new(loaded)?;
+pub fn doubtful(explainer: &Explainer, most: usize, control: &Control<'_>) -> Result<(usize, Vec<Doubtful>)> {
+    let engine = explainer.engine();
+    let data = engine.data();
+    let rows = Rows::new(engine)?;
     let relations: Vec<RelationId> = data.graph().relations().collect();
     let ruled: Vec<RelationId> =
         relations.into_iter().filter(|&relation| !explainer.concluding(relation).is_empty()).collect();
     let found: Vec<Vec<Found>> =
-        ruled.par_iter().map(|&relation| of_relation(data.graph(), explainer, &rows, relation, watch)).collect();
-    watch.go_on()?;
+        ruled.par_iter().map(|&relation| of_relation(data.graph(), explainer, &rows, relation, control)).collect();
+    control.check()?;
     let mut found: Vec<Found> = found.into_iter().flatten().collect();
     found.sort_by(|a, b| b.doubt.total_cmp(&a.doubt).then(a.triple.cmp(&b.triple)));
     let count = found.len();
     found.truncate(most);
     let triples: Vec<Triple> = found.iter().map(|found| found.triple).collect();
     let queries = RankQuery::both_sides(&triples);
-    let ranks = loaded.model.rank(&queries, Some(data.filter()), &RankOptions::default(), &|_, _| ())?;
+    let ranks = engine.ranker().rank(&queries, Some(data.filter()), control)?;
     let mut scores = vec![0.0; triples.len()];
-    loaded.model.score(&triples, &mut scores)?;
+    engine.ranker().score(&triples, &mut scores)?;
     let name = |entity: &EntityId| data.names().entities.name(*entity).to_string();
     let told = found.iter().zip(scores).zip(ranks.chunks_exact(2)).map(|((found, score), ranks)| Doubtful {
         fact: Fact::new(data.names(), found.triple),
@@ -105,20 +95,20 @@ pub fn doubtful_watched(
         likeness: found.likeness,
         functionality: found.functionality,
         instead: found.instead.iter().map(name).collect(),
-        truth: loaded.truth(found.triple.relation, score),
+        truth: engine.truth(found.triple.relation, score),
         rank: ranks[1].filtered.rank(Ties::Mean),
         head_rank: ranks[0].filtered.rank(Ties::Mean),
     });
     Ok((count, told.collect()))
 }
 
-/// Those of one relation; too few of them once the watch says stop.
+/// Those of one relation; too few of them once the control says stop.
 fn of_relation(
     graph: &Graph,
-    explainer: &Explainer<'_>,
+    explainer: &Explainer,
     rows: &Rows,
     relation: RelationId,
-    watch: &Watch<'_>,
+    control: &Control<'_>,
 ) -> Vec<Found> {
     let facts = graph.facts(relation).len().max(1) as f64;
     let functionality = [graph.distinct_heads(relation) as f64 / facts, graph.distinct_tails(relation) as f64 / facts];
@@ -138,7 +128,7 @@ fn of_relation(
         rules.into_iter().filter_map(|index| Application::new(graph, &explainer.rules()[index].rule).ok()).collect();
     let groups: Vec<&[Pair]> = facts.chunk_by(|a, b| a.key == b.key).collect();
     let doubts = |own: &&[Pair]| -> Vec<Found> {
-        if watch.stopped() {
+        if control.is_cancelled() {
             return Vec::new();
         }
         let key = own[0].key;
@@ -183,7 +173,7 @@ fn of_relation(
 }
 
 /// Whether some rule concludes the triple from other facts.
-fn supported(explainer: &Explainer<'_>, triple: Triple) -> bool {
+fn supported(explainer: &Explainer, triple: Triple) -> bool {
     explainer.concluding(triple.relation).iter().any(|&index| {
         let rule = &explainer.rules()[index].rule;
         let groundings = explainer.groundings(index, triple, LOOKED_AT);
@@ -198,8 +188,11 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(loaded: &Loaded) -> Result<Self> {
-        let table = &loaded.model.state()?.embeddings.entities;
+    fn new(engine: &Engine) -> Result<Self> {
+        // Rules alone have no vectors: nobody is like anybody else.
+        let Some(Embeddings { entities: table, .. }) = engine.embeddings()? else {
+            return Ok(Self { width: 0, rows: Vec::new() });
+        };
         let mut rows = Vec::with_capacity(table.rows() * table.width());
         for index in 0..table.rows() {
             let row = table.row(index);

@@ -3,13 +3,14 @@
 //! Two entities are as similar as their rows of parameters: their cosine. A training fact of the same relation is as similar
 //! to a triple as its two ends are to the triple's, on average; an end in common counts 1.
 
+use ruge_embed::Embeddings;
 use ruge_kg::{EntityId, Triple};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Fact;
+use crate::engine::Engine;
 use crate::error::Result;
-use crate::loaded::Loaded;
 
 /// A known fact of the same relation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -28,13 +29,10 @@ pub struct SimilarFact {
 }
 
 /// The `most` training facts of the triple's relation that are most like it, itself left out; equals in the order of ids.
-pub fn facts(loaded: &Loaded, triple: Triple, most: usize) -> Result<Vec<SimilarFact>> {
-    let data = &loaded.file.data;
-    let rows = &loaded.model.state()?.embeddings.entities;
-    if rows.width() == 0 {
-        // Rules alone have no vectors, so nothing is like anything.
-        return Ok(Vec::new());
-    }
+pub fn facts(engine: &Engine, triple: Triple, most: usize) -> Result<Vec<SimilarFact>> {
+    let data = engine.data();
+    // Rules alone have no vectors, so nothing is like anything.
+    let Some(Embeddings { entities: rows, .. }) = engine.embeddings()? else { return Ok(Vec::new()) };
     let mut known: [FxHashMap<EntityId, f64>; 2] = Default::default();
     let mut like = |side: usize, asked: EntityId, other: EntityId| {
         if asked == other {
@@ -54,14 +52,14 @@ pub fn facts(loaded: &Loaded, triple: Triple, most: usize) -> Result<Vec<Similar
     found.truncate(most);
     let triples: Vec<Triple> = found.iter().map(|found| found.3).collect();
     let mut scores = vec![0.0; triples.len()];
-    loaded.model.score(&triples, &mut scores)?;
+    engine.scores(&triples, &mut scores)?;
     let show =
         |(&(similarity, head_similarity, tail_similarity, fact), score): (&(f64, f64, f64, Triple), f32)| SimilarFact {
             fact: Fact::new(data.names(), fact),
             similarity,
             head_similarity,
             tail_similarity,
-            truth: loaded.truth(fact.relation, score),
+            truth: engine.truth(fact.relation, score),
         };
     Ok(found.iter().zip(scores).map(show).collect())
 }

@@ -4,7 +4,7 @@
 //! the whole name is the tool tip. Colours are classes with a rule for dark ground; nothing is fetched from anywhere.
 //!
 //! Pictures are sent around, and their names come from files that others wrote. Every name is escaped, and opened by itself
-//! the picture carries a policy: no script runs and nothing is loaded. Browsers look for a policy in a `head` of HTML, and
+//! the picture carries a policy: no script runs and nothing is engine. Browsers look for a policy in a `head` of HTML, and
 //! find it in the metadata of an SVG too; inside a page it is that page's policy that counts, and the prefix keeps `head`
 //! from ending the picture there.
 

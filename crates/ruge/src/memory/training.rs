@@ -4,8 +4,9 @@
 //! so that the error can.
 
 use ruge_embed::incidence::PARTS;
+use ruge_embed::rank::PACKING;
 use ruge_embed::scoring::{entity_parameters, relation_parameters};
-use ruge_embed::{Negatives, PTransEConfig, RankOptions, ScoringFunction, Table};
+use ruge_embed::{Negatives, PTransEConfig, ScoringFunction, Table};
 
 use super::{Need, Part};
 use crate::error::{Result, RugeError};
@@ -80,7 +81,7 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
     need.add("the optimiser", product(&[parameters, spec.optimizer.state_tables() as u64]), dim);
     if spec.schedule.validate_every > 0 && sizes.valid > 0 {
         need.add("the best model so far", parameters, dim);
-        let panels = product(&[FLOAT, sizes.entities, shape.query[0]]).min(RankOptions::default().memory as u64);
+        let panels = product(&[FLOAT, sizes.entities, shape.query[0]]).min(PACKING as u64);
         need.add("ranking in validations", panels, dim);
     }
     if spec.takes_rules() {

@@ -73,7 +73,7 @@ impl Line {
         text
     }
 
-    fn of(tick: &Tick<'_>) -> Self {
+    fn of(tick: &Tick) -> Self {
         let line = Self {
             epoch: tick.epoch,
             loss: Some(tick.losses.labeled),
@@ -83,7 +83,7 @@ impl Line {
             rate: (tick.rate != 1.0).then(|| tick.rate.to_string().parse().unwrap_or_default()),
             ..Self::default()
         };
-        match tick.metrics {
+        match &tick.metrics {
             Some(metrics) => line.validated(metrics, tick.improved),
             None => line,
         }
@@ -141,7 +141,7 @@ impl Curve {
     }
 
     /// Adds a line.
-    pub(super) fn add(&mut self, tick: &Tick<'_>) -> Result<()> {
+    pub(super) fn add(&mut self, tick: &Tick) -> Result<()> {
         self.lines.push_str(&Line::of(tick).text());
         // A validation is worth seeing at once; single epochs can wait for company.
         if tick.metrics.is_some() || self.lines.len() > 4096 { self.flush() } else { Ok(()) }
@@ -190,10 +190,10 @@ mod tests {
     #[test]
     fn a_line_is_written_as_it_always_was_and_reads_back() {
         let hits = [(1, 0.1), (3, 0.3), (10, 0.5)].into();
-        let none = Metrics::of([], ruge_embed::Ties::Mean, &[]);
+        let none = Metrics::of([], ruge_kg::Ties::Mean, &[]);
         let metrics = Metrics { mrr: 0.25, median: 7.5, hits, ..none };
         let losses = Losses { labeled: 0.5, unlabeled: f64::NAN };
-        let tick = Tick { epoch: 3, losses, metrics: Some(&metrics), improved: true, seconds: 0.125, rate: 0.4 };
+        let tick = Tick { epoch: 3, losses, metrics: Some(metrics.clone()), improved: true, seconds: 0.125, rate: 0.4 };
         let line = Line::of(&tick);
         let text = "{\"best\":true,\"epoch\":3,\"loss\":0.5,\"rate\":0.4,\"seconds\":0.125,\"unlabeled_loss\":null,\
                     \"valid_hits\":{\"1\":0.1,\"10\":0.5,\"3\":0.3},\"valid_median\":7.5,\"valid_mrr\":0.25}\n";

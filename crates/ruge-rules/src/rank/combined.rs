@@ -1,46 +1,34 @@
-//! The combination as a [`Model`]: whatever ranks, predicts, explains or completes with a model does so with this one.
+//! Rules and another ranker together, as a [`Ranker`]: whatever ranks, predicts, explains or completes does so with this one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use ruge_embed::model::{State, check_shapes};
-use ruge_embed::rank::{self, Side};
-use ruge_embed::top::{self, Scored, TopOptions};
-use ruge_embed::{EmbedError, Embeddings, Losses, Model, Plan, Rank, RankOptions, RankQuery, Result, Table};
-use ruge_kg::{Filter, RelationId, Triple};
+use ruge_kg::rank::{place, select};
+use ruge_kg::{
+    Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, RelationId, Scored, Side, TopOptions, Triple,
+};
 
 use super::scores::{SHARE, block, by_question, in_place};
 use super::{Heard, Ranking, RuleScores, Setting, Sum};
 
-/// A model with rules beside it, or rules alone.
+/// Rules in addition to a ranker, or rules alone.
 pub struct Combined {
-    base: Base,
+    base: Option<Arc<dyn Ranker>>,
     rules: Arc<RuleScores>,
     global: Setting,
     settings: BTreeMap<(RelationId, Side), Setting>,
 }
 
-enum Base {
-    Model(Box<dyn Model>),
-    /// Nothing but rules: the tables have rows without numbers.
-    Nothing(State),
-}
-
 impl Combined {
-    /// Rules beside a model.
-    pub fn new(base: Box<dyn Model>, rules: impl Into<Arc<RuleScores>>, ranking: &Ranking) -> Self {
-        Self { base: Base::Model(base), rules: rules.into(), global: ranking.global, settings: ranking.table() }
+    /// Rules in addition to a ranker; alone without one.
+    pub fn new(base: Option<Arc<dyn Ranker>>, rules: Arc<RuleScores>, ranking: &Ranking) -> Self {
+        Self { base, rules, global: ranking.global, settings: ranking.table() }
     }
 
-    /// Rules alone.
-    pub fn rules_alone(rules: impl Into<Arc<RuleScores>>, ranking: &Ranking) -> Self {
-        let rules = rules.into();
-        let empty = |rows| Table::zeros(rows, 0);
-        let graph = rules.graph();
-        let embeddings = Embeddings { entities: empty(graph.entity_count()), relations: empty(graph.relation_count()) };
-        let base = Base::Nothing(State { embeddings, moments: Vec::new(), steps: 0 });
-        Self { base, rules, global: ranking.global, settings: ranking.table() }
+    /// The rules.
+    pub fn rules(&self) -> &RuleScores {
+        &self.rules
     }
 
     fn setting(&self, query: &RankQuery) -> Setting {
@@ -65,10 +53,10 @@ impl Combined {
         }
     }
 
-    fn base_scores(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
+    fn base_scores(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         match &self.base {
-            Base::Model(model) => model.score_many(queries, scores),
-            Base::Nothing(_) => {
+            Some(base) => base.score_many(queries, scores),
+            None => {
                 scores.fill(0.0);
                 Ok(())
             }
@@ -79,44 +67,51 @@ impl Combined {
     fn by_blocks<T: Send>(
         &self,
         queries: &[RankQuery],
-        progress: &(dyn Fn(usize, usize) + Sync),
+        control: &Control<'_>,
         then: impl Fn(&RankQuery, &[f32]) -> T + Sync,
-    ) -> Result<Vec<T>> {
+    ) -> Result<Vec<T>, RankError> {
         let entities = self.rules.graph().entity_count();
         let most = block(entities).min(queries.len());
         let mut scores = vec![0.0; most * entities];
         let mut all = Vec::with_capacity(queries.len());
         let order = by_question(queries);
         for places in order.chunks(most.max(1)) {
+            control.check()?;
             let block: Vec<RankQuery> = places.iter().map(|&at| queries[at as usize]).collect();
             let scores = &mut scores[..block.len() * entities];
             self.base_scores(&block, scores)?;
             let rows = scores.par_chunks_mut(entities.max(1));
+            // Few queries are spread over all threads.
+            let share = if block.len() < SHARE * rayon::current_num_threads() { 1 } else { SHARE };
             let of = |heard: &mut Vec<(Sum, Heard)>, (query, row): (&RankQuery, &mut [f32])| {
+                control.check()?;
                 self.add(query, heard, row);
-                then(query, row)
+                Ok(then(query, row))
             };
-            all.par_extend(block.par_iter().zip(rows).with_min_len(SHARE).map_init(Vec::new, of));
-            progress(all.len(), queries.len());
+            let found: Result<Vec<T>, Cancelled> =
+                block.par_iter().zip(rows).with_min_len(share).map_init(Vec::new, of).collect();
+            all.extend(found?);
+            control.progress(all.len(), queries.len());
         }
         Ok(in_place(&order, all))
     }
 }
 
-impl Model for Combined {
+impl Ranker for Combined {
     fn name(&self) -> &'static str {
-        match &self.base {
-            Base::Model(model) => model.name(),
-            Base::Nothing(_) => "rules",
-        }
+        self.base.as_ref().map_or("rules", |base| base.name())
+    }
+
+    fn entity_count(&self) -> usize {
+        self.rules.graph().entity_count()
     }
 
     /// A triple alone is asked about from its head, as (h, r, ?).
-    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<()> {
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError> {
         assert_eq!(triples.len(), scores.len(), "one score per triple");
         match &self.base {
-            Base::Model(model) => model.score(triples, scores)?,
-            Base::Nothing(_) => scores.fill(0.0),
+            Some(base) => base.score(triples, scores)?,
+            None => scores.fill(0.0),
         }
         // Triples that share head and relation are one question.
         let mut order: Vec<usize> = (0..triples.len()).collect();
@@ -142,19 +137,13 @@ impl Model for Combined {
         Ok(())
     }
 
-    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<()> {
-        match &self.base {
-            Base::Model(model) => model.score_all(query, scores)?,
-            Base::Nothing(_) => scores.fill(0.0),
-        }
-        self.add(&query, &mut Vec::new(), scores);
-        Ok(())
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
+        self.score_many(&[query], scores)
     }
 
-    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<()> {
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         self.base_scores(queries, scores)?;
-        let entities = self.rules.graph().entity_count().max(1);
-        let rows = scores.par_chunks_mut(entities);
+        let rows = scores.par_chunks_mut(self.entity_count().max(1));
         queries.par_iter().zip(rows).for_each_init(Vec::new, |heard, (query, row)| self.add(query, heard, row));
         Ok(())
     }
@@ -163,37 +152,17 @@ impl Model for Combined {
         &self,
         queries: &[RankQuery],
         known: Option<&Filter>,
-        _: &RankOptions,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Rank>> {
-        self.by_blocks(queries, progress, |query, scores| rank::place(query, known, scores))
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, RankError> {
+        self.by_blocks(queries, control, |query, scores| place(query, known, scores))
     }
 
     fn top(
         &self,
         queries: &[RankQuery],
         options: &TopOptions<'_>,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Vec<Scored>>> {
-        self.by_blocks(queries, progress, |query, scores| top::select(scores, query, options))
-    }
-
-    /// What is combined is not trained further: the weights were fitted to the model as it is.
-    fn epoch(&mut self, _: &Plan<'_>, _: u64) -> Result<Losses> {
-        Err(EmbedError::NotTrainable { model: "a combination with rules" })
-    }
-
-    fn state(&self) -> Result<&State> {
-        match &self.base {
-            Base::Model(model) => model.state(),
-            Base::Nothing(state) => Ok(state),
-        }
-    }
-
-    fn restore(&mut self, state: State) -> Result<()> {
-        match &mut self.base {
-            Base::Model(model) => model.restore(state),
-            Base::Nothing(own) => check_shapes(&state, own),
-        }
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<Scored>>, RankError> {
+        self.by_blocks(queries, control, |query, scores| select(scores, query, options))
     }
 }

@@ -1,15 +1,16 @@
-//! Entities like another one: near in the embedding, and which of them may be the same thing under two names.
+//! Entities similar to another one: near in the embedding, and which of them may be the same thing under two names.
 //!
 //! Nearness is the cosine of the parameter rows. Alone it says "plays a similar part", as two football players do; two names
 //! of one thing also share their facts, and not only those that everyone shares. A fact weighs ln(n / m), with m of the n
 //! entities having it; the *overlap* is the weight of the shared facts over the mean weight of all facts of either.
 //! A *likely duplicate* is near (a cosine of at least [`NEAR`]), and shares [`SHARED`] facts and an overlap of [`OVERLAP`].
 
+use ruge_embed::Embeddings;
 use ruge_kg::{Edge, EntityId, Graph};
 use serde::Serialize;
 
+use crate::engine::Engine;
 use crate::error::{Result, RugeError};
-use crate::loaded::Loaded;
 
 /// The cosine at which two entities are very near.
 pub const NEAR: f64 = 0.5;
@@ -34,12 +35,11 @@ pub struct Near {
 }
 
 /// The `k` entities nearest to `entity`, nearest first; equals by id.
-pub fn like(loaded: &Loaded, entity: EntityId, k: usize) -> Result<Vec<Near>> {
-    let table = &loaded.model.state()?.embeddings.entities;
-    if table.width() == 0 {
+pub fn similar(engine: &Engine, entity: EntityId, k: usize) -> Result<Vec<Near>> {
+    let Some(Embeddings { entities: table, .. }) = engine.embeddings()? else {
         let message = "rules alone have no vectors, so nothing can be near; ask a trained model";
         return Err(RugeError::Spec(message.into()));
-    }
+    };
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
     let own = table.row(entity.index());
     let norm = dot(own, own).sqrt();
@@ -54,7 +54,7 @@ pub fn like(loaded: &Loaded, entity: EntityId, k: usize) -> Result<Vec<Near>> {
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     near.truncate(k);
-    let graph = loaded.file.data.graph();
+    let graph = engine.data().graph();
     Ok(near
         .into_iter()
         .map(|(cosine, other)| {

@@ -1,28 +1,12 @@
-//! Rules and a model together at ranking time, and rules as a model of their own.
-//!
-//! A candidate's score is the model's plus β times what the rules say: rules know paths and counts that vectors blur, and
-//! vectors know everything no rule speaks of. How rules are summed, in which form they enter and how much they weigh is a
-//! [`Setting`], fitted on validation for every relation and direction and shrunk to one for all ([`fit`](mod@fit)). Where rules do not help,
-//! β is 0 and the ranks are the model's own.
-//!
-//! Without a model β is 1 and the rules rank alone: `--model rules`.
-
-mod fit;
-mod learn;
-mod model;
-mod scores;
-mod write;
+//! What rules count when they rank: the numbers that validation decides.
 
 use std::collections::BTreeMap;
 
-use ruge_embed::rank::Side;
-use ruge_kg::RelationId;
+use ruge_kg::{RelationId, Side};
 use serde::{Deserialize, Serialize};
 
-pub use fit::{Effort, LEAST, Prepared, Tried, fit};
-pub use model::Combined;
-pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
-pub use write::{Outcome, combine, combine_within, refuse};
+use super::fit::Tried;
+use super::scores::{SMOOTHING, Sum};
 
 /// How a sum of log-doubts becomes a rule score.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -117,7 +101,7 @@ impl Ranking {
     }
 
     /// Settings by relation and direction.
-    fn table(&self) -> BTreeMap<(RelationId, Side), Setting> {
+    pub(super) fn table(&self) -> BTreeMap<(RelationId, Side), Setting> {
         self.settings.iter().map(|group| ((RelationId(group.relation), group.side), group.setting)).collect()
     }
 

@@ -9,8 +9,8 @@
 //! shrunk to that of all rules with its head relation, and that to the share of all rules, each as if
 //! [`PRIOR`] conclusions had been seen with the mean of the wider group: the mean of a Beta posterior.
 
+use crate::{Confidence, Groundings, RuleRecord};
 use ruge_kg::{Dataset, RelationId, Triple};
-use ruge_rules::{Confidence, Groundings, RuleRecord};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
@@ -79,9 +79,9 @@ pub fn weigh(rules: &mut [RuleRecord], groundings: &Groundings, data: &Dataset) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::Stated;
+    use crate::{Atom, Rule, Variable, ground};
     use ruge_kg::Names;
-    use ruge_rules::io::Stated;
-    use ruge_rules::{Atom, Rule, Variable, ground};
 
     /// Relation 0 is concluded from relation 1 (always right) and from relation 2 (never).
     fn world(pairs: u32) -> Dataset {

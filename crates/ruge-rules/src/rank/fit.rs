@@ -5,7 +5,7 @@
 //! that is best on its own queries and on κ imagined ones that behave like the average of all: with few queries the average
 //! decides, with many their own.
 //!
-//! *Helping or stepping aside.* How much to trust the fit is measured, too: validation is halved, settings are fitted on one half and
+//! *Helping or not.* How much to trust the fit is measured, too: validation is halved, settings are fitted on one half and
 //! judged on the other, for no rules at all, one setting for all, and several κ. The way that does best is then fitted on both
 //! halves. Rules must gain more than one standard error over the model alone, or they weigh nothing.
 
@@ -13,14 +13,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use ruge_embed::rank::{RankQuery, Side};
-use ruge_embed::{Model, Result};
-use ruge_kg::{Dataset, Filter, RelationId, Triple};
-use ruge_rules::{RuleRecord, Watch};
+use ruge_kg::{Control, Dataset, Filter, RankError, RankQuery, Ranker, RelationId, Side, Triple};
 use serde::{Deserialize, Serialize};
 
 use super::scores::{SHARE, block, by_question, in_place};
 use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights, ranking_confidence};
+use crate::io::RuleRecord;
+
+/// Whatever asks the other ranker may fail as it does.
+type Result<T> = std::result::Result<T, RankError>;
 
 /// How much is asked before rules are weighed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,24 +107,21 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// For rules, alone or beside a model, as they are. The watch hears of steps done; nothing comes back where it says stop.
-    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, effort: Effort, watch: &Watch<'_>) -> Result<Option<Self>> {
+    /// For rules, alone or beside a model, as they are. The control hears of questions asked.
+    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, effort: Effort, control: &Control<'_>) -> Result<Self> {
         let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
         if data.valid().is_empty() {
             let scores = Arc::new(file(SMOOTHING));
-            return Ok(Some(Self { rules, scores, smoothing: SMOOTHING, effort }));
+            return Ok(Self { rules, scores, smoothing: SMOOTHING, effort });
         }
         // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
         let few = RankQuery::both_sides(&some(data.valid(), FEW));
         let mut best = (f64::NEG_INFINITY, SMOOTHING);
         if rules.iter().any(|record| record.counts.is_some()) {
             for smoothing in SMOOTHINGS {
-                if watch.stopped() {
-                    return Ok(None);
-                }
                 let rules = file(smoothing);
                 let grid = Grid::new(None, &rules, &few, false)?;
-                let gains = grid.gains(None, &rules, &few, data.filter())?;
+                let gains = grid.gains(None, &rules, &few, data.filter(), control)?;
                 let mean = |setting: usize| gains.iter().map(|gains| f64::from(gains[setting])).sum::<f64>();
                 let found = (0..grid.settings.len()).map(mean).fold(f64::NEG_INFINITY, f64::max);
                 if found > best.0 {
@@ -132,21 +130,14 @@ impl Prepared {
             }
         }
         let mut scores = file(best.1);
-        if !scores.learn(&rules, best.1, (data.train(), effort.questions), watch) {
-            return Ok(None);
-        }
-        Ok(Some(Self { rules, scores: Arc::new(scores), smoothing: best.1, effort }))
+        scores.learn(&rules, best.1, (data.train(), effort.questions), control)?;
+        Ok(Self { rules, scores: Arc::new(scores), smoothing: best.1, effort })
     }
 
     /// For rules beside a model: those below [`LEAST`] are left out.
-    pub fn beside(
-        mut rules: Vec<RuleRecord>,
-        data: &Dataset,
-        effort: Effort,
-        watch: &Watch<'_>,
-    ) -> Result<Option<Self>> {
+    pub fn beside(mut rules: Vec<RuleRecord>, data: &Dataset, effort: Effort, control: &Control<'_>) -> Result<Self> {
         rules.retain(|record| ranking_confidence(record, SMOOTHING) >= LEAST);
-        Self::new(rules, data, effort, watch)
+        Self::new(rules, data, effort, control)
     }
 
     /// How much was asked, and will be.
@@ -167,21 +158,27 @@ impl Prepared {
 
 /// Fits a combination of `base` and rules, or of rules alone. Without validation triples rules alone keep their default, and beside a
 /// model they weigh nothing.
-pub fn fit(base: Option<&dyn Model>, prepared: &Prepared, data: &Dataset) -> Result<Ranking> {
+pub fn fit(base: Option<&dyn Ranker>, prepared: &Prepared, data: &Dataset, control: &Control<'_>) -> Result<Ranking> {
     if data.valid().is_empty() {
         let weight = if base.is_some() { 0.0 } else { 1.0 };
         return Ok(Ranking::of(Setting { weight, ..Setting::ALONE }));
     }
-    let ranking = fit_scores(base, &prepared.scores, data, prepared.effort.triples)?;
+    let ranking = fit_scores(base, &prepared.scores, data, prepared.effort.triples, control)?;
     Ok(Ranking { smoothing: prepared.smoothing, fitted: ranking.fitted + 1, ..ranking })
 }
 
 /// The rest of a fit, for rules that are filed.
-fn fit_scores(base: Option<&dyn Model>, rules: &RuleScores, data: &Dataset, most: usize) -> Result<Ranking> {
+fn fit_scores(
+    base: Option<&dyn Ranker>,
+    rules: &RuleScores,
+    data: &Dataset,
+    most: usize,
+    control: &Control<'_>,
+) -> Result<Ranking> {
     let triples = some(data.valid(), most);
     let queries = RankQuery::both_sides(&triples);
     let grid = Grid::new(base, rules, &queries, true)?;
-    let gains = grid.gains(base, rules, &queries, data.filter())?;
+    let gains = grid.gains(base, rules, &queries, data.filter(), control)?;
     let fitting = Fitting { queries: &queries, gains: &gains };
 
     let mut ways = vec![Way::OneForAll];
@@ -246,7 +243,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(base: Option<&dyn Model>, rules: &RuleScores, queries: &[RankQuery], learned: bool) -> Result<Self> {
+    fn new(base: Option<&dyn Ranker>, rules: &RuleScores, queries: &[RankQuery], learned: bool) -> Result<Self> {
         // Alone, rules that name an entity are all that tells most candidates apart; a model may know what they know.
         let sums = |counted: &[f64], of_learned: &[f64], constants: &[bool]| -> Vec<Sum> {
             let counted = counted.iter().map(|&discount| (discount, false));
@@ -287,10 +284,11 @@ impl Grid {
     /// For every query, its reciprocal filtered rank under every setting.
     fn gains(
         &self,
-        base: Option<&dyn Model>,
+        base: Option<&dyn Ranker>,
         rules: &RuleScores,
         queries: &[RankQuery],
         known: &Filter,
+        control: &Control<'_>,
     ) -> Result<Vec<Vec<f32>>> {
         let entities = rules.graph().entity_count();
         let most = block(entities).min(queries.len());
@@ -298,24 +296,30 @@ impl Grid {
         let mut all = Vec::with_capacity(queries.len());
         let order = by_question(queries);
         for places in order.chunks(most.max(1)) {
+            control.check()?;
             let block: Vec<RankQuery> = places.iter().map(|&at| queries[at as usize]).collect();
             let scores = &mut scores[..block.len() * entities];
             if let Some(model) = base {
                 model.score_many(&block, scores)?;
             }
-            let of = |work: &mut Work, (query, row): (&RankQuery, &[f32])| {
+            let of = |work: &mut Scratch, (query, row): (&RankQuery, &[f32])| {
+                // What is missing is noticed below.
+                if control.is_cancelled() {
+                    return Vec::new();
+                }
                 rules.ask(query, &mut work.heard);
                 work.gains(self, query, row, query.known(known))
             };
             let rows = scores.par_chunks(entities.max(1));
-            all.par_extend(block.par_iter().zip(rows).with_min_len(SHARE).map_init(|| Work::new(&self.sums), of));
+            all.par_extend(block.par_iter().zip(rows).with_min_len(SHARE).map_init(|| Scratch::new(&self.sums), of));
         }
+        control.check()?;
         Ok(in_place(&order, all))
     }
 }
 
 /// The mean over some queries of the standard deviation of all entities' scores.
-fn spread(model: &dyn Model, rules: &RuleScores, queries: &[RankQuery]) -> Result<f64> {
+fn spread(model: &dyn Ranker, rules: &RuleScores, queries: &[RankQuery]) -> Result<f64> {
     let entities = rules.graph().entity_count();
     let step = queries.len().div_ceil(SPREAD).max(1);
     let sample: Vec<RankQuery> = queries.iter().copied().step_by(step).collect();
@@ -332,7 +336,7 @@ fn spread(model: &dyn Model, rules: &RuleScores, queries: &[RankQuery]) -> Resul
 }
 
 /// The scratch of one thread.
-struct Work {
+struct Scratch {
     heard: Heard,
     /// Sorted scores of candidates that no rule reaches.
     rest: Vec<f32>,
@@ -342,7 +346,7 @@ struct Work {
     said: Vec<f32>,
 }
 
-impl Work {
+impl Scratch {
     fn new(sums: &[Sum]) -> Self {
         Self { heard: Heard::new(sums), rest: vec![], reached: vec![], places: vec![], said: vec![] }
     }

@@ -14,12 +14,13 @@ mod first;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use ruge_embed::rank::{Place, Rank, RankQuery, Side};
-use ruge_kg::{EntityId, Filter, Graph};
-use ruge_rules::ground::NotGrounded;
-use ruge_rules::index::{Asker, Hearer, RuleIndex};
-use ruge_rules::{SoftRule, measure};
+use ruge_kg::control::{Cancelled, Control};
+use ruge_kg::{EntityId, Filter, Graph, Place, Rank, RankQuery, Side};
 use serde::{Deserialize, Serialize};
+
+use super::index::{Asker, Hearer, RuleIndex};
+use crate::ground::NotGrounded;
+use crate::{SoftRule, measure};
 
 /// How the confidences of several rules for one candidate become its score. A rule counts once per candidate.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -80,32 +81,33 @@ impl<'g> RulesOnly<'g> {
         queries: &[RankQuery],
         known: Option<&Filter>,
         aggregation: Aggregation,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Vec<Rank> {
-        let key = |query: &RankQuery| (query.triple.relation, query.side, given(query));
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, Cancelled> {
+        let key = |query: &RankQuery| (query.triple.relation, query.side, query.given());
         let mut order: Vec<usize> = (0..queries.len()).collect();
         order.sort_by_key(|&index| key(&queries[index]));
         let groups: Vec<&[usize]> = order.chunk_by(|&a, &b| key(&queries[a]) == key(&queries[b])).collect();
         let done = AtomicUsize::new(0);
-        let ranked: Vec<Vec<Rank>> = groups
+        let ranked: Result<Vec<Vec<Rank>>, Cancelled> = groups
             .par_iter()
             .with_min_len(16)
             .map_init(
                 || Board::new(self.graph.entity_count()),
                 |board, group| {
+                    control.check()?;
                     let asked: Vec<RankQuery> = group.iter().map(|&index| queries[index]).collect();
                     let ranks = self.rank_group(&asked, known, aggregation, board);
                     let before = done.fetch_add(group.len(), Ordering::Relaxed);
-                    progress(before + group.len(), queries.len());
-                    ranks
+                    control.progress(before + group.len(), queries.len());
+                    Ok(ranks)
                 },
             )
             .collect();
         let mut ranks = vec![Rank::default(); queries.len()];
-        for (&index, rank) in groups.iter().copied().flatten().zip(ranked.into_iter().flatten()) {
+        for (&index, rank) in groups.iter().copied().flatten().zip(ranked?.into_iter().flatten()) {
             ranks[index] = rank;
         }
-        ranks
+        Ok(ranks)
     }
 
     /// Ranks queries that differ in their answers only.
@@ -121,11 +123,7 @@ impl<'g> RulesOnly<'g> {
         self.fill(queries, first, aggregation, board);
         let mut scores: Vec<u64> = board.reached.iter().map(|entity| board.scores[entity.index()]).collect();
         scores.sort_unstable();
-        let known: &[EntityId] = match (known, first.side) {
-            (None, _) => &[],
-            (Some(filter), Side::Head) => filter.heads(first.triple.relation, first.triple.tail),
-            (Some(filter), Side::Tail) => filter.tails(first.triple.head, first.triple.relation),
-        };
+        let known = known.map_or(&[][..], |filter| first.known(filter));
         let mut of_known: Vec<u64> = known.iter().map(|&entity| board.score(entity)).collect();
         of_known.sort_unstable();
         let place = |query: &RankQuery| {
@@ -154,7 +152,7 @@ impl<'g> RulesOnly<'g> {
             Side::Head => measure::Side::Object,
             Side::Tail => measure::Side::Subject,
         };
-        let known = (side, given(first));
+        let known = (side, first.given());
         let mut fill = Fill { board, queries, aggregation, confidences: &self.confidences, level: f64::INFINITY };
         self.index.ask(self.graph, first.triple.relation, known, &mut asker, &mut fill);
         board.asker = asker;
@@ -193,14 +191,6 @@ impl Hearer for Fill<'_> {
             Aggregation::NoisyOr => self.board.weaken(entity, 1.0 - confidence),
             Aggregation::Discounted(discount) => self.board.add(entity, log_doubt(confidence), discount),
         }
-    }
-}
-
-/// The end of the triple that is not hidden.
-fn given(query: &RankQuery) -> EntityId {
-    match query.side {
-        Side::Head => query.triple.tail,
-        Side::Tail => query.triple.head,
     }
 }
 

@@ -5,11 +5,9 @@
 //! model's own ranks are corrected by what moved past them.
 
 use rayon::prelude::*;
-use ruge_embed::Model;
-use ruge_embed::rank::{Place, Rank, RankQuery, Side};
-use ruge_kg::{EntityId, Filter};
+use ruge_kg::{Control, EntityId, Filter, Place, Rank, RankError, RankQuery, Ranker};
 
-use super::{Aggregation, Board, RulesOnly, given};
+use super::{Aggregation, Board, RulesOnly};
 
 /// Queries answered at a time: their candidates are scored by one call, which suits a card.
 const CHUNK: usize = 4096;
@@ -29,15 +27,17 @@ impl RulesOnly<'_> {
         &self,
         queries: &[RankQuery],
         known: Option<&Filter>,
-        model: &dyn Model,
+        model: &dyn Ranker,
         alone: &[Rank],
-    ) -> ruge_embed::error::Result<Vec<Rank>> {
-        let key = |query: &RankQuery| (query.triple.relation, query.side, given(query));
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, RankError> {
+        let key = |query: &RankQuery| (query.triple.relation, query.side, query.given());
         let mut order: Vec<usize> = (0..queries.len()).collect();
         order.sort_by_key(|&index| key(&queries[index]));
         let groups: Vec<&[usize]> = order.chunk_by(|&a, &b| key(&queries[a]) == key(&queries[b])).collect();
         let mut ranks = alone.to_vec();
         for chunk in groups.chunks(CHUNK) {
+            control.check()?;
             let hits: Vec<Hits> = chunk
                 .par_iter()
                 .map_init(
@@ -75,11 +75,7 @@ impl RulesOnly<'_> {
         let Some(first) = queries.first() else { return Hits { reached: Vec::new(), answers: Vec::new() } };
         board.clear();
         self.fill(queries, first, Aggregation::Max, board);
-        let known: &[EntityId] = match (known, first.side) {
-            (None, _) => &[],
-            (Some(filter), Side::Head) => filter.heads(first.triple.relation, first.triple.tail),
-            (Some(filter), Side::Tail) => filter.tails(first.triple.head, first.triple.relation),
-        };
+        let known = known.map_or(&[][..], |filter| first.known(filter));
         let open = |entity: &&EntityId| known.binary_search(entity).is_err();
         let reached = board.reached.iter().filter(open).map(|&entity| (entity, board.score(entity))).collect();
         Hits { reached, answers: queries.iter().map(|query| board.score(query.answer())).collect() }

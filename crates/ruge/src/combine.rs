@@ -1,15 +1,18 @@
 //! A trained model with rules beside it, as a run folder of its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use ruge_kg::{Control, Dataset, Ranker};
+use ruge_rules::rank::{Combined, Effort, Prepared, Ranking, fit};
 use ruge_rules::{RuleFormat, RuleWriteOptions, write_rules};
 
-use super::{Combined, Effort, Prepared, Ranking, fit};
 use crate::calibrate::Calibration;
+use crate::engine::Engine;
 use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
 use crate::run::{Folder, KIND, MOST_RULES_AS_TEXT, Mode};
-use crate::spec::{DeviceName, ModelName, RulesSpec, Spec};
+use crate::spec::{ModelName, RulesSpec, Spec};
 use crate::workplace::{self, Kind, Workplace};
 
 /// What came of a combination.
@@ -24,12 +27,12 @@ pub struct Outcome {
 }
 
 /// Says why rules cannot stand beside a model, before anything long begins.
-pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
-    if file.spec.model.name == ModelName::Rules {
+pub fn refuse(spec: &Spec, data: &Dataset, path: &Path, mode: Mode) -> Result<()> {
+    if spec.model.name == ModelName::Rules {
         let message = "this model is rules alone; combine rules with an embedding, as in `ruge combine runs/complex`";
         return Err(RugeError::Spec(message.into()));
     }
-    if file.data.valid().is_empty() {
+    if data.valid().is_empty() {
         let message = "the model holds no validation triples, so there is nothing to fit the weight of rules on; train it \
                        on data with a part `valid`";
         return Err(RugeError::Spec(message.into()));
@@ -44,49 +47,56 @@ pub fn refuse(file: &ModelFile, path: &Path, mode: Mode) -> Result<()> {
 
 /// Fits rules beside a trained model on its validation triples and writes both as a run folder. Its own rules, if it was guided,
 /// make place for these.
-pub fn combine(file: &ModelFile, prepared: &Prepared, path: &Path, mode: Mode, device: DeviceName) -> Result<Outcome> {
-    refuse(file, path, mode)?;
+pub fn combine(
+    engine: &Engine,
+    prepared: &Prepared,
+    path: &Path,
+    mode: Mode,
+    control: &Control<'_>,
+) -> Result<Outcome> {
+    refuse(engine.spec(), engine.data(), path, mode)?;
     // A run that is to be replaced stays until there is something to replace it, and half of a new one is never seen.
     let place = Workplace::aside(path, Kind { command: "combine", resumes: false, ..KIND }, mode)?;
-    let outcome = combine_within(file, prepared, place.work(), device)?;
+    let outcome = combine_within(engine, prepared, place.work(), control)?;
     place.finish()?;
     Ok(Outcome { model: path.join("model.safetensors"), ..outcome })
 }
 
 /// The same in a folder that is ours already.
-pub fn combine_within(file: &ModelFile, prepared: &Prepared, path: &Path, device: DeviceName) -> Result<Outcome> {
+pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control: &Control<'_>) -> Result<Outcome> {
     Workplace::within(path, KIND, true)?;
     let folder = Folder::at(path);
-    let base = file.base_on(device)?;
-    let mut ranking = fit(Some(&*base), prepared, &file.data)?;
+    let data = engine.data();
+    let base = engine.shared_model().map(|model| model as Arc<dyn Ranker>);
+    let mut ranking = fit(base.as_deref(), prepared, data, control)?;
     if ranking.uses_rules() {
-        ranking.alone = Some(Box::new(fit(None, prepared, &file.data)?));
+        ranking.alone = Some(Box::new(fit(None, prepared, data, control)?));
     }
     let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
     let model = Combined::new(base, prepared.scores(), &ranking);
-    let calibration = Calibration::fit(&model, &file.data, file.spec.seed)?;
-    let head = format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), data_hash(&file.data));
+    let calibration = Calibration::fit(&model, data, engine.spec().seed, control)?;
+    let head = format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), data_hash(data));
     // How the rules were weighed is part of what was done.
     let thorough = prepared.effort() == Effort::THOROUGH;
-    let rules_spec = RulesSpec { thorough, ..file.spec.rules.clone() };
-    let spec = &Spec { rules: rules_spec, ..file.spec.clone() };
+    let rules_spec = RulesSpec { thorough, ..engine.spec().rules.clone() };
+    let spec = &Spec { rules: rules_spec, ..engine.spec().clone() };
     let what = "# rules beside the model at ranking time: ruge combine\n";
     folder.write("spec.toml", format!("{head}{what}{}", spec.to_toml()).as_bytes())?;
     if rules.len() <= MOST_RULES_AS_TEXT {
         let mut text = Vec::new();
-        write_rules(&mut text, RuleFormat::Native, rules, file.data.names(), &RuleWriteOptions::default())?;
+        write_rules(&mut text, RuleFormat::Native, rules, data.names(), &RuleWriteOptions::default())?;
         folder.write("rules.tsv", &text)?;
     } else {
         folder.remove("rules.tsv")?;
     }
-    let mut notes = file.notes.clone();
+    let mut notes = engine.notes().clone();
     if let Some(taken) = ranking.tried.iter().find(|tried| tried.taken) {
         notes.insert("valid_mrr_with_rules".into(), taken.mrr.to_string());
     }
     let contents = Contents {
         spec,
-        embeddings: &file.embeddings,
-        data: &file.data,
+        embeddings: engine.embeddings()?,
+        data,
         rules,
         notes: &notes,
         calibration: calibration.as_ref(),

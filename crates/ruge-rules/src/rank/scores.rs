@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use ruge_embed::rank::{RankQuery, Side};
-use ruge_kg::{EntityId, Graph, RelationId, Triple};
-use ruge_rules::index::{Asker, Hearer, RuleIndex};
-use ruge_rules::{RuleRecord, Watch, measure};
+use ruge_kg::control::{Cancelled, Control};
+use ruge_kg::{EntityId, Graph, RankQuery, RelationId, Side, Triple};
 
+use super::index::{Asker, Hearer, RuleIndex};
 use super::learn::{self, Counted};
-use crate::rules_only::log_doubt;
+use super::only::log_doubt;
+use crate::io::RuleRecord;
+use crate::measure;
 
 /// What is added to the body's size where nothing was fitted: a rule that was right five times of five is not yet certain.
 pub const SMOOTHING: f64 = 5.0;
@@ -86,15 +87,14 @@ impl RuleScores {
         weights
     }
 
-    /// Learns what the rules weigh from so many facts of train, each hidden in its turn. `rules` are those that were filed. Says whether
-    /// it came to its end.
+    /// Learns what the rules weigh from so many facts of train, each hidden in its turn. `rules` are those that were filed.
     pub(super) fn learn(
         &mut self,
         rules: &[RuleRecord],
         smoothing: f64,
         asked: (&[Triple], usize),
-        watch: &Watch<'_>,
-    ) -> bool {
+        control: &Control<'_>,
+    ) -> Result<(), Cancelled> {
         let counted: Vec<Counted> = self
             .terms
             .iter()
@@ -109,11 +109,11 @@ impl RuleScores {
                 Counted { weight, share_without: without.map_or(1.0, |without| (without / term.counted) as f32) }
             })
             .collect();
-        let learned = learn::learn(&self.graph, &self.index, &counted, asked, watch);
+        let learned = learn::learn(&self.graph, &self.index, &counted, asked, control)?;
         for (term, learned) in self.terms.iter_mut().zip(learned) {
             term.learned = learned;
         }
-        !watch.stopped()
+        Ok(())
     }
 
     /// The training graph.
@@ -149,13 +149,9 @@ pub(super) fn side_place(hidden: Side) -> usize {
     }
 }
 
-/// What a query asks, its answer left away.
+/// What a query asks, without its answer.
 fn question(query: &RankQuery) -> (RelationId, Side, EntityId) {
-    let known = match query.side {
-        Side::Head => query.triple.tail,
-        Side::Tail => query.triple.head,
-    };
-    (query.triple.relation, query.side, known)
+    (query.triple.relation, query.side, query.given())
 }
 
 /// Queries in an order in which the same questions follow each other, so that rules are walked once for each; as places.

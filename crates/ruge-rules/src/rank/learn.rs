@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use ruge_embed::rank::Side;
-use ruge_kg::{EntityId, Graph, Label, RelationId, Triple};
-use ruge_rules::index::{Asker, RuleIndex};
-use ruge_rules::{Watch, measure};
+use ruge_kg::control::{Cancelled, Control, Work};
+use ruge_kg::{EntityId, Graph, Label, RelationId, Side, Triple};
 use rustc_hash::FxHashMap;
 
+use super::index::{Asker, RuleIndex};
 use super::scores::side_place;
+use crate::measure;
 
 /// Candidates of a question, the best first.
 const CANDIDATES: usize = 3_000;
@@ -49,15 +49,14 @@ pub(super) struct Counted {
 }
 
 /// Weights for questions about heads and about tails, rule by rule, from so many questions about train at most: the largest relations
-/// give way first. The watch hears of questions; when it says stop, the rest keep
-/// what was counted.
+/// give way first.
 pub(super) fn learn(
     graph: &Graph,
     index: &RuleIndex,
     rules: &[Counted],
     (train, questions): (&[Triple], usize),
-    watch: &Watch<'_>,
-) -> Vec<[f32; 2]> {
+    control: &Control<'_>,
+) -> Result<Vec<[f32; 2]>, Cancelled> {
     let mut groups: BTreeMap<(RelationId, Side), Vec<Triple>> = BTreeMap::new();
     for triple in train {
         for side in [Side::Head, Side::Tail] {
@@ -69,28 +68,24 @@ pub(super) fn learn(
     let groups: Vec<((RelationId, Side), Vec<Triple>)> = groups.into_iter().collect();
     let total: u64 = sizes.iter().map(|&size| size.min(most) as u64).sum();
     let done = AtomicU64::new(0);
-    let learned: Vec<(Side, Vec<(u32, f32)>)> = groups
+    let learned: Result<Vec<(Side, Vec<(u32, f32)>)>, Cancelled> = groups
         .par_iter()
         .map(|((_, side), triples)| {
-            if watch.stopped() {
-                return (*side, Vec::new());
-            }
+            control.check()?;
             let wanted = triples.len().min(most);
             let taken: Vec<Triple> = (0..wanted).map(|at| triples[at * triples.len() / wanted]).collect();
-            let learned = Questions::ask(graph, index, rules, *side, &taken).learn(rules);
-            if let Some(progress) = watch.progress {
-                progress(done.fetch_add(wanted as u64, Ordering::Relaxed) + wanted as u64, total);
-            }
-            (*side, learned)
+            let learned = Questions::ask(graph, index, rules, *side, &taken, control)?.learn(rules, control)?;
+            control.report(&Work { done: done.fetch_add(wanted as u64, Ordering::Relaxed) + wanted as u64, total });
+            Ok((*side, learned))
         })
         .collect();
     let mut weights: Vec<[f32; 2]> = rules.iter().map(|rule| [rule.weight; 2]).collect();
-    for (side, changed) in learned {
+    for (side, changed) in learned? {
         for (rule, weight) in changed {
             weights[rule as usize][side_place(side)] = weight;
         }
     }
-    weights
+    Ok(weights)
 }
 
 /// The most questions of one group at which all groups together have not too many.
@@ -116,12 +111,20 @@ struct Questions {
 }
 
 impl Questions {
-    fn ask(graph: &Graph, index: &RuleIndex, rules: &[Counted], side: Side, triples: &[Triple]) -> Self {
+    fn ask(
+        graph: &Graph,
+        index: &RuleIndex,
+        rules: &[Counted],
+        side: Side,
+        triples: &[Triple],
+        control: &Control<'_>,
+    ) -> Result<Self, Cancelled> {
         let mut all = Self::default();
         // In an order that has no order, so that whatever is cut off was no part of its own; a few at a time, since a question
         // before it is packed takes far more room.
         let order: Vec<Triple> = shuffled(triples.len(), EPOCHS).map(|at| triples[at]).collect();
         for some in order.chunks(512) {
+            control.check()?;
             if all.events.len() > EVENTS {
                 break;
             }
@@ -129,7 +132,10 @@ impl Questions {
                 .par_chunks(16)
                 .map(|part| {
                     let mut asking = Asking::new(graph, index, rules);
-                    part.iter().filter_map(|triple| asking.question(side, *triple)).collect()
+                    part.iter()
+                        .take_while(|_| !control.is_cancelled())
+                        .filter_map(|triple| asking.question(side, *triple))
+                        .collect()
                 })
                 .collect();
             for Question { candidates } in parts.into_iter().flatten() {
@@ -140,7 +146,8 @@ impl Questions {
                 all.ends.push(all.candidates.len());
             }
         }
-        all
+        control.check()?;
+        Ok(all)
     }
 
     /// Candidates of a question, as a range.
@@ -168,7 +175,7 @@ impl Questions {
     }
 
     /// Rules that were told of, with what they weigh now.
-    fn learn(mut self, rules: &[Counted]) -> Vec<(u32, f32)> {
+    fn learn(mut self, rules: &[Counted], control: &Control<'_>) -> Result<Vec<(u32, f32)>, Cancelled> {
         let mut told: Vec<u32> = self.events.iter().map(|event| event.0).collect();
         told.sort_unstable();
         told.dedup();
@@ -195,7 +202,10 @@ impl Questions {
         let (mut squares, mut gradient) = (vec![1e-8f32; weights.len()], vec![0.0f32; weights.len()]);
         let mut touched: Vec<u32> = Vec::new();
         for epoch in 0..EPOCHS {
-            for at in shuffled(questions, epoch) {
+            for (turn, at) in shuffled(questions, epoch).enumerate() {
+                if turn % 256 == 0 {
+                    control.check()?;
+                }
                 self.softmax(at, &weights, scale, &mut chances);
                 for (candidate, (&chance, wanted)) in self.of(at).zip(chances.iter().zip(first())) {
                     let pull = scale * (chance - wanted);
@@ -220,7 +230,7 @@ impl Questions {
                 }
             }
         }
-        told.into_iter().zip(weights).collect()
+        Ok(told.into_iter().zip(weights).collect())
     }
 }
 
@@ -313,7 +323,7 @@ impl<'a> Asking<'a> {
 
 #[cfg(test)]
 mod tests {
-    use ruge_rules::{Atom, Rule, Term, Variable};
+    use crate::{Atom, Rule, Term, Variable};
 
     use super::*;
 
@@ -339,13 +349,14 @@ mod tests {
     fn a_rule_that_tells_answers_apart_gains_on_one_that_does_not() {
         let (graph, index, train) = graph();
         let rules = [Counted { weight: 1.0, share_without: 1.0 }; 2];
-        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Watch::default());
+        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Control::default()).expect("nobody cancels");
         for side in [0, 1] {
             assert!(weights[1][side] > 1.3 * weights[0][side], "{weights:?}");
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
         assert_eq!(
-            pool.install(|| learn(&graph, &index, &rules, (&train, QUESTIONS), &Watch::default())),
+            pool.install(|| learn(&graph, &index, &rules, (&train, QUESTIONS), &Control::default()))
+                .expect("nobody cancels"),
             weights,
             "on any number of threads"
         );
@@ -358,7 +369,7 @@ mod tests {
         let question = Asking::new(&graph, &index, &rules).question(Side::Tail, train[0]).expect("a question");
         assert_eq!(question.candidates.len(), 6);
         assert_eq!(question.candidates[0], [(0, 1.0)], "the answer has the other rule alone");
-        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Watch::default());
+        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Control::default()).expect("nobody cancels");
         assert_eq!(weights[1], [9.0; 2], "nothing was learned of it");
     }
 

@@ -1,0 +1,357 @@
+//! Ranking: a triple with one end hidden, and where its answer stands among all entities.
+//!
+//! Whatever can score an entity in the hidden place is a [`Ranker`]: an embedding, rules, both together. The trait stands here, beside
+//! [`Filter`], because rules and embeddings both implement it and must not know each other. Its provided methods are the definition
+//! (score every entity, leave out what is known, count or sort); implementations override them where they are faster, and tests
+//! hold the two together.
+//!
+//! *Ties.* Equal scores are counted apart, so the optimistic, mean and pessimistic rank come together; the mean is the
+//! default. *NaN* counts as −∞, below every number.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::control::{Cancelled, Control};
+use crate::graph::Filter;
+use crate::triple::{EntityId, Triple};
+
+/// Which end of a triple is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// (?, r, t)
+    Head,
+    /// (h, r, ?)
+    Tail,
+}
+
+/// A triple with one end hidden.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RankQuery {
+    /// The triple, its true answer included.
+    pub triple: Triple,
+    /// The hidden end.
+    pub side: Side,
+}
+
+impl RankQuery {
+    /// Both queries of each triple: head, tail, head, tail, …
+    pub fn both_sides(triples: &[Triple]) -> Vec<Self> {
+        triples.iter().flat_map(|&triple| [Side::Head, Side::Tail].map(|side| Self { triple, side })).collect()
+    }
+
+    /// The hidden entity.
+    pub fn answer(&self) -> EntityId {
+        match self.side {
+            Side::Head => self.triple.head,
+            Side::Tail => self.triple.tail,
+        }
+    }
+
+    /// The entity that is not hidden.
+    pub fn given(&self) -> EntityId {
+        match self.side {
+            Side::Head => self.triple.tail,
+            Side::Tail => self.triple.head,
+        }
+    }
+
+    /// The triple with another entity in the hidden place.
+    pub fn answered(&self, entity: EntityId) -> Triple {
+        match self.side {
+            Side::Head => Triple { head: entity, ..self.triple },
+            Side::Tail => Triple { tail: entity, ..self.triple },
+        }
+    }
+
+    /// Every entity that completes the query to a known fact, in id order.
+    pub fn known<'f>(&self, filter: &'f Filter) -> &'f [EntityId] {
+        match self.side {
+            Side::Head => filter.heads(self.triple.relation, self.triple.tail),
+            Side::Tail => filter.tails(self.triple.head, self.triple.relation),
+        }
+    }
+}
+
+/// How equal scores count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ties {
+    /// The answer stands in the middle of its equals; half ranks occur.
+    #[default]
+    Mean,
+    /// The answer stands before its equals.
+    Optimistic,
+    /// The answer stands behind its equals.
+    Pessimistic,
+}
+
+/// Where an answer stands among the other candidates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// Candidates that score higher.
+    pub better: u32,
+    /// Other candidates with the same score.
+    pub equal: u32,
+    /// All other candidates.
+    pub others: u32,
+}
+
+impl Place {
+    /// The rank, 1 for the best.
+    pub fn rank(&self, ties: Ties) -> f64 {
+        let (better, equal) = (f64::from(self.better), f64::from(self.equal));
+        match ties {
+            Ties::Mean => 1.0 + better + 0.5 * equal,
+            Ties::Optimistic => 1.0 + better,
+            Ties::Pessimistic => 1.0 + better + equal,
+        }
+    }
+}
+
+/// Where an answer stands, known facts left out and kept in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rank {
+    /// Among candidates that are no other known fact.
+    pub filtered: Place,
+    /// Among all entities.
+    pub raw: Place,
+}
+
+/// Where a query's answer stands, given the scores of all entities. NaN counts as −∞.
+pub fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank {
+    let number = |score: f32| if score.is_nan() { f32::NEG_INFINITY } else { score };
+    let answer = query.answer();
+    let target = number(scores[answer.index()]);
+    let (mut better, mut equal) = (0, 0);
+    for &score in scores {
+        better += u32::from(number(score) > target);
+        equal += u32::from(number(score) == target);
+    }
+    let raw = Place { better, equal: equal - 1, others: scores.len() as u32 - 1 };
+    let mut filtered = raw;
+    let known = known.map_or(&[][..], |filter| query.known(filter));
+    for &entity in known.iter().filter(|&&entity| entity != answer) {
+        let score = number(scores[entity.index()]);
+        filtered.others -= 1;
+        filtered.better -= u32::from(score > target);
+        filtered.equal -= u32::from(score == target);
+    }
+    Rank { filtered, raw }
+}
+
+/// An entity with its score.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Scored {
+    /// Who.
+    pub entity: EntityId,
+    /// η.
+    pub score: f32,
+}
+
+impl Scored {
+    /// The order of answers: higher scores first, equal ones by id. NaN is no answer.
+    pub fn best_first(&self, other: &Self) -> std::cmp::Ordering {
+        other.score.partial_cmp(&self.score).unwrap_or(std::cmp::Ordering::Equal).then(self.entity.cmp(&other.entity))
+    }
+}
+
+/// Which candidates are left out because they form known facts.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Hide<'f> {
+    /// None.
+    #[default]
+    Nothing,
+    /// All of them: what is left is new.
+    Known(&'f Filter),
+    /// All but the query's own answer, as in filtered ranking.
+    OtherKnown(&'f Filter),
+}
+
+impl<'f> Hide<'f> {
+    /// The entities to leave out, in id order, and the one among them that stays.
+    pub fn of(self, query: &RankQuery) -> (&'f [EntityId], Option<EntityId>) {
+        match self {
+            Hide::Nothing => (&[], None),
+            Hide::Known(filter) => (query.known(filter), None),
+            Hide::OtherKnown(filter) => (query.known(filter), Some(query.answer())),
+        }
+    }
+}
+
+/// Says which entities may answer a query: bit e % 32 of word e / 32, or everyone.
+pub type Only<'a> = &'a (dyn Fn(&RankQuery) -> Option<&'a [u32]> + Sync);
+
+/// Which answers are asked for.
+#[derive(Clone, Copy)]
+pub struct TopOptions<'a> {
+    /// Answers per query; fewer where there are fewer candidates.
+    pub k: usize,
+    /// Known facts that are left out.
+    pub hide: Hide<'a>,
+    /// Who may answer.
+    pub only: Option<Only<'a>>,
+}
+
+impl TopOptions<'_> {
+    /// The k best of all entities.
+    pub fn new(k: usize) -> Self {
+        Self { k, hide: Hide::Nothing, only: None }
+    }
+}
+
+/// A set of entities as [`Only`] wants it.
+pub fn entity_set(entities: usize, members: impl IntoIterator<Item = EntityId>) -> Vec<u32> {
+    let mut words = vec![0; entities.div_ceil(32)];
+    for entity in members {
+        words[entity.index() / 32] |= 1 << (entity.index() % 32);
+    }
+    words
+}
+
+/// The k best of one query, given the scores of all entities.
+pub fn select(scores: &[f32], query: &RankQuery, options: &TopOptions<'_>) -> Vec<Scored> {
+    let (hidden, stays) = options.hide.of(query);
+    let only = options.only.and_then(|only| only(query));
+    let wanted = |entity: EntityId| {
+        only.is_none_or(|words| words[entity.index() / 32] >> (entity.index() % 32) & 1 == 1)
+            && (stays == Some(entity) || hidden.binary_search(&entity).is_err())
+    };
+    let all = scores.iter().enumerate().map(|(index, &score)| Scored { entity: EntityId(index as u32), score });
+    let mut found: Vec<Scored> = all.filter(|x| x.score > f32::NEG_INFINITY && wanted(x.entity)).collect();
+    if options.k < found.len() {
+        found.select_nth_unstable_by(options.k, Scored::best_first);
+        found.truncate(options.k);
+        // Room for all entities, kept for every query, would be gigabytes.
+        found.shrink_to_fit();
+    }
+    found.sort_unstable_by(Scored::best_first);
+    found
+}
+
+/// What can go wrong while ranking.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RankError {
+    /// The caller asked to stop, or the time was up.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// The device that scores failed.
+    #[error("{reason}")]
+    Device {
+        /// What happened.
+        reason: String,
+        /// Whether other work on this device would meet it too.
+        lasting: bool,
+    },
+}
+
+/// Queries scored at a time by the provided methods.
+const BLOCK: usize = 64;
+
+/// Whatever scores entities in the hidden place of a query.
+pub trait Ranker: Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+
+    /// How many entities there are to choose from.
+    fn entity_count(&self) -> usize;
+
+    /// η of each triple. A device may fail; the processor never does.
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError>;
+
+    /// η of every entity in the hidden place, as ranking sums it; what stands there is not looked at.
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError>;
+
+    /// η of every entity in the hidden place of each query: a row of `scores` per query, as [`Ranker::score_all`] gives it.
+    /// Processors and GPUs answer many queries faster than one at a time.
+    fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        let rows = scores.chunks_mut(self.entity_count().max(1));
+        queries.iter().zip(rows).try_for_each(|(&query, row)| self.score_all(query, row))
+    }
+
+    /// Where each query's answer stands among all entities.
+    fn rank(
+        &self,
+        queries: &[RankQuery],
+        known: Option<&Filter>,
+        control: &Control<'_>,
+    ) -> Result<Vec<Rank>, RankError> {
+        by_scores(self, queries, control, |query, scores| place(query, known, scores))
+    }
+
+    /// The best answers to each query, best first; what stands in the hidden place is not looked at.
+    fn top(
+        &self,
+        queries: &[RankQuery],
+        options: &TopOptions<'_>,
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<Scored>>, RankError> {
+        by_scores(self, queries, control, |query, scores| select(scores, query, options))
+    }
+}
+
+/// Scores queries, a block at a time, and asks `then` about each with the scores of all entities.
+pub fn by_scores<R: Ranker + ?Sized, T: Send>(
+    ranker: &R,
+    queries: &[RankQuery],
+    control: &Control<'_>,
+    then: impl Fn(&RankQuery, &[f32]) -> T + Sync,
+) -> Result<Vec<T>, RankError> {
+    let entities = ranker.entity_count();
+    let mut scores = vec![0.0; queries.len().min(BLOCK) * entities];
+    let mut found = Vec::with_capacity(queries.len());
+    for block in queries.chunks(BLOCK) {
+        control.check()?;
+        let scores = &mut scores[..block.len() * entities];
+        ranker.score_many(block, scores)?;
+        found.par_extend(block.par_iter().zip(scores.par_chunks(entities.max(1))).map(|(query, row)| then(query, row)));
+        control.progress(found.len(), queries.len());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scores by a table: the score of an entity is its id, modulo a few.
+    struct Modulo(u32);
+
+    impl Ranker for Modulo {
+        fn name(&self) -> &'static str {
+            "modulo"
+        }
+
+        fn entity_count(&self) -> usize {
+            100
+        }
+
+        fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError> {
+            triples.iter().zip(scores).for_each(|(triple, score)| *score = (triple.tail.0 % self.0) as f32);
+            Ok(())
+        }
+
+        fn score_all(&self, _: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
+            scores.iter_mut().enumerate().for_each(|(at, score)| *score = (at as u32 % self.0) as f32);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_definition_counts_ties_leaves_out_known_facts_and_stops() {
+        let facts: Vec<Triple> = (0..130).map(|at| Triple::new(at % 7, 0, at % 100)).collect();
+        let filter = Filter::new(100, 1, &[&facts]);
+        let query = RankQuery { triple: Triple::new(0, 0, 7), side: Side::Tail };
+        let ranks = Modulo(10).rank(&[query], Some(&filter), &Control::default()).expect("it fits");
+        assert_eq!(ranks[0].raw, Place { better: 20, equal: 9, others: 99 });
+        assert!(ranks[0].filtered.others < 99);
+        let options = TopOptions { hide: Hide::Known(&filter), ..TopOptions::new(3) };
+        let lists = Modulo(10).top(&vec![query; 150], &options, &Control::default()).expect("it fits");
+        assert_eq!(lists.len(), 150);
+        assert!(lists[0].iter().all(|x| x.score == 9.0) && lists[0].is_sorted_by_key(|x| x.entity));
+        let control = Control::default();
+        control.cancel().cancel();
+        assert!(matches!(Modulo(10).rank(&[query], None, &control), Err(RankError::Cancelled(_))));
+    }
+}
