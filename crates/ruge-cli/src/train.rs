@@ -532,7 +532,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             "rules": outcome.rules,
             "groundings": outcome.groundings,
             "stopped_by": outcome.stop,
-            "model": outcome.model,
+            "model": out.join("model.safetensors"),
             "peak_memory_mb": memory::peak_mb(),
         });
         if let Some(paths) = outcome.paths {

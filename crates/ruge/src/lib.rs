@@ -25,6 +25,7 @@ pub mod sealed_json;
 pub mod similar;
 pub mod spec;
 pub mod suggest;
+pub mod train;
 pub mod workplace;
 
 pub use calibrate::{Calibration, Reliability};
@@ -33,3 +34,4 @@ pub use error::{Result, RugeError};
 pub use model_file::ModelFile;
 pub use ruge_kg::{Cancel, Control};
 pub use spec::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec};
+pub use train::{Trained, train};

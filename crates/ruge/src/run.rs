@@ -6,121 +6,27 @@
 //! folder at a time, and a run that is replaced stays until the new one is finished ([`workplace`]).
 
 pub mod curve;
-mod fit_rules;
+mod keep;
 
 use std::fs;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ruge_embed::model::State;
-use ruge_embed::trainer::Event;
-use ruge_embed::{
-    Losses, Metrics, Model, PathReport, Progress, StopReason, Validation, checkpoint, train as train_epochs,
-};
+use ruge_embed::{Model, Progress, StopReason, checkpoint};
+use ruge_kg::Dataset;
 use ruge_kg::io::write::replace_file_in;
-use ruge_kg::{Control, Dataset};
-use ruge_rules::{Groundings, RuleRecord};
-use serde_json::json;
+use ruge_rules::RuleRecord;
 
-use crate::assemble;
-use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::identity::{self, Identity, Papers};
-use crate::model_file::{Contents, ModelFile};
+use crate::model_file::ModelFile;
 use crate::spec::{ModelName, Spec};
+pub use crate::train::{Grounds, Guides, Outcome, Tick, TrainControl, TrainEvent};
+use crate::train::{Parts, learn, weigh};
 pub use crate::workplace::Mode;
 use crate::workplace::{self, Kind, Workplace};
-use curve::Curve;
-
-/// How a run went.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Epochs done.
-    pub epochs: u64,
-    /// The epoch of the kept model.
-    pub best_epoch: u64,
-    /// Its validation MRR, if there was a validation.
-    pub valid_mrr: Option<f64>,
-    /// Numbers that validation decided, where rules are the model.
-    pub fitted: Option<usize>,
-    /// Mean wall time of an epoch of this process: shuffling, negatives, soft labels and update, without validation.
-    pub seconds_per_epoch: f64,
-    /// Rules that guided it.
-    pub rules: usize,
-    /// Their groundings.
-    pub groundings: usize,
-    /// Wall time of grounding them.
-    pub ground_seconds: f64,
-    /// Wall time of finding relation paths, where they guide.
-    pub path_seconds: f64,
-    /// The relation paths that guided it, and what was left out of them.
-    pub paths: Option<PathReport>,
-    /// Why it ended.
-    pub stop: StopReason,
-    /// The model file; written unless the listener stopped the run.
-    pub model: PathBuf,
-}
-
-/// What happens while a model is trained.
-#[derive(Clone, Debug)]
-pub enum TrainEvent {
-    /// Rules are grounded, before the first epoch; all zero where no rule guides.
-    Grounded(Grounds),
-    /// Relation paths are found, before the first epoch, where they guide.
-    Paths(PathReport),
-    /// An epoch is done.
-    Epoch(Tick),
-}
-
-/// What guides a model, in numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Grounds {
-    /// Rules.
-    pub rules: usize,
-    /// Their groundings.
-    pub groundings: usize,
-    /// The distinct conclusions of these.
-    pub unlabeled: usize,
-    /// Those of them that are validation triples.
-    pub in_valid: usize,
-    /// Those of them that are test triples.
-    pub in_test: usize,
-}
-
-impl Grounds {
-    /// Counts so many rules and their groundings.
-    pub fn of(rules: usize, groundings: &Groundings, data: &Dataset) -> Self {
-        Self {
-            rules,
-            groundings: groundings.len(),
-            unlabeled: groundings.unlabeled().len(),
-            in_valid: groundings.overlap(data.valid()),
-            in_test: groundings.overlap(data.test()),
-        }
-    }
-}
-
-/// An epoch that is done.
-#[derive(Clone, Debug)]
-pub struct Tick {
-    /// The epoch, from 1.
-    pub epoch: u64,
-    /// Its mean losses.
-    pub losses: Losses,
-    /// The validation, where there was one.
-    pub metrics: Option<Metrics>,
-    /// Whether it was the best so far.
-    pub improved: bool,
-    /// Wall time of the epoch alone.
-    pub seconds: f64,
-    /// What learning rates were multiplied by; below 1 after a plateau.
-    pub rate: f32,
-}
-
-/// Hears of training, and may cancel it.
-pub type TrainControl<'c> = Control<'c, TrainEvent>;
+use keep::Keep;
 
 /// All files of a run folder, of `ruge train` and of `ruge run`: whichever is replaced, nothing of it stays.
 pub const FILES: [&str; 28] = [
@@ -350,20 +256,19 @@ impl<'r> Run<'r> {
 
     /// Trains with these rules and leaves the model in the folder.
     pub fn train(mut self, rules: Vec<RuleRecord>, control: &TrainControl<'_>) -> Result<Outcome> {
-        let started = Instant::now();
-        let done = match self.spec.model.name {
-            ModelName::Rules => self.fit_rules(rules, &control.quiet()),
-            _ => assemble::grounded(self.spec, self.data, rules, &control.quiet()).and_then(|(rules, groundings)| {
-                let seconds = started.elapsed().as_secs_f64();
-                self.train_all(&Guides { rules, groundings, seconds }, control)
-            }),
+        let (spec, data) = (self.spec, self.data);
+        let done = match spec.model.name {
+            ModelName::Rules => self.weigh_all(rules, control),
+            _ => {
+                Guides::ground(spec, data, rules, &control.quiet()).and_then(|guides| self.learn_all(&guides, control))
+            }
         };
         self.end(done)
     }
 
-    /// The same as [`train`](Self::train), with rules [`grounded`](assemble::grounded) before.
+    /// The same as [`train`](Self::train), with rules [grounded](Guides::ground) before.
     pub fn train_grounded(mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<Outcome> {
-        let done = self.train_all(guides, control);
+        let done = self.learn_all(guides, control);
         self.end(done)
     }
 
@@ -411,130 +316,26 @@ impl<'r> Run<'r> {
         Ok(Some((stored.progress, stored.notes.get(curve::NOTE).cloned())))
     }
 
-    fn train_all(&mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<Outcome> {
+    fn learn_all(&mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<Outcome> {
         let (spec, data) = (self.spec, self.data);
-        let Guides { rules, groundings, seconds: ground_seconds } = guides;
-        let evidence = assemble::evidence_for(spec, rules, groundings)?;
-        self.take_rules(rules)?;
-        control.report(&TrainEvent::Grounded(Grounds::of(rules.len(), groundings, data)));
-        let examples = assemble::examples_for(spec, &evidence);
-        let plan = assemble::plan(spec, data, &evidence, &examples)?;
-        let started = Instant::now();
-        let paths = assemble::paths(spec, data, &control.quiet())?;
-        let path_seconds = started.elapsed().as_secs_f64();
-        let path_report = paths.as_ref().map(|paths| *paths.report());
-        path_report.iter().for_each(|report| control.report(&TrainEvent::Paths(*report)));
-        let mut model = assemble::model_with(spec, data, paths)?;
-        let (mut progress, curve_note) = self.resume(&mut *model)?.unwrap_or_default();
-        // From here on there is something to continue.
-        self.is_new = false;
-        let mut curve = Curve::open(&self.folder, progress.epoch, curve_note.as_deref())?;
-
-        let (mut seconds, mut epochs) = (0.0, 0u64);
-        let validation = Validation { triples: data.valid(), known: Some(data.filter()) };
-        let validation = (!data.valid().is_empty()).then_some(validation);
-        let keep = |state: &State, progress: &Progress, curve: &mut Curve| -> Result<()> {
-            let mut notes = self.identity.notes();
-            // The lines of the curve are on disk before a checkpoint counts on them.
-            notes.insert(curve::NOTE.to_string(), curve.sync()?);
-            Ok(checkpoint::write(&self.folder.file(CHECKPOINT), state, progress, &notes)?)
-        };
-        let (mut saved, mut saved_epoch) = (Instant::now(), progress.epoch);
-        let mut failed = None;
-        let mut hear = |event: Event<'_>| {
-            seconds += event.seconds;
-            epochs += 1;
-            let tick = Tick {
-                epoch: event.progress.epoch,
-                losses: event.losses,
-                metrics: event.metrics.cloned(),
-                improved: event.improved,
-                seconds: event.seconds,
-                rate: event.rate,
-            };
-            let added = curve.add(&tick);
-            control.report(&TrainEvent::Epoch(tick));
-            let save = || -> Result<ControlFlow<()>> {
-                added?;
-                let stops = control.is_cancelled();
-                if stops || saved.elapsed() >= self.checkpoint_every {
-                    keep(event.model.state()?, event.progress, &mut curve)?;
-                    (saved, saved_epoch) = (Instant::now(), event.progress.epoch);
-                }
-                Ok(if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            };
-            // What cannot be written ends the training; why is told below.
-            Ok(save().unwrap_or_else(|error| {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }))
-        };
-        let trained =
-            train_epochs(&mut *model, &plan, &spec.schedule, validation, &mut progress, &control.quiet(), &mut hear);
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let stop = trained?;
-        let (best_epoch, valid_mrr) = match &progress.best {
-            Some(best) => (best.epoch, Some(best.mrr)),
-            None => (progress.epoch, None),
-        };
-        let outcome = Outcome {
-            // Of a run that was cancelled, what its checkpoint holds.
-            epochs: if stop == StopReason::Asked { saved_epoch } else { progress.epoch },
-            best_epoch,
-            valid_mrr,
-            fitted: None,
-            seconds_per_epoch: seconds / epochs.max(1) as f64,
-            rules: rules.len(),
-            groundings: groundings.len(),
-            ground_seconds: *ground_seconds,
-            path_seconds,
-            paths: path_report,
-            stop,
-            model: self.place.home().join("model.safetensors"),
-        };
-        // Whoever cancels a run wants to be gone soon: the checkpoint is written, and has all that is finished.
-        if stop == StopReason::Asked {
-            return Ok(outcome);
-        }
-        keep(model.state()?, &progress, &mut curve)?;
-        self.write_model(&mut *model, progress, rules, &outcome, control)?;
+        let mut keep = Keep::new(self);
+        let (outcome, parts) = learn(spec, data, guides, &mut keep, control)?;
+        // Of a run that was cancelled, what its checkpoint holds: it is written, and has all that is finished.
+        let Some(parts) = parts else { return Ok(Outcome { epochs: keep.saved_epoch(), ..outcome }) };
+        self.write_model(&parts, &guides.rules)?;
         Ok(outcome)
     }
 
-    /// The best model as a file.
-    fn write_model(
-        &self,
-        model: &mut dyn Model,
-        progress: Progress,
-        rules: &[RuleRecord],
-        outcome: &Outcome,
-        control: &TrainControl<'_>,
-    ) -> Result<()> {
-        let mut notes = std::collections::BTreeMap::from([
-            ("epochs".to_string(), progress.epoch.to_string()),
-            ("best_epoch".to_string(), outcome.best_epoch.to_string()),
-        ]);
-        notes.extend(outcome.valid_mrr.map(|mrr| ("valid_mrr".to_string(), mrr.to_string())));
-        notes.extend(outcome.paths.map(|report| ("paths".to_string(), json!(report).to_string())));
-        if let Some(best) = progress.best {
-            let State { moments, steps, .. } = model.state()?;
-            let kept = State { embeddings: best.embeddings, moments: moments.clone(), steps: *steps };
-            model.restore(kept)?;
-        }
-        let calibration = Calibration::fit(model, self.data, self.spec.seed, &control.quiet())?;
-        let contents = Contents {
-            spec: self.spec,
-            embeddings: Some(&model.state()?.embeddings),
-            data: self.data,
-            rules,
-            notes: &notes,
-            calibration: calibration.as_ref(),
-            ranking: None,
-            weights: None,
-        };
-        ModelFile::write(&self.folder.file("model.safetensors"), &contents)
+    fn weigh_all(&mut self, rules: Vec<RuleRecord>, control: &TrainControl<'_>) -> Result<Outcome> {
+        let (spec, data) = (self.spec, self.data);
+        let (outcome, made) = weigh(spec, data, rules, &mut Keep::new(self), &control.quiet())?;
+        self.is_new = false;
+        made.map_or(Ok(()), |(parts, rules)| self.write_model(&parts, &rules))?;
+        Ok(outcome)
+    }
+
+    fn write_model(&self, parts: &Parts, rules: &[RuleRecord]) -> Result<()> {
+        ModelFile::write(&self.folder.file("model.safetensors"), &parts.contents(self.spec, self.data, rules)?)
     }
 }
 
@@ -548,14 +349,4 @@ pub fn train(
     control: &TrainControl<'_>,
 ) -> Result<Outcome> {
     Run::open(spec, data, path, mode)?.train(rules, control)
-}
-
-/// Rules that stay under a spec, with their groundings: made once where many runs share them.
-pub struct Guides {
-    /// The rules.
-    pub rules: Vec<RuleRecord>,
-    /// Their groundings in train.
-    pub groundings: Groundings,
-    /// Wall time of grounding them.
-    pub seconds: f64,
 }

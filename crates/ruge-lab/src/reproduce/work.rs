@@ -377,7 +377,7 @@ fn train(
         return Ok(());
     }
     let on_device = OpenOptions { device: spec.device, ..OpenOptions::default() };
-    let mut engine = Engine::open_with(&trained.model, &on_device)?;
+    let mut engine = Engine::open_with(&folder.join("model.safetensors"), &on_device)?;
     if cell.rank_by == RankBy::Combined {
         engine = beside(&engine, data, folder, spec, place, record, control)?;
     }

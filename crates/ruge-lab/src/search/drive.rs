@@ -375,9 +375,7 @@ impl SharedGuides {
             Some((_, _, guides)) => guides,
             None => {
                 let rules = if takes { self.rules(&wanted, data, control)? } else { Vec::new() };
-                let started = Instant::now();
-                let (rules, groundings) = assemble::grounded(spec, data, rules, &control.quiet())?;
-                Guides { rules, groundings, seconds: started.elapsed().as_secs_f64() }
+                Guides::ground(spec, data, rules, &control.quiet())?
             }
         };
         Ok(&self.last.insert((takes, wanted, guides)).2)
