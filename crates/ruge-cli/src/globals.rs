@@ -32,8 +32,29 @@ pub struct GlobalArgs {
     pub verbose: u8,
 }
 
-/// Sets up logs and threads.
-pub fn start(globals: &GlobalArgs) -> Result<()> {
+/// Bytes of stack of a thread: what the first thread of a program usually has.
+const STACK: usize = 8 << 20;
+
+/// Runs a command with the logs and on the threads that the flags ask for. Threads are a pool of this command alone; without
+/// `--threads` it has those that rayon starts by itself.
+pub fn within(globals: &GlobalArgs, command: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    start(globals)?;
+    let command = || {
+        let (threads, isa) = (rayon::current_num_threads(), Isa::detect().name());
+        tracing::debug!(threads, isa, version = env!("RUGE_VERSION"), "starting");
+        command()
+    };
+    let Some(threads) = globals.threads else { return command() };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(usize::from(threads))
+        .stack_size(STACK)
+        .build()
+        .with_context(|| format!("cannot start {threads} threads; give a smaller --threads"))?
+        .install(command)
+}
+
+/// Sets up logs and the instruction set.
+fn start(globals: &GlobalArgs) -> Result<()> {
     let level = match (globals.quiet, globals.verbose) {
         (true, _) => "error",
         (false, 0) => "warn",
@@ -76,14 +97,6 @@ pub fn start(globals: &GlobalArgs) -> Result<()> {
         }
         _ => {}
     }
-    if let Some(threads) = globals.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
-            .build_global()
-            .with_context(|| format!("cannot start {threads} threads; give a smaller --threads"))?;
-    }
-    let (threads, isa) = (rayon::current_num_threads(), Isa::detect().name());
-    tracing::debug!(threads, isa, version = env!("RUGE_VERSION"), "starting");
     Ok(())
 }
 

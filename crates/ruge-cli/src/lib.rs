@@ -1,0 +1,139 @@
+//! The command line of ruge: one file per command, and this table of contents. The binary `ruge` calls [`main`], and so
+//! can any other program that wants to be `ruge`.
+//!
+//! Libraries return values and errors; this crate is where they become text. Results go to stdout, everything else to
+//! stderr. To add a command: write its file with an `Args` struct and a `run(&args, console)`, and give it a line in
+//! `mod`, in [`Command`] and in [`run`].
+
+mod check;
+mod classify;
+mod combine;
+mod complete;
+mod completions;
+mod consistency;
+mod console;
+mod data;
+mod data_args;
+mod demo;
+mod device;
+mod eval;
+mod explain;
+mod export;
+mod globals;
+mod ground;
+mod interrupt;
+mod memory;
+mod mine;
+mod open;
+mod output;
+mod path_words;
+mod predict;
+mod preset;
+mod progress;
+mod reproduce;
+mod rule_args;
+mod rules;
+mod run;
+mod search;
+mod softmax_args;
+mod text;
+mod train;
+mod usage;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use console::Console;
+use globals::GlobalArgs;
+
+/// Knowledge graph embedding with iterative guidance from soft rules
+#[derive(Debug, Parser)]
+#[command(name = "ruge", version = env!("RUGE_VERSION"), after_help = EXAMPLES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    globals: GlobalArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  ruge demo                       the whole job on the embedded graph
+  ruge run my-triples.tsv         the whole job on your own triples
+  ruge check my-triples.tsv       is the data fit to learn from?
+  ruge mine my-triples.tsv        the rules that hold in it
+  ruge data get fb15k-237         download a public benchmark set and verify it
+
+DATA is `demo`, a folder with train, valid and test, or one file of triples. See `ruge COMMAND --help` for details.";
+
+/// What `ruge` can do, in the order a newcomer needs it.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Run(run::RunArgs),
+    Check(check::CheckArgs),
+    Mine(mine::MineArgs),
+    /// Verify rule files against data, convert them, compare them with a model
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  ruge rules verify data/fb15k --rules data/fb15k/rules.tsv\n  ruge rules convert rules.tsv --to json\n  ruge rules consistency runs/demo"
+    )]
+    Rules(rules::RulesCommand),
+    Ground(ground::GroundArgs),
+    Train(train::TrainArgs),
+    Combine(combine::CombineArgs),
+    Eval(eval::EvalArgs),
+    Predict(predict::PredictArgs),
+    Export(export::ExportArgs),
+    Explain(explain::ExplainArgs),
+    Complete(complete::CompleteArgs),
+    Search(search::SearchArgs),
+    Reproduce(reproduce::ReproduceArgs),
+    /// List and download public benchmark sets
+    #[command(subcommand, after_help = "Examples:\n  ruge data list\n  ruge data get fb15k-237")]
+    Data(data::DataCommand),
+    Completions(completions::CompletionsArgs),
+}
+
+fn run(command: Command, console: Console) -> anyhow::Result<()> {
+    match command {
+        Command::Demo(args) => demo::run(&args, console),
+        Command::Run(args) => run::run(&args, console),
+        Command::Check(args) => check::run(&args, console),
+        Command::Mine(args) => mine::run(&args, console),
+        Command::Rules(command) => rules::run(&command, console),
+        Command::Ground(args) => ground::run(&args, console),
+        Command::Train(args) => train::run(&args, console),
+        Command::Combine(args) => combine::run(&args, console),
+        Command::Eval(args) => eval::run(&args, console),
+        Command::Predict(args) => predict::run(&args, console),
+        Command::Export(args) => export::run(&args, console),
+        Command::Explain(args) => explain::run(&args, console),
+        Command::Complete(args) => complete::run(&args, console),
+        Command::Search(args) => search::run(&args, console),
+        Command::Reproduce(args) => reproduce::run(&args, console),
+        Command::Data(command) => data::run(command, console),
+        Command::Completions(args) => completions::run(&args, Cli::command(), console),
+    }
+}
+
+/// Does what the words that the program was called with ask for; the exit code says how it went.
+pub fn main() -> ExitCode {
+    // A number may be negative, and be told so, instead of being taken for a flag.
+    let command = Cli::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let cli = match command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return usage::answer(&error),
+    };
+    let console = Console::new(&cli.globals);
+    let outcome = globals::within(&cli.globals, || run(cli.command, console));
+    globals::finish();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let error = interrupt::told(error);
+            console.error(&error);
+            ExitCode::from(usage::exit_code(&error))
+        }
+    }
+}
