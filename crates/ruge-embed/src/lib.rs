@@ -3,6 +3,32 @@
 //! This crate knows graphs and never rules. What rules have to say reaches it as neutral [`evidence`]: triples nobody has
 //! observed, the triples that speak for them, and weights.
 //!
+//! ```
+//! use ruge_embed::scoring::ComplEx;
+//! use ruge_embed::{Embeddings, HITS, Init, Metrics, OnProcessor, Optimizer, Plan, Progress, Schedule, train};
+//! use ruge_kg::{Control, Graph, RankQuery, Ties, Triple};
+//!
+//! # fn main() -> ruge_embed::Result<()> {
+//! // A ring: everyone has one successor.
+//! let ring: Vec<Triple> = (0..30).map(|i| Triple::new(i, 0, (i + 1) % 30)).collect();
+//! let graph = Graph::new(30, 1, &ring);
+//!
+//! let scoring = ComplEx::new(16);
+//! let start = Embeddings::new(&scoring, 30, 1, &Init::default(), 0);
+//! let mut model = scoring.on_processor(start, Optimizer::default());
+//! let plan = Plan { batches: 5, ..Plan::new(&graph, &ring, 0) };
+//! let schedule = Schedule { epochs: 200, ..Schedule::default() };
+//! train(&mut *model, &plan, &schedule, None, &mut Progress::default(), &Control::default(), &mut |_| Ok(()))?;
+//!
+//! let ranks = model.rank(&RankQuery::both_sides(&ring), None, &Control::default())?;
+//! let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS);
+//! assert!(metrics.mrr > 0.9, "it has learned who follows whom");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A scoring function of your own is an `impl` of [`ScoringFunction`]; the example `own_scoring` of the crate `ruge` trains one.
+//!
 //! | question | room |
 //! |---|---|
 //! | how is a triple scored? | [`scoring`]: one file per model |

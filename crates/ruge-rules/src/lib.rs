@@ -2,6 +2,28 @@
 //!
 //! This crate knows graphs and never vectors: any rules may guide any scoring function, and only the crate `ruge` brings
 //! the two together.
+//!
+//! ```
+//! use ruge_kg::{Control, Dataset, ReadOptions};
+//! use ruge_rules::words::sentence;
+//! use ruge_rules::{MineConfig, ground, mine};
+//!
+//! # fn main() -> Result<(), ruge_kg::KgError> {
+//! // The embedded graph; a path of your own works as well.
+//! let (data, _) = Dataset::load("demo".as_ref(), &ReadOptions::default())?;
+//! let mined = mine(data.graph(), &MineConfig::default(), &Control::default());
+//! let best = mined.rules.iter().max_by_key(|rule| rule.counts.support).expect("it has some");
+//! println!("{} (confidence {:.2})", sentence(&best.rule, data.names()), best.counts.pca());
+//!
+//! // What follows from the graph, and is not in it.
+//! let groundings = ground(data.graph(), std::slice::from_ref(&best.rule));
+//! for triple in groundings.unlabeled() {
+//!     println!("{}", data.show(*triple).join(" "));
+//! }
+//! assert!(best.counts.pca() >= 0.8 && !groundings.is_empty());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod apply;
 pub mod atom;
