@@ -129,19 +129,17 @@ impl Domain {
     /// The value at a place of [0, 1].
     pub fn value(&self, unit: f64) -> Value {
         let unit = unit.clamp(0.0, 1.0);
-        match *self {
-            Self::Choice { ref values, .. } => {
+        match (self, self.count()) {
+            (Self::Choice { values, .. }, _) => {
                 values[((unit * values.len() as f64) as usize).min(values.len() - 1)].clone()
             }
-            Self::Range { log: false, .. } if let Some(count) = self.count() => {
-                self.at(((unit * count as f64) as u64).min(count - 1))
-            }
-            Self::Range { low, high, whole: true, .. } => {
+            (Self::Range { log: false, .. }, Some(count)) => self.at(((unit * count as f64) as u64).min(count - 1)),
+            (&Self::Range { low, high, whole: true, .. }, _) => {
                 // Half a step beyond both ends, so that the ends come up as often as their neighbours.
                 let (least, most) = ((low - 0.5).ln(), (high + 0.5).ln());
                 Value::Integer((least + unit * (most - least)).exp().round().clamp(low, high) as i64)
             }
-            Self::Range { low, high, log, .. } => {
+            (&Self::Range { low, high, log, .. }, _) => {
                 let value = if log { low * (high / low).powf(unit) } else { low + unit * (high - low) };
                 // Four digits are more than any of this is worth, and can be read.
                 Value::Float(rounded(value, 4).clamp(low, high))
@@ -152,17 +150,19 @@ impl Domain {
     /// Where a value lies in [0, 1]; values that come from places lie in the middle of theirs.
     pub fn unit(&self, value: &Value) -> f64 {
         let x = number(value).unwrap_or(0.0);
-        let unit = match *self {
-            Self::Choice { ref values, .. } => {
+        let unit = match (self, self.count()) {
+            (Self::Choice { values, .. }, _) => {
                 let place = values.iter().position(|other| other == value).unwrap_or(0);
                 (place as f64 + 0.5) / values.len() as f64
             }
-            Self::Range { low, log: false, step, .. } if let Some(count) = self.count() => {
+            (&Self::Range { low, log: false, step, .. }, Some(count)) => {
                 ((x - low) / step.unwrap_or(1.0) + 0.5) / count as f64
             }
-            Self::Range { low, high, whole: true, .. } => (x / (low - 0.5)).ln() / ((high + 0.5) / (low - 0.5)).ln(),
-            Self::Range { low, high, log: true, .. } => (x / low).ln() / (high / low).ln(),
-            Self::Range { low, high, .. } => (x - low) / (high - low),
+            (&Self::Range { low, high, whole: true, .. }, _) => {
+                (x / (low - 0.5)).ln() / ((high + 0.5) / (low - 0.5)).ln()
+            }
+            (&Self::Range { low, high, log: true, .. }, _) => (x / low).ln() / (high / low).ln(),
+            (&Self::Range { low, high, .. }, _) => (x - low) / (high - low),
         };
         unit.clamp(0.0, 1.0)
     }
