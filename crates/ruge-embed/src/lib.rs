@@ -4,6 +4,8 @@
 //! observed, the triples that speak for them, and weights.
 //!
 //! ```
+//! use std::ops::ControlFlow;
+//!
 //! use ruge_embed::scoring::ComplEx;
 //! use ruge_embed::{Embeddings, HITS, Init, Metrics, OnProcessor, Optimizer, Plan, Progress, Schedule, train};
 //! use ruge_kg::{Control, Graph, RankQuery, Ties, Triple};
@@ -18,7 +20,9 @@
 //! let mut model = scoring.on_processor(start, Optimizer::default());
 //! let plan = Plan { batches: 5, ..Plan::new(&graph, &ring, 0) };
 //! let schedule = Schedule { epochs: 200, ..Schedule::default() };
-//! train(&mut *model, &plan, &schedule, None, &mut Progress::default(), &Control::default(), &mut |_| Ok(()))?;
+//! train(&mut *model, &plan, &schedule, None, &mut Progress::default(), &Control::default(), &mut |_| {
+//!     Ok(ControlFlow::Continue(()))
+//! })?;
 //!
 //! let ranks = model.rank(&RankQuery::both_sides(&ring), None, &Control::default())?;
 //! let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), Ties::Mean, &HITS);

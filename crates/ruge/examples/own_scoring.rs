@@ -13,6 +13,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
+use std::ops::ControlFlow;
 
 use ruge::evaluate::Questions;
 use ruge::{Control, Dataset, ReadOptions};
@@ -150,7 +151,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         if let Some(metrics) = event.metrics {
             println!("epoch {:>2}: validation MRR {:.3}", event.progress.epoch, metrics.mrr);
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
 
     // It ranks like any other model, over all entities and exactly.
