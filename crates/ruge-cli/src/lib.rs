@@ -35,6 +35,7 @@ mod rule_args;
 mod rules;
 mod run;
 mod search;
+mod settings;
 mod softmax_args;
 mod text;
 mod train;

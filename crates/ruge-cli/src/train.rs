@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use anyhow::{Result, bail};
+use clap::Args;
 use ruge::run::{self, Mode, Run, TrainControl, TrainEvent};
-use ruge::spec::{Base, Norm, RulesSpec};
-use ruge::{DeviceName, GuidanceSpec, ModelName, Spec, assemble};
-use ruge_embed::{Loss, Penalty, StopReason, TNorm};
+use ruge::spec::RulesSpec;
+use ruge::{ModelName, Spec, assemble};
+use ruge_embed::StopReason;
 use ruge_kg::Dataset;
 use ruge_rules::RuleRecord;
 use ruge_rules::words::is_sayable;
@@ -16,14 +16,12 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
-use crate::device::DeviceArg;
 use crate::path_words::path_words;
-use crate::preset::PresetArg;
 use crate::rule_args::RuleArgs;
-use crate::softmax_args::SoftmaxArgs;
+use crate::settings::SettingsArgs;
 use crate::text::grouped;
 use crate::usage::UsageError;
-use crate::{interrupt, memory, progress};
+use crate::{interrupt, memory, progress, usage};
 
 /// Train an embedding model, with or without guidance from rules
 ///
@@ -39,77 +37,6 @@ use crate::{interrupt, memory, progress};
 pub struct TrainArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// Scoring function [default: complex]
-    #[arg(long, value_enum, value_name = "NAME")]
-    model: Option<ModelArg>,
-    /// What guides training besides the triples [default: none]
-    #[arg(long, value_enum, value_name = "NAME")]
-    guidance: Option<GuidanceArg>,
-    /// Rules to use, in any format of `ruge rules convert` [default: mined from train]
-    #[arg(long, value_name = "FILE")]
-    rules: Option<PathBuf>,
-    /// Ignore rules below this confidence
-    #[arg(long, value_name = "X")]
-    min_conf: Option<f64>,
-    /// TOML file with settings
-    #[arg(long, value_name = "FILE")]
-    spec: Option<PathBuf>,
-    /// Named set of settings
-    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["model", "guidance"])]
-    preset: Option<PresetArg>,
-    #[command(flatten)]
-    softmax: SoftmaxArgs,
-    /// Maximum number of epochs
-    #[arg(long, value_name = "N")]
-    epochs: Option<u64>,
-    /// Embedding dimension (complex numbers for complex models)
-    #[arg(long, value_name = "N")]
-    dim: Option<usize>,
-    /// Negatives per positive
-    #[arg(long, value_name = "N")]
-    negatives: Option<usize>,
-    /// Learning rate of entities and relations
-    #[arg(long, value_name = "X")]
-    rate: Option<f32>,
-    /// Weight of the L2 penalty; 0 for none
-    #[arg(long, value_name = "X")]
-    l2: Option<f32>,
-    /// Margin of a ranking loss
-    #[arg(long, value_name = "X")]
-    margin: Option<f32>,
-    /// Slackness penalty C of the guidance
-    #[arg(long, value_name = "X")]
-    slackness: Option<f32>,
-    /// T-norm: how truth values combine
-    #[arg(long, value_enum, value_name = "NAME")]
-    t_norm: Option<TNormArg>,
-    /// Maximum number of relations in a path of PTransE: 1, 2 or 3
-    #[arg(long, value_name = "N")]
-    path_length: Option<usize>,
-    /// Number of candidates per query that PTransE re-ranks by their paths
-    #[arg(long, value_name = "N")]
-    rerank: Option<usize>,
-    /// Confidence that PTransE's paths of three steps must exceed
-    #[arg(long, value_name = "X")]
-    confidence_cut_off: Option<f64>,
-    /// Gradient steps per batch
-    #[arg(long, value_name = "N")]
-    inner_steps: Option<usize>,
-    /// Mini-batches per epoch
-    #[arg(long, value_name = "N")]
-    batches: Option<usize>,
-    /// Distance of TransE
-    #[arg(long, value_enum, value_name = "NORM")]
-    norm: Option<NormArg>,
-    /// Validate every N epochs; 0 for never
-    #[arg(long, value_name = "N")]
-    validate_every: Option<u64>,
-    /// Stop after N validations without improvement
-    #[arg(long, value_name = "N")]
-    patience: Option<u64>,
-    /// Device [default: cpu]
-    #[arg(long, value_enum, value_name = "DEVICE")]
-    device: Option<DeviceArg>,
     /// The run folder [default: runs/DATA-MODEL-GUIDANCE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -122,238 +49,8 @@ pub struct TrainArgs {
     /// Continue from the last checkpoint in the run folder
     #[arg(long)]
     resume: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModelArg {
-    Complex,
-    Distmult,
-    Hole,
-    Transe,
-    Rotate,
-    /// Rules alone: mined or from a file, fitted on validation; nothing is trained
-    Rules,
-}
-
-impl From<ModelArg> for ModelName {
-    fn from(model: ModelArg) -> Self {
-        match model {
-            ModelArg::Complex => ModelName::ComplEx,
-            ModelArg::Distmult => ModelName::DistMult,
-            ModelArg::Hole => ModelName::HolE,
-            ModelArg::Transe => ModelName::TransE,
-            ModelArg::Rotate => ModelName::RotatE,
-            ModelArg::Rules => ModelName::Rules,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GuidanceArg {
-    None,
-    Ruge,
-    /// Like ruge, with soft labels that never change
-    Static,
-    /// Conclusions as weighted training triples of softmax
-    Examples,
-    Kale,
-    Ptranse,
-}
-
-impl GuidanceArg {
-    fn name(self) -> &'static str {
-        match self {
-            GuidanceArg::None => "none",
-            GuidanceArg::Ruge => "ruge",
-            GuidanceArg::Static => "static",
-            GuidanceArg::Examples => "examples",
-            GuidanceArg::Kale => "kale",
-            GuidanceArg::Ptranse => "ptranse",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TNormArg {
-    Product,
-    Lukasiewicz,
-    Godel,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum NormArg {
-    L1,
-    L2,
-}
-
-impl TrainArgs {
-    /// The spec: the paper's, the file's leaves over it, the flags over both. And whether its plateau is one the user asked for.
-    fn resolve(&self) -> Result<(Spec, bool)> {
-        let text = match &self.spec {
-            Some(path) => {
-                let read = std::fs::read_to_string(path);
-                Some((
-                    path.display().to_string(),
-                    read.with_context(|| format!("{}: cannot read the spec", path.display()))?,
-                ))
-            }
-            None => None,
-        };
-        let usage = |error: ruge::RugeError| UsageError(error.to_string());
-        // What the file says about model, guidance and trainer decides which defaults the rest of it is laid over.
-        let mut base = Base::default();
-        let mut own_plateau = self.preset.is_none();
-        if let Some((name, text)) = &text {
-            let table: toml::Table = toml::from_str(text).map_err(|error| UsageError(format!("{name}: {error}")))?;
-            base = Base::of(&table, name).map_err(usage)?;
-            own_plateau |= table.get("schedule").is_some_and(|schedule| schedule.get("plateau").is_some());
-        }
-        base.model = self.model.map(ModelName::from).or(base.model);
-        base.guidance = self.guidance.map(|g| g.name().to_string()).or(base.guidance);
-        let mut spec = match self.preset {
-            Some(PresetArg(preset)) => preset.spec(),
-            None => base.spec(),
-        }
-        .map_err(|error| match &text {
-            Some((name, _)) if self.guidance.is_none() => UsageError(format!("{name}: {error}")),
-            _ => usage(error),
-        })?;
-        // A file says itself what rules weigh, or leaves it at what was once the default.
-        if self.guidance == Some(GuidanceArg::Examples) && text.is_none() {
-            spec.set_examples();
-        }
-        if let Some((name, text)) = &text {
-            spec = spec.overlaid_file(text, name).map_err(usage)?;
-        }
-        self.flags(&mut spec)?;
-        spec.check().map_err(usage)?;
-        Ok((spec, own_plateau))
-    }
-
-    fn flags(&self, spec: &mut Spec) -> Result<()> {
-        spec.seed = self.data.seed.unwrap_or(spec.seed);
-        spec.device = self.device.map_or(spec.device, DeviceName::from);
-        if let Some(model) = self.model {
-            spec.model.name = model.into();
-        }
-        self.refuse_idle(spec)?;
-        let set = |place: &mut usize, value: Option<usize>| *place = value.unwrap_or(*place);
-        set(&mut spec.model.dimension, self.dim);
-        set(&mut spec.negatives.count, self.negatives);
-        set(&mut spec.batches.count, self.batches);
-        if self.batches.is_some() {
-            spec.batches.size = None;
-        }
-        set(&mut spec.batches.inner_steps, self.inner_steps);
-        spec.schedule.epochs = self.epochs.unwrap_or(spec.schedule.epochs);
-        spec.schedule.validate_every = self.validate_every.unwrap_or(spec.schedule.validate_every);
-        if self.validate_every == Some(0) && self.patience.is_some() {
-            bail!(UsageError(
-                "--patience counts validations, and --validate-every 0 turns them off; remove one of them".into()
-            ));
-        }
-        spec.schedule.patience = self.patience.or(spec.schedule.patience);
-        if let Some(rate) = self.rate {
-            spec.optimizer.entity_rate = rate;
-            spec.optimizer.relation_rate = rate;
-        }
-        match self.l2 {
-            Some(0.0) => spec.objective.penalty = Penalty::None,
-            Some(weight) => spec.objective.penalty = Penalty::L2 { weight },
-            None => {}
-        }
-        if let Some(new) = self.margin {
-            match &mut spec.objective.loss {
-                Loss::PairwiseRanking { margin } | Loss::TruthRanking { margin } => *margin = new,
-                // Its margin is where the sigmoid turns.
-                Loss::SelfAdversarial { .. } => spec.objective.shift = new,
-                Loss::Logistic | Loss::SampledSoftmax => {
-                    bail!(UsageError("--margin needs a ranking loss; this spec has another loss".into()))
-                }
-            }
-        }
-        if let Some(norm) = self.norm {
-            spec.model.norm = if norm == NormArg::L1 { Norm::L1 } else { Norm::L2 };
-        }
-        if let Some(file) = &self.rules {
-            spec.rules.file = Some(file.display().to_string());
-        }
-        spec.rules.min_confidence = self.min_conf.unwrap_or(spec.rules.min_confidence);
-        if let GuidanceSpec::Ruge { slackness, t_norm, .. } = &mut spec.guidance {
-            *slackness = self.slackness.unwrap_or(*slackness);
-            *t_norm = match self.t_norm {
-                None => *t_norm,
-                Some(TNormArg::Product) => TNorm::Product,
-                Some(TNormArg::Lukasiewicz) => TNorm::Lukasiewicz,
-                Some(TNormArg::Godel) => TNorm::Godel,
-            };
-        } else if self.slackness.is_some() || self.t_norm.is_some() {
-            bail!(UsageError("--slackness and --t-norm need --guidance ruge".into()));
-        }
-        let sampled = [self.negatives, self.batches, self.inner_steps].iter().any(Option::is_some);
-        if let Some(softmax) = &mut spec.softmax {
-            if sampled {
-                let flags = "--negatives, --batches and --inner-steps";
-                bail!(UsageError(format!(
-                    "{flags} are for training with negatives; this spec trains by softmax (use --batch, --sample)"
-                )));
-            }
-            // The trainer's own, over the rows of a batch.
-            if let Some(weight) = self.l2 {
-                (softmax.l2, spec.objective.penalty) = (weight, Penalty::None);
-            }
-        }
-        self.softmax.lay_over(spec)?;
-        if let GuidanceSpec::PTransE { path_length, rerank, confidence_cut_off, .. } = &mut spec.guidance {
-            set(path_length, self.path_length);
-            set(rerank, self.rerank);
-            *confidence_cut_off = self.confidence_cut_off.unwrap_or(*confidence_cut_off);
-        } else if self.path_length.is_some() || self.rerank.is_some() || self.confidence_cut_off.is_some() {
-            let flags = "--path-length, --rerank and --confidence-cut-off";
-            bail!(UsageError(format!("{flags} belong to --guidance ptranse")));
-        }
-        Ok(())
-    }
-
-    /// Refuses flags that this model or guidance would never look at.
-    fn refuse_idle(&self, spec: &Spec) -> Result<()> {
-        if spec.model.name == ModelName::Rules {
-            let flags = [
-                ("--dim", self.dim.is_some()),
-                ("--epochs", self.epochs.is_some()),
-                ("--negatives", self.negatives.is_some()),
-                ("--rate", self.rate.is_some()),
-                ("--l2", self.l2.is_some()),
-                ("--margin", self.margin.is_some()),
-                ("--inner-steps", self.inner_steps.is_some()),
-                ("--batches", self.batches.is_some()),
-                ("--validate-every", self.validate_every.is_some()),
-                ("--patience", self.patience.is_some()),
-            ];
-            let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
-            if !given.is_empty() {
-                let (flags, them) = (given.join(", "), if given.len() == 1 { "it" } else { "them" });
-                bail!(UsageError(format!(
-                    "{flags}: rules alone (--model rules) have no vectors and train nothing; remove {them}"
-                )));
-            }
-        }
-        if self.norm.is_some() && spec.model.name != ModelName::TransE {
-            let name = spec.model.name.name();
-            bail!(UsageError(format!("--norm is the distance of transe, but the model is {name}; remove it")));
-        }
-        let given = if self.rules.is_some() { "--rules" } else { "--min-conf" };
-        if (self.rules.is_some() || self.min_conf.is_some()) && !spec.takes_rules() {
-            let guidance = match (spec.softmax.is_some(), self.preset.is_some()) {
-                (true, true) => "use --preset complex-n3-rules",
-                (false, true) => "use --preset ruge-paper",
-                (true, false) => "add --guidance examples, or use --model rules",
-                (false, false) => "add --guidance ruge or kale, or use --model rules",
-            };
-            bail!(UsageError(format!("{given} would be ignored without guidance by rules; {guidance}")));
-        }
-        Ok(())
-    }
+    #[command(flatten, next_help_heading = "Settings (default: the paper's)")]
+    settings: SettingsArgs,
 }
 
 /// Why no rule guides, and what to do about it; `found` were mined or read.
@@ -391,22 +88,22 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         _ => Mode::Fresh,
     };
     // A run that goes on is led by its stored spec. Flags stay leaves of it: one that says something else is told later.
-    let typed = args.model.is_some() || args.guidance.is_some() || args.spec.is_some() || args.preset.is_some();
-    let resumed = |out: &Path| -> Result<Option<Spec>> {
+    let SettingsArgs { model, guidance, spec, preset, .. } = &args.settings;
+    let typed = model.is_some() || guidance.is_some() || spec.is_some() || preset.is_some();
+    let request = args.settings.request(args.data.seed)?;
+    let resumed = |out: &Path| -> Result<Option<(Spec, bool)>> {
         if mode != Mode::Resume {
             return Ok(None);
         }
-        let mut spec = run::stored_spec(out)?;
+        let stored = run::stored_spec(out)?;
         if typed {
             return Ok(None);
         }
-        args.flags(&mut spec)?;
-        spec.check().map_err(|error| UsageError(error.to_string()))?;
-        Ok(Some(spec))
+        Ok(Some((request.resume(stored).map_err(usage::of_spec)?, true)))
     };
     let (mut spec, mut own_plateau) = match args.out.as_deref().map(resumed).transpose()?.flatten() {
-        Some(spec) => (spec, true),
-        None => args.resolve()?,
+        Some(stored) => stored,
+        None => request.resolve().map_err(usage::of_spec)?,
     };
     let stem = args.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
     let name = || format!("runs/{stem}-{}-{}", spec.model.name.name(), spec.guidance.name());
@@ -414,7 +111,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     if args.out.is_none()
         && let Some(stored) = resumed(&out)?
     {
-        (spec, own_plateau) = (stored, true);
+        (spec, own_plateau) = stored;
     }
     let loaded = args.data.load(console)?;
     loaded.announce(console);

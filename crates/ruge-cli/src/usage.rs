@@ -29,6 +29,14 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
+/// A spec that cannot be is a mistake in what was typed; a file that cannot be read is not.
+pub fn of_spec(error: RugeError) -> anyhow::Error {
+    match error {
+        RugeError::Spec(words) => UsageError(words).into(),
+        other => other.into(),
+    }
+}
+
 /// Prints what clap has to say, help or a mistake, and tells the exit code. Help that could not be written is an error.
 pub fn answer(error: &clap::Error) -> ExitCode {
     let typed = std::env::args_os().any(|word| word.to_string_lossy().contains(ruge_kg::visible::is_marked));

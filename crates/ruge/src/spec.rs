@@ -17,10 +17,12 @@ mod numbers;
 mod place;
 mod preset;
 mod ptranse;
+mod resolve;
 mod rules;
 
 pub use place::open;
 pub use preset::Preset;
+pub use resolve::{Base, Overrides, Request, SpecText};
 pub use rules::{MinePreset, RulesSpec, Weigh};
 
 /// Everything about a run.
@@ -96,6 +98,14 @@ impl ModelName {
         ModelName::RotatE,
         ModelName::Rules,
     ];
+
+    /// The model of this name.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            RugeError::Spec(format!("unknown model {name:?}; use one of {names}"))
+        })
+    }
 
     /// As written in specs.
     pub fn name(self) -> &'static str {
@@ -224,6 +234,22 @@ pub enum FixedLabel {
 }
 
 impl GuidanceSpec {
+    /// The guidance of this name, with the constants of its paper.
+    pub fn named(name: &str) -> Result<Self> {
+        Ok(match name {
+            "none" => GuidanceSpec::None,
+            "ruge" => GuidanceSpec::Ruge { slackness: 0.01, t_norm: TNorm::Product, dealing: Dealing::Shuffled },
+            "static" => GuidanceSpec::Static { label: FixedLabel::Confidence },
+            "examples" => GuidanceSpec::Examples { weight: 0.3, least: 0.0, label: StaticLabel::NoisyOr },
+            "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
+            "ptranse" => GuidanceSpec::ptranse(),
+            other => {
+                let message = format!("unknown guidance {other:?}; use none, ruge, static, examples, kale or ptranse");
+                return Err(RugeError::Spec(message));
+            }
+        })
+    }
+
     /// Whether rules have a part in it.
     pub fn takes_rules(self) -> bool {
         !matches!(self, GuidanceSpec::None | GuidanceSpec::PTransE { .. })
@@ -251,18 +277,7 @@ impl Default for Spec {
 impl Spec {
     /// The paper's setting of a system; where nothing was published, what its reference code or this house settled on.
     pub fn paper(model: ModelName, guidance: &str) -> Result<Self> {
-        let guidance = match guidance {
-            "none" => GuidanceSpec::None,
-            "ruge" => GuidanceSpec::Ruge { slackness: 0.01, t_norm: TNorm::Product, dealing: Dealing::Shuffled },
-            "static" => GuidanceSpec::Static { label: FixedLabel::Confidence },
-            "examples" => GuidanceSpec::Examples { weight: 0.3, least: 0.0, label: StaticLabel::NoisyOr },
-            "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
-            "ptranse" => GuidanceSpec::ptranse(),
-            other => {
-                let message = format!("unknown guidance {other:?}; use none, ruge, static, examples, kale or ptranse");
-                return Err(RugeError::Spec(message));
-            }
-        };
+        let guidance = GuidanceSpec::named(guidance)?;
         let mut spec = Self {
             seed: 0,
             model: ModelSpec { name: model, dimension: 200, norm: Norm::L1, reciprocal: false },
@@ -403,48 +418,6 @@ impl Spec {
     pub fn from_json(json: &serde_json::Value, name: &str) -> Result<Self> {
         let text = toml::to_string(&to_toml_value(json));
         Self::from_toml(&text.map_err(|error| RugeError::Spec(format!("{name}: {error}")))?, name)
-    }
-}
-
-/// What a TOML text says about model, guidance and trainer: it decides which setting the rest of it is laid over.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Base {
-    /// The scoring function.
-    pub model: Option<ModelName>,
-    /// The guidance.
-    pub guidance: Option<String>,
-    /// Whether it trains by softmax.
-    pub softmax: bool,
-    /// Whether it names a rule file.
-    pub rule_file: bool,
-}
-
-impl Base {
-    /// Of a table read from `name`.
-    pub fn of(table: &toml::Table, name: &str) -> Result<Self> {
-        let leaf = |section: &str, key: &str| table.get(section).and_then(|section| section.get(key)?.as_str());
-        let model = leaf("model", "name").map(|wanted| {
-            ModelName::ALL.into_iter().find(|model| model.name() == wanted).ok_or_else(|| {
-                let names: Vec<&str> = ModelName::ALL.iter().map(|model| model.name()).collect();
-                RugeError::Spec(format!("{name}: unknown model {wanted:?}; use one of {}", names.join(", ")))
-            })
-        });
-        Ok(Self {
-            model: model.transpose()?,
-            guidance: leaf("guidance", "kind").map(str::to_string),
-            softmax: table.contains_key("softmax"),
-            rule_file: leaf("rules", "file").is_some(),
-        })
-    }
-
-    /// The setting of that system.
-    pub fn spec(&self) -> Result<Spec> {
-        let guidance = self.guidance.as_deref().unwrap_or("none");
-        let mut spec = Spec::paper(self.model.unwrap_or(ModelName::ComplEx), guidance)?;
-        if self.softmax {
-            spec.set_softmax();
-        }
-        Ok(spec)
     }
 }
 

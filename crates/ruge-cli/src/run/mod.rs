@@ -17,9 +17,9 @@ use ruge_lab::recipe::Size;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
+use crate::settings::SettingsArgs;
 use crate::text::labelled;
 use crate::{interrupt, progress};
-use settings::Settings;
 
 /// Run the whole job: from triples to rules, two models, figures, new facts with reasons, and a report
 ///
@@ -28,6 +28,8 @@ use settings::Settings;
 /// the data and printed; flags and --spec change any of them. Finished stages are skipped if their input has not changed, so
 /// the same command continues after an interruption.
 #[derive(Debug, Args)]
+#[command(mut_arg("guidance", settings::guidance), mut_arg("preset", settings::preset))]
+#[command(mut_args(settings::hide_paths))]
 #[command(after_help = "Examples:
   ruge run demo
   ruge run my-triples.tsv --out runs/mine
@@ -65,8 +67,8 @@ pub struct RunArgs {
     /// Minimum seconds between two checkpoints
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     checkpoint_every: u64,
-    #[command(flatten)]
-    settings: Settings,
+    #[command(flatten, next_help_heading = "Settings (default: sized to the data)")]
+    settings: SettingsArgs,
 }
 
 fn stage(name: &str) -> Result<Stage, String> {
@@ -88,7 +90,7 @@ impl RunArgs {
             from: None,
             samples: 3,
             checkpoint_every: 30,
-            settings: Settings::default(),
+            settings: SettingsArgs::default(),
         }
     }
 
@@ -121,7 +123,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     let stored = stored.filter(|_| !args.settings.are_given());
     let spec = match stored {
         Some(ledger) => Spec::default().overlaid(&ledger.spec, &out.join(ledger::FILE).display().to_string())?,
-        None => args.settings.resolve(Size::of(&loaded.data), args.data.seed)?,
+        None => settings::resolve(&args.settings, Size::of(&loaded.data), args.data.seed)?,
     };
     console.note("Settings");
     for (label, sentence) in settings::words(&spec) {

@@ -22,7 +22,7 @@ use crate::data_args::DataArgs;
 use crate::device::DeviceArg;
 use crate::text::{Column, Table, labelled};
 use crate::usage::UsageError;
-use crate::{interrupt, output, progress};
+use crate::{interrupt, output, progress, usage};
 
 /// Search for the settings that are best on validation
 ///
@@ -175,10 +175,7 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
 impl SearchArgs {
     fn space(&self) -> Result<Option<Space>> {
         let Some(path) = &self.spec else { return Ok(None) };
-        let mut space = Space::read(path).map_err(|error| match error {
-            ruge::RugeError::Spec(words) => anyhow::Error::new(UsageError(words)),
-            other => other.into(),
-        })?;
+        let mut space = Space::read(path).map_err(usage::of_spec)?;
         if let Some(seed) = self.data.seed {
             if i64::try_from(seed).is_err() {
                 let most = i64::MAX;

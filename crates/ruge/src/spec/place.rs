@@ -1,43 +1,16 @@
 //! Where a spec says what it cannot say: the leaf and, in a file, its line.
 
-use std::path::Path;
-
 use toml::{Table, Value};
 
-use super::{Base, Spec, hint, lay_over};
+use super::{Spec, hint, lay_over};
 use crate::error::{Result, RugeError};
 
 /// Leaves that say which kind of thing a table is: without them the rest of it means nothing.
 pub(super) const KINDS: [&str; 3] = ["kind", "distribution", "per"];
 
 impl Spec {
-    /// The spec a TOML text means on its own: what it says about model and guidance decides which setting of the paper the
-    /// rest of it is laid over.
-    pub fn from_toml(text: &str, name: &str) -> Result<Self> {
-        Base::of(&table_of(text, name)?, name)?.spec()?.overlaid(text, name)
-    }
-
-    /// The same of a file: what is wrong in it is told with its line.
-    pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(RugeError::io(path, "read"))?;
-        let name = path.display().to_string();
-        Base::of(&table_of(&text, &name)?, &name)?.spec()?.overlaid_file(&text, &name)
-    }
-
-    /// This spec with the leaves of a TOML text laid over it.
-    pub fn overlaid(&self, text: &str, name: &str) -> Result<Self> {
-        self.laid(&table_of(text, name)?).map_err(|slip| RugeError::Spec(format!("{name}: {}", slip.words())))
-    }
-
-    /// The same where the text is all of the file `name`: what is wrong in it is told with its line.
-    pub fn overlaid_file(&self, text: &str, name: &str) -> Result<Self> {
-        self.laid(&table_of(text, name)?).map_err(|slip| {
-            let line = line_of(text, &slip.leaf()).map_or_else(String::new, |line| format!(":{line}"));
-            RugeError::Spec(format!("{name}{line}: {}", slip.words()))
-        })
-    }
-
-    fn laid(&self, over: &Table) -> std::result::Result<Self, Slip> {
+    /// This spec with the leaves of a table laid over it.
+    pub(super) fn laid(&self, over: &Table) -> std::result::Result<Self, Slip> {
         let mut table: Table = toml::from_str(&self.to_toml()).expect("what we print we can read");
         lay_over(&mut table, over.clone());
         let mut slip = match read(&table) {
@@ -66,12 +39,13 @@ impl Spec {
     }
 }
 
-fn table_of(text: &str, name: &str) -> Result<Table> {
+/// A TOML text as a table; `name` is told where it is none.
+pub(super) fn table_of(text: &str, name: &str) -> Result<Table> {
     toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))
 }
 
 /// What a spec cannot take.
-struct Slip {
+pub(super) struct Slip {
     /// The dotted path of the leaf, or of the table around it; empty at the top.
     path: String,
     message: String,
@@ -94,7 +68,7 @@ impl Slip {
     }
 
     /// The leaf to look for in a file.
-    fn leaf(&self) -> String {
+    pub(super) fn leaf(&self) -> String {
         match self.unknown() {
             Some(field) if self.path.is_empty() => field.to_string(),
             Some(field) => format!("{}.{field}", self.path),
@@ -102,7 +76,8 @@ impl Slip {
         }
     }
 
-    fn words(&self) -> String {
+    /// What is wrong, for people.
+    pub(super) fn words(&self) -> String {
         let place = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
         let message = match self.message.rsplit_once(", expected ") {
             Some((found, "usize" | "u64" | "u32")) => format!("{found}, expected a whole number"),
@@ -152,7 +127,7 @@ fn walk<T>(
 }
 
 /// The line, from 1, on which a leaf of a TOML text stands, or the innermost table around it that the text names.
-fn line_of(text: &str, leaf: &str) -> Option<usize> {
+pub(super) fn line_of(text: &str, leaf: &str) -> Option<usize> {
     let parsed = toml::de::DeTable::parse(text).ok()?;
     let (mut table, mut start) = (parsed.get_ref(), None);
     for part in leaf.split('.') {
@@ -169,10 +144,14 @@ fn line_of(text: &str, leaf: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::SpecText;
 
     #[test]
     fn what_a_file_cannot_say_is_told_by_line_and_leaf() {
-        let told = |text: &str| Spec::default().overlaid_file(text, "my.toml").unwrap_err().to_string();
+        let told = |text: &str| {
+            let text = SpecText { name: "my.toml".into(), text: text.into(), is_file: true };
+            text.over(&Spec::default()).unwrap_err().to_string()
+        };
         for (text, words) in [
             (
                 "[model]\ndimension = \"x\"\n",

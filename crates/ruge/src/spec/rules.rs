@@ -88,9 +88,9 @@ impl RulesSpec {
 
     /// The same rules from a file: nothing is mined.
     pub fn from_file(self, file: String) -> Self {
-        let Self { min_confidence, confidence, weigh, thorough, most_groundings, .. } = self;
+        let Self { mine, min_confidence, confidence, weigh, thorough, most_groundings, .. } = self;
         let file = Some(file);
-        Self { file, min_confidence, confidence, weigh, thorough, most_groundings, ..Self::default() }
+        Self { file, mine, min_confidence, confidence, weigh, thorough, most_groundings, ..Self::default() }
     }
 
     pub(super) fn check(&self) -> Result<()> {
