@@ -1,4 +1,5 @@
-//! What neither the compiler nor clippy looks at: file lengths, leftovers, paths of one machine, stray `unsafe`.
+//! What neither the compiler nor clippy looks at: file lengths, leftovers, paths of one machine, stray `unsafe`, flags
+//! that libraries name.
 //!
 //! Every exception is a line in one of the lists below, with its reason.
 
@@ -49,6 +50,13 @@ const LEFTOVERS: &[(&str, &str)] = &[
         "nothing is switched off: assert today's behaviour and say why it is wrong; for what a machine may lack see ruge-testing",
     ),
 ];
+
+/// The libraries: what they say names settings, and the edges say what to type.
+const LIBRARIES: &[&str] = &["ruge-kg", "ruge-rules", "ruge-embed", "ruge-cuda", "ruge", "ruge-lab"];
+
+/// Flags of other programs that a library may name.
+const FOREIGN_FLAGS: &[(&str, &str)] =
+    &[("--long=31", "zstd's, which unpacks what we cannot"), ("--std=c++17", "that of CUDA's compiler")];
 
 /// Beginnings of paths that exist on one machine only.
 const MACHINE_PATHS: &[&str] =
@@ -120,6 +128,16 @@ fn look_at(name: &str, text: &str, faults: &mut Vec<String>) {
     if lines > MAX_LINES && !listed(LONG, name) {
         faults.push(format!("{name}: {lines} lines; cut it into files of at most {MAX_LINES}"));
     }
+    if LIBRARIES.iter().any(|library| name.starts_with(&format!("crates/{library}/src/")))
+        && !name.ends_with("tests.rs")
+    {
+        for (line, flag) in flags_in_strings(text) {
+            faults.push(format!(
+                "{name}:{line}: `{flag}` is a flag of the command line, which a library does not know; name the setting, and let \
+                 crates/ruge-cli/src/remedy.rs say what to type"
+            ));
+        }
+    }
     for (at, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or("");
         if let Some((word, remedy)) = LEFTOVERS.iter().find(|(word, _)| code.contains(word)) {
@@ -129,6 +147,37 @@ fn look_at(name: &str, text: &str, faults: &mut Vec<String>) {
             faults.push(format!("{name}:{}: unsafe code outside the files that may hold it", at + 1));
         }
     }
+}
+
+/// Flags in the string literals of a source file before its tests, each with its line. Comments may name them.
+fn flags_in_strings(text: &str) -> Vec<(usize, &str)> {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    let bytes = text.as_bytes();
+    let (mut at, mut found, mut is_string) = (0, Vec::new(), false);
+    while at < bytes.len() {
+        match (is_string, &bytes[at..]) {
+            (false, [b'/', b'/', ..]) => {
+                at += text[at..].find('\n').unwrap_or(text.len() - at);
+                continue;
+            }
+            // A quote as a character opens nothing.
+            (false, [b'\'', b'"', b'\'', ..]) => at += 2,
+            (false, [b'\'', b'\\', _, b'\'', ..]) => at += 3,
+            (_, [b'"', ..]) => is_string = !is_string,
+            (true, [b'\\', ..]) => at += 1,
+            (true, [b'-', b'-', b'a'..=b'z', ..]) if matches!(bytes[at - 1], b' ' | b'`' | b'"' | b'(') => {
+                let rest = &text[at..];
+                let end = rest.find(|c: char| c.is_whitespace() || "`\",;)".contains(c)).unwrap_or(rest.len());
+                if !listed(FOREIGN_FLAGS, &rest[..end]) {
+                    found.push((text[..at].lines().count(), &rest[..end]));
+                }
+                at += 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
 }
 
 fn listed(exceptions: &[(&str, &str)], name: &str) -> bool {
@@ -171,5 +220,12 @@ mod tests {
         assert_eq!(faults("a.md", concat!("see /ho", "me/me/x")).len(), 1);
         assert_eq!(faults("a.md", concat!("see data/ho", "me/x and ~/ho", "me/x")).len(), 0);
         assert_eq!(faults("crates/x/Cargo.toml", "[package]\n").len(), 1);
+        let flag = "// a \" --out\n\nlet x = ('\"', \"a \\\" b\", \"give `--out`\"); // --out";
+        assert_eq!(flags_in_strings(flag), [(3, "--out")]);
+        assert_eq!(
+            (faults("crates/ruge-kg/src/a.rs", flag).len(), faults("crates/ruge-cli/src/a.rs", flag).len()),
+            (1, 0)
+        );
+        assert_eq!(flags_in_strings("zstd(\"-d --long=31\", \"a--b\")"), []);
     }
 }

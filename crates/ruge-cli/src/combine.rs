@@ -58,7 +58,7 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     let data = engine.data();
     let mode = if args.force { Mode::Force } else { Mode::Fresh };
     let usage = |error| match error {
-        ruge::RugeError::Spec(message) => UsageError(message).into(),
+        ruge::RugeError::Refused(message) => UsageError(message).into(),
         other => anyhow::Error::from(other),
     };
     refuse(engine.spec(), data, &args.out, mode).map_err(usage)?;

@@ -18,6 +18,7 @@ use anyhow::{Context, Result};
 use ruge_kg::visible;
 
 use crate::globals::GlobalArgs;
+use crate::remedy;
 
 /// Width of tables when no terminal says otherwise.
 const PLAIN_WIDTH: usize = 100;
@@ -49,7 +50,8 @@ impl Console {
     pub fn error(self, error: &anyhow::Error) {
         let coloured = io::stderr().is_terminal() && colours();
         let word = if coloured { Style::Error.of("error:") } else { "error:".to_string() };
-        let _ = writeln!(io::stderr(), "{}", shown(&format!("{word} {}", words_of(error))));
+        let words = remedy::added(&words_of(error), error);
+        let _ = writeln!(io::stderr(), "{}", shown(&format!("{word} {words}")));
     }
 
     /// Writes the result, text for people, to stdout. A reader that has seen enough (`| head`) is not an error.

@@ -109,10 +109,19 @@ pub struct Loaded {
 impl Loaded {
     /// Tells the user what was met, on stderr.
     pub fn announce(&self, console: Console) {
-        for note in self.report.notes() {
+        for note in notes(&self.report) {
             console.note(&format!("note: {note}"));
         }
     }
+}
+
+/// Remarks on what was met, with the flags that read it otherwise.
+pub fn notes(report: &LoadReport) -> Vec<String> {
+    let mut notes = report.notes();
+    if report.files.iter().any(|file| file.header.is_some()) {
+        notes.push("--header no reads the first line as a triple".into());
+    }
+    notes
 }
 
 impl DataArgs {

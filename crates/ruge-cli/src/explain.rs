@@ -91,6 +91,9 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
     if args.dot {
         return console.data_result(&Drawing::new(&explanation).dot());
     }
+    if explainer.rules().is_empty() && args.rules.is_none() {
+        console.note("note: the model has no rules; give some with --rules");
+    }
     console.result(&text(&explanation, console))
 }
 

@@ -32,7 +32,7 @@ impl std::error::Error for UsageError {}
 /// A spec that cannot be is a mistake in what was typed; a file that cannot be read is not.
 pub fn of_spec(error: RugeError) -> anyhow::Error {
     match error {
-        RugeError::Spec(words) => UsageError(words).into(),
+        RugeError::Setting { reason, .. } => UsageError(reason).into(),
         other => other.into(),
     }
 }

@@ -96,7 +96,7 @@ fn what_ptranse_does_not_take_is_told() {
     let ptranse = ["train", "demo", "--guidance", "ptranse", "--out", &out];
     for (more, code, say) in [
         (vec!["--model", "complex"], 2, "not defined for complex"),
-        (vec!["--model", "rotate"], 2, "--model transe"),
+        (vec!["--model", "rotate"], 2, "model.name (--model) to transe"),
         (vec!["--path-length", "4"], 2, "1, 2 or 3"),
         (vec!["--device", "cuda"], 2, "on the CPU only"),
         (vec!["--rules", "x.tsv"], 2, "--rules would be ignored"),

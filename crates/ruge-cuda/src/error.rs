@@ -14,23 +14,23 @@ pub type Result<T, E = CudaError> = std::result::Result<T, E>;
 pub enum CudaError {
     /// A library of CUDA is not on this machine.
     #[error(
-        "no CUDA on this machine: {library} was not found; use `--device cpu`, or install NVIDIA's driver (libcuda) and \
-         the CUDA 13 run-time libraries (libnvrtc, libcublas) where the system's linker finds them"
+        "no CUDA on this machine: {library} was not found\n  remedy: install NVIDIA's driver (libcuda) and the CUDA 13 run-time \
+         libraries (libnvrtc, libcublas) where the system's linker finds them"
     )]
     Missing {
         /// The library.
         library: &'static str,
     },
     /// There is a driver but no card.
-    #[error("CUDA is installed, but finds no GPU ({reason}); use `--device cpu`, or check `nvidia-smi`")]
+    #[error("CUDA is installed, but finds no GPU ({reason})\n  remedy: check `nvidia-smi`")]
     NoCard {
         /// What the driver says.
         reason: String,
     },
     /// The driver is older than what was found beside it, or not the one the system is running.
     #[error(
-        "the NVIDIA driver of this machine does not work ({reason}); update it (CUDA 13 needs driver 580 or newer), restart \
-         the machine if it was just updated, or use `--device cpu`"
+        "the NVIDIA driver of this machine does not work ({reason})\n  remedy: update it (CUDA 13 needs driver 580 or newer), or \
+         restart the machine if it was just updated"
     )]
     Driver {
         /// What is known of it.
@@ -38,8 +38,8 @@ pub enum CudaError {
     },
     /// The model does not fit.
     #[error(
-        "the GPU has {free} of memory free and this run needs {needed}: {parts}; {remedy}, stop other programs \
-         on the GPU, or use `--device cpu`"
+        "the GPU has {free} of memory free and this run needs {needed}: {parts}\n  remedy: {remedy}, or stop other programs on \
+         the GPU"
     )]
     Memory {
         /// Needed in all.
@@ -53,9 +53,8 @@ pub enum CudaError {
     },
     /// Memory that was free when the run was measured is not there any more.
     #[error(
-        "GPU memory is full: {asked} for {doing} is not available{free}; the last checkpoint is good: if another program \
-         uses the GPU (`nvidia-smi`), wait for it and continue with --resume, or with `--device cpu --resume`; if none does, \
-         start again with a lower --dim"
+        "GPU memory is full: {asked} for {doing} is not available{free}; the last checkpoint is good; where no other program \
+         uses the GPU, model.dimension is too high"
     )]
     Full {
         /// How much was asked for.
@@ -66,10 +65,7 @@ pub enum CudaError {
         free: String,
     },
     /// The card stopped answering, or threw away what this program has on it.
-    #[error(
-        "the GPU was lost while {doing}: {reason}; the last checkpoint is good: when `nvidia-smi` shows the GPU again, \
-         continue with --resume, or continue with `--device cpu --resume`"
-    )]
+    #[error("the GPU was lost while {doing}: {reason}; the last checkpoint is good")]
     Lost {
         /// What was being done.
         doing: &'static str,
@@ -78,8 +74,8 @@ pub enum CudaError {
     },
     /// A kernel went where it must not: a fault of ours, and the same again if it is tried again.
     #[error(
-        "a kernel failed while {doing}: {reason}, which is a bug in ruge; please report it with the command; \
-         `--device cpu --resume` continues from the last checkpoint"
+        "a kernel failed while {doing}: {reason}, which is a bug in ruge; please report it with the command; the last \
+         checkpoint is good"
     )]
     Fault {
         /// What was being done.
@@ -88,10 +84,7 @@ pub enum CudaError {
         reason: String,
     },
     /// A call to the driver or to cuBLAS failed.
-    #[error(
-        "the GPU failed while {doing}: {reason}; the last checkpoint is good: if another program uses the GPU, wait for it; \
-         continue with --resume, or with `--device cpu --resume`"
-    )]
+    #[error("the GPU failed while {doing}: {reason}; the last checkpoint is good")]
     Failed {
         /// What was being done.
         doing: &'static str,
@@ -108,7 +101,7 @@ pub enum CudaError {
     #[error(transparent)]
     Cancelled(#[from] ruge_kg::Cancelled),
     /// What was asked for is not built for the card.
-    #[error("{what} is not available on a GPU; use `--device cpu`")]
+    #[error("{what} is not available on a GPU")]
     Unsupported {
         /// What was asked for.
         what: String,
@@ -262,10 +255,13 @@ mod tests {
     fn failures_are_told_apart_by_what_to_do() {
         let lost = said(CUresult::CUDA_ERROR_ECC_UNCORRECTABLE);
         assert!(matches!(lost, CudaError::Lost { .. }) && lost.is_lasting());
-        assert!(lost.to_string().contains("ECC_UNCORRECTABLE") && lost.to_string().contains("--resume"), "{lost}");
+        assert!(
+            lost.to_string().contains("ECC_UNCORRECTABLE") && lost.to_string().contains("checkpoint is good"),
+            "{lost}"
+        );
         let full = said(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
         assert!(matches!(full, CudaError::Full { .. }) && !full.is_lasting());
-        assert!(full.to_string().contains("--dim"), "{full}");
+        assert!(full.to_string().contains("model.dimension"), "{full}");
         let fault = said(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         assert!(matches!(fault, CudaError::Fault { .. }) && fault.to_string().contains("report"), "{fault}");
         let driver = said(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);

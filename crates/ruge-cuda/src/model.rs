@@ -144,7 +144,7 @@ impl CudaModel {
             ("the optimiser's memory", parameters * optimizer.state_tables()),
             ("transformed rows", if scoring.transform().is_some() { transformed } else { 0 }),
         ];
-        device.require(&parts, "lower --dim")
+        device.require(&parts, "lower model.dimension")
     }
 
     /// A model before its first step, with its rows on the card.
@@ -341,14 +341,14 @@ pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Const
 fn embed(error: CudaError) -> EmbedError {
     match error {
         CudaError::Cancelled(cancelled) => cancelled.into(),
-        other => EmbedError::Device { reason: other.to_string(), lasting: other.is_lasting() },
+        other => EmbedError::Device { lasting: other.is_lasting(), source: other.into() },
     }
 }
 
 fn ranking(error: CudaError) -> RankError {
     match error {
         CudaError::Cancelled(cancelled) => cancelled.into(),
-        other => RankError::Device { reason: other.to_string(), lasting: other.is_lasting() },
+        other => RankError::Device { lasting: other.is_lasting(), source: other.into() },
     }
 }
 
@@ -416,7 +416,7 @@ impl Model for CudaModel {
         }
         self.state
             .get()
-            .ok_or_else(|| EmbedError::Device { reason: "the state could not be kept".into(), lasting: false })
+            .ok_or_else(|| EmbedError::Device { source: "the state could not be kept".into(), lasting: false })
     }
 
     fn restore(&mut self, state: State) -> ruge_embed::Result<()> {

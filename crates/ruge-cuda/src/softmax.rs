@@ -213,9 +213,9 @@ impl SoftmaxTraining {
             ("samples", counts.bytes(softmax, stride, number)),
         ];
         let remedy = if counts.sample(softmax).is_some() {
-            "lower --sample, --batch or --dim"
+            "lower softmax.sample, softmax.batch or model.dimension"
         } else {
-            "lower --batch or --dim"
+            "lower softmax.batch or model.dimension"
         };
         device.require(&parts, remedy)?;
         let sampled = Sampled::new(device, &kernels, softmax, counts, (stride, number))?;

@@ -192,7 +192,7 @@ impl Training {
             ("scores of negatives", 4 * crowd::floats(&constants, per_batch).iter().sum::<usize>()),
             ("gradients", if split { 12 * table_floats } else { 0 }),
         ];
-        device.require(&parts, "use more --batches, or lower --negatives or --dim")?;
+        device.require(&parts, "raise batches.count, or lower negatives.count or model.dimension")?;
 
         let kernels = device.compile(&constants, Program::Train)?;
         let functions = Functions::new(&kernels)?;

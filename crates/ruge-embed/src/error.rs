@@ -40,10 +40,10 @@ pub enum EmbedError {
         reason: String,
     },
     /// The device a model lives on failed.
-    #[error("{reason}")]
+    #[error("{source}")]
     Device {
-        /// What happened and what to do.
-        reason: String,
+        /// What happened, in the words of the device's own crate.
+        source: Box<dyn std::error::Error + Send + Sync>,
         /// Whether another model on this device would meet it too.
         lasting: bool,
     },

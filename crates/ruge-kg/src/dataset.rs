@@ -280,7 +280,7 @@ impl LoadReport {
             }
             if let Some(header) = &file.header {
                 notes.push(format!(
-                    "{name}: the first line is a header and was skipped ({}); --header no reads it as a triple",
+                    "{name}: the first line is a header and was skipped ({})",
                     crate::error::shown(header.as_bytes())
                 ));
             }

@@ -93,24 +93,17 @@ impl Reason {
     pub fn remedy(&self) -> Cow<'static, str> {
         let remedy = match self {
             Reason::Columns { .. } => {
-                "give every line the fields of the column order, or name the order with --columns (`-` skips a column: --columns hrt-)"
+                "give every line the fields of the column order, or name another order, in which `-` skips a column: hrt-"
             }
             Reason::MixedSeparators { .. } => "use one separator in the whole file",
             Reason::OtherSeparator { found, fields, wanted, .. } => {
-                let format = match *found {
-                    "comma" => "csv",
-                    "semicolon" => "csv-semicolon",
-                    "bar" => "csv-bar",
-                    "tab" => "tsv",
-                    _ => "blanks",
-                };
-                return if fields == wanted {
-                    format!("add --format {format}").into()
-                } else {
-                    let skipped = "-".repeat(fields.saturating_sub(3).min(20));
-                    let order =
-                        if *fields < 3 { String::new() } else { format!(", for example --columns hrt{skipped}") };
-                    format!("add --format {format}, and name the columns to read{order}").into()
+                let format = format_of(found);
+                return match example_columns(*fields) {
+                    _ if fields == wanted => format!("read it as {format}").into(),
+                    None => format!("read it as {format}, and name the columns to read").into(),
+                    Some(columns) => {
+                        format!("read it as {format}, and name the columns to read, for example {columns}").into()
+                    }
                 };
             }
             Reason::EmptyField { .. } => "fill the field in, or delete the line",
@@ -130,6 +123,17 @@ impl Reason {
             Reason::Count { .. } => "correct the first line, or restore the missing lines",
         };
         remedy.into()
+    }
+
+    /// The format that would read the line, where its separator is to blame, and a column order where its fields are.
+    pub fn other_reading(&self) -> (Option<&'static str>, Option<String>) {
+        match self {
+            Reason::Columns { found, .. } => (None, example_columns(*found)),
+            Reason::OtherSeparator { found, fields, wanted, .. } => {
+                (Some(format_of(found)), if fields == wanted { None } else { example_columns(*fields) })
+            }
+            _ => (None, None),
+        }
     }
 
     /// A short name to count by.
@@ -182,6 +186,22 @@ impl fmt::Display for Reason {
             Reason::Count { stated, found } => write!(f, "the first line says {stated}, the file holds {found}"),
         }
     }
+}
+
+/// The format that reads lines with this separator.
+fn format_of(separator: &str) -> &'static str {
+    match separator {
+        "comma" => "csv",
+        "semicolon" => "csv-semicolon",
+        "bar" => "csv-bar",
+        "tab" => "tsv",
+        _ => "blanks",
+    }
+}
+
+/// A column order for lines of so many fields.
+fn example_columns(fields: usize) -> Option<String> {
+    (fields >= 3).then(|| format!("hrt{}", "-".repeat((fields - 3).min(20))))
 }
 
 /// A line that is not a triple.
@@ -284,7 +304,7 @@ pub enum KgError {
         more: bool,
     },
     /// A file without a single triple.
-    #[error("{}: no triples\n  remedy: write one triple per line, `head TAB relation TAB tail`; see `ruge check --help` for other formats", path.display())]
+    #[error("{}: no triples\n  remedy: write one triple per line, `head TAB relation TAB tail`, or name another format", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -320,6 +340,20 @@ pub enum KgError {
         path: PathBuf,
         /// What is wrong and what to do.
         message: String,
+    },
+    /// A count in a description that disagrees with the file it counts.
+    #[error("{}: num_{what} is {stated}, but {} names {found}\n  remedy: correct the one or the other, or read leniently, which goes by the file", path.display(), file.display())]
+    OtherCount {
+        /// The description.
+        path: PathBuf,
+        /// Entities or relations.
+        what: &'static str,
+        /// What it says.
+        stated: usize,
+        /// The file that names them.
+        file: PathBuf,
+        /// How many it names.
+        found: usize,
     },
     /// An option that makes no sense.
     #[error("{0}")]
@@ -410,7 +444,6 @@ fn show_bad_lines(problems: &[Problem], more: bool) -> String {
     for remedy in remedies {
         out.push_str(&format!("\n  remedy: {remedy}"));
     }
-    out.push_str("\n  or skip and count bad lines with --lenient");
     out
 }
 

@@ -237,10 +237,10 @@ pub enum RankError {
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// The device that scores failed.
-    #[error("{reason}")]
+    #[error("{source}")]
     Device {
-        /// What happened.
-        reason: String,
+        /// What happened, in the words of the device's own crate.
+        source: Box<dyn std::error::Error + Send + Sync>,
         /// Whether other work on this device would meet it too.
         lasting: bool,
     },

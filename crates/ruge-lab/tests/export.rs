@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use ruge::{Engine, ModelFile, ModelName, Spec, assemble};
+use ruge::{Engine, ModelFile, ModelName, RugeError, Spec, assemble};
 use ruge_kg::{Dataset, Names};
 use ruge_lab::export::{ExportFormat, export};
 
@@ -30,10 +30,14 @@ fn model(entities: &[&str]) -> Engine {
     Engine::new(file).unwrap()
 }
 
+/// Why a model is not written; where the format is to blame, parquet can hold it.
 fn refused(model: &Engine, format: ExportFormat, out: &Path) -> String {
-    let error = export(model, format, out, false).unwrap_err().to_string();
+    let error = export(model, format, out, false).unwrap_err();
     assert!(!out.join("about.json").exists(), "what is not complete does not look complete");
-    error
+    if let RugeError::Unwritable { formats, .. } = &error {
+        assert!(formats.contains(&"parquet"), "{error:?}");
+    }
+    error.to_string()
 }
 
 #[test]
@@ -43,7 +47,7 @@ fn blanks_become_underscores_unless_two_names_would_become_one() {
     let text = fs::read_to_string(folder.path().join("entities.w2v.txt")).unwrap();
     assert!(text.starts_with("2 3\nNew_York "), "{text}");
     let said = refused(&model(&["New York", "New_York"]), ExportFormat::Word2vec, &folder.path().join("b"));
-    assert!(said.contains("\"New York\"") && said.contains("\"New_York\"") && said.contains("parquet"), "{said}");
+    assert!(said.contains("\"New York\"") && said.contains("\"New_York\""), "{said}");
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn names_that_text_cannot_hold_are_refused_with_a_way_out() {
     let odd = model(&["a\tb", "c\nd"]);
     for format in [ExportFormat::Npy, ExportFormat::Pykeen] {
         let said = refused(&odd, format, &folder.path().join(format.name()));
-        assert!(said.contains("\"a\\tb\"") && said.contains("--to parquet"), "{said}");
+        assert!(said.contains("\"a\\tb\"") && said.contains("cannot keep"), "{said}");
     }
     let out = folder.path().join("parquet");
     let files = export(&odd, ExportFormat::Parquet, &out, false).unwrap();
@@ -67,7 +71,7 @@ fn the_folder_must_be_one() {
     let file = folder.path().join("file");
     fs::write(&file, "mine").unwrap();
     let small = model(&["a", "b"]);
-    assert!(refused(&small, ExportFormat::Npy, &file).contains("wants a folder"));
+    assert!(refused(&small, ExportFormat::Npy, &file).contains("not a folder"));
     let said = refused(&small, ExportFormat::Npy, &file.join("below"));
     assert!(said.contains("cannot make this folder"), "{said}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");

@@ -78,6 +78,8 @@ pub enum RuleError {
         rule: String,
         /// Why not, and what to do.
         reason: String,
+        /// Whether the data that the rules are about would help: counts and ids come from there.
+        needs_data: bool,
     },
     /// The output could not be written.
     #[error("cannot write the rules: {0}")]

@@ -126,7 +126,7 @@ fn anyburl() {
     );
     let error = write_rules(&mut Vec::new(), RuleFormat::AnyBurl, &pca.rules, &names, &RuleWriteOptions::default());
     let error = error.expect_err("no standard counts").to_string();
-    assert!(error.contains("--data DATA") && error.contains("capital_of(x,y)"), "{error}");
+    assert!(error.contains("count them in the data") && error.contains("capital_of(x,y)"), "{error}");
 }
 
 #[test]
@@ -255,13 +255,13 @@ fn what_a_format_cannot_say_names_the_rule() {
         (0, RuleFormat::Ruge, "would be refused"),
         (0, RuleFormat::Amie, "would be refused"),
         (0, RuleFormat::Kale, "no place for the confidence 0.5"),
-        (0, RuleFormat::RnnLogic, "--data DATA"),
+        (0, RuleFormat::RnnLogic, "or the data"),
         (1, RuleFormat::RnnLogic, "walks"),
         (1, RuleFormat::NneAer, "walks"),
         (1, RuleFormat::Kale, "walk of two"),
         (2, RuleFormat::NneAer, "without entities"),
         (2, RuleFormat::Ruge, "no entities"),
-        (2, RuleFormat::AnyBurl, "--data DATA"),
+        (2, RuleFormat::AnyBurl, "in the data"),
         (3, RuleFormat::Ruge, "a premise is negated"),
         (3, RuleFormat::Amie, "a premise is negated"),
         (3, RuleFormat::AnyBurl, "a premise is negated"),

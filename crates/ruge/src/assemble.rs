@@ -111,7 +111,7 @@ fn begin(spec: &Spec, data: &Dataset, stored: Option<Embeddings>) -> Result<Box<
         (ModelName::TransE, Norm::L2) => start.with(TransEL2::new(dimension)),
         (ModelName::RotatE, _) => start.with(RotatE::new(dimension)),
         (ModelName::Rules, _) => {
-            Err(RugeError::Spec("rules alone are fitted, not trained: they have no parameters".into()))
+            Err(RugeError::refused("rules alone are fitted, not trained: they have no parameters"))
         }
     }
 }
@@ -182,10 +182,13 @@ pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) 
     // The trainer counts groundings and premises in 32 bits.
     let premises = rules.iter().map(|record| record.rule.premise.len()).max().unwrap_or(0).max(1);
     if groundings.len().saturating_mul(premises) > u32::MAX as usize {
-        return Err(RugeError::Spec(format!(
-            "the rules have {} groundings, more than can be trained on; raise rules.min-confidence or rules.min-hc",
-            groundings.len()
-        )));
+        let count = groundings.len();
+        return Err(RugeError::setting(
+            "rules.min-confidence",
+            format!(
+                "the rules have {count} groundings, more than can be trained on\n  remedy: raise rules.min-confidence or rules.min-hc"
+            ),
+        ));
     }
     Ok(match spec.guidance {
         GuidanceSpec::Static { label } => fixed_labels(label, rules, groundings),
@@ -266,12 +269,10 @@ pub fn groundings(data: &Dataset, rules: &[Rule], control: &Control<'_>) -> Resu
     ground_within(data.graph(), rules, memory::ground_limit(), control).map_err(|error| match error {
         RuleError::TooManyGroundings { rule, limit } => {
             let rule = &rules[rule];
-            RugeError::Spec(format!(
-                "the rules have more than {limit} groundings, which do not fit into memory; most come from\n    {}\n  \
-                 remedy: leave out this rule or shorten its premise, or raise rules.min-confidence (--min-conf)",
-                // A name that only a rule file knows has no text here.
-                if is_sayable(rule, data.names()) { formula(rule, data.names()) } else { format!("{rule:?}") }
-            ))
+            // A name that only a rule file knows has no text here.
+            let is_sayable = is_sayable(rule, data.names());
+            let rule = if is_sayable { formula(rule, data.names()) } else { format!("{rule:?}") };
+            RugeError::Groundings { limit, rule }
         }
         other => other.into(),
     })
@@ -293,11 +294,12 @@ pub fn left_in(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>) -> Vec<RuleR
 pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples: &'a [Example]) -> Result<Plan<'a>> {
     spec.check()?;
     if data.train().is_empty() {
-        return Err(RugeError::Spec("there are no training triples".into()));
+        return Err(RugeError::refused("there are no training triples"));
     }
     if spec.schedule.plateau.is_some() && data.valid().is_empty() {
-        return Err(RugeError::Spec(
-            "schedule.plateau needs validation, but the data have no validation triples".into(),
+        return Err(RugeError::setting(
+            "schedule.plateau",
+            "schedule.plateau needs validation, but the data have no validation triples",
         ));
     }
     let mut plan = Plan::new(data.graph(), data.train(), spec.seed);
@@ -380,11 +382,14 @@ pub fn mined(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Resul
     config.memory = memory::mining(config.memory);
     let mined = mine(graph, &config, control);
     if let Some(limit) = mined.over_memory {
-        return Err(RugeError::Spec(format!(
-            "mining finds more candidates and rules than fit into {:.1} GB of memory\n  \
-             remedy: raise rules.min-support, rules.min-hc or rules.min-pca",
-            limit as f64 / 1e9
-        )));
+        let size = limit as f64 / 1e9;
+        return Err(RugeError::setting(
+            "rules.min-support",
+            format!(
+                "mining finds more candidates and rules than fit into {size:.1} GB of memory\n  \
+                 remedy: raise rules.min-support, rules.min-hc or rules.min-pca"
+            ),
+        ));
     }
     if !mined.unfinished.is_empty() {
         return Err(Cancelled.into());

@@ -78,8 +78,8 @@ struct Decision {
 pub fn classify(model: &dyn Ranker, valid: &[Labeled], test: &[Labeled]) -> Result<Classification> {
     let valid = scored(model, valid)?;
     let calibration = Calibration::of(&valid, valid.len());
-    let calibration = calibration
-        .ok_or_else(|| RugeError::Spec("there are no validation triples to learn thresholds from".into()))?;
+    let calibration =
+        calibration.ok_or_else(|| RugeError::refused("there are no validation triples to learn thresholds from"))?;
     let pairs = |answers: &[&Answer]| answers.iter().map(|x| (x.score, x.fact)).collect::<Vec<_>>();
     let threshold = best_threshold(&mut pairs(&valid.iter().collect::<Vec<_>>()), 0.0);
     let mut by_relation: BTreeMap<RelationId, Vec<&Answer>> = BTreeMap::new();

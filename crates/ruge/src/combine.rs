@@ -29,18 +29,16 @@ pub struct Outcome {
 /// Says why rules cannot stand beside a model, before anything long begins.
 pub fn refuse(spec: &Spec, data: &Dataset, path: &Path, mode: Mode) -> Result<()> {
     if spec.model.name == ModelName::Rules {
-        let message = "this model is rules alone; combine rules with an embedding, as in `ruge combine runs/complex`";
-        return Err(RugeError::Spec(message.into()));
+        return Err(RugeError::refused("this model is rules alone; combine rules with an embedding"));
     }
     if data.valid().is_empty() {
         let message = "the model holds no validation triples, so there is nothing to fit the weight of rules on; train it \
                        on data with a part `valid`";
-        return Err(RugeError::Spec(message.into()));
+        return Err(RugeError::refused(message));
     }
     workplace::settle(path)?;
     if mode == Mode::Fresh && KIND.is_in(path) {
-        let reason = "it already holds a run; replace it with --force, or give another folder with --out".to_string();
-        return Err(RugeError::Run { path: path.to_path_buf(), reason });
+        return Err(workplace::there(path, KIND, false));
     }
     Ok(())
 }

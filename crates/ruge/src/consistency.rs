@@ -94,8 +94,8 @@ pub fn consistency_over(
             || twin.data().relation_count() != data.relation_count()
             || twin.data().train() != data.train())
     {
-        return Err(RugeError::Spec(
-            "the model without guidance was trained on other triples; give one of the same data".into(),
+        return Err(RugeError::refused(
+            "the model without guidance was trained on other triples; give one of the same data",
         ));
     }
     let t_norm = match engine.spec().guidance {

@@ -39,7 +39,7 @@ use crate::model_file::{Contents, ModelFile};
 use crate::predict::{Answer, PredictOptions, Question, Who};
 use crate::similar::{Near, similar};
 use crate::spec::{DeviceName, ModelName, Spec};
-use crate::suggest::suggestion;
+use crate::suggest::nearest;
 
 /// Relations named where none is near to what was typed.
 const SHOWN: usize = 8;
@@ -243,11 +243,10 @@ impl Engine {
         let names = &self.data().names().relations;
         names.id(name).ok_or_else(|| match unknown("relation", name, names.iter().map(|(_, name)| name)) {
             // Relations are few, so that some of them help where none is near.
-            RugeError::UnknownName { kind, name, hint } if hint.is_empty() => {
-                let some: Vec<String> = names.iter().take(SHOWN).map(|(_, name)| format!("{name:?}")).collect();
-                let more = names.len().saturating_sub(some.len());
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                RugeError::UnknownName { kind, name, hint: format!("; it has {}{more}", some.join(", ")) }
+            RugeError::UnknownName { kind, name, nearest, .. } if nearest.is_empty() => {
+                let some: Vec<String> = names.iter().take(SHOWN).map(|(_, name)| name.to_string()).collect();
+                let more = names.len() - some.len();
+                RugeError::UnknownName { kind, name, nearest, some, more }
             }
             error => error,
         })
@@ -321,5 +320,6 @@ impl Engine {
 }
 
 fn unknown<'n>(kind: &'static str, name: &str, names: impl Iterator<Item = &'n str>) -> RugeError {
-    RugeError::UnknownName { kind, name: name.to_string(), hint: suggestion(name, names) }
+    let nearest = nearest(name, names, 3).into_iter().map(str::to_string).collect();
+    RugeError::UnknownName { kind, name: name.to_string(), nearest, some: Vec::new(), more: 0 }
 }

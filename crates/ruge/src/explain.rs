@@ -575,7 +575,7 @@ impl Explanation {
             return format!("{verb} it.");
         }
         let why = match (all_rules, self.rules_for_relation) {
-            (0, _) => "the model has no rules; give some with --rules".to_string(),
+            (0, _) => "the model has no rules".to_string(),
             (_, 0) => format!("none of the {all_rules} rules concludes {relation}"),
             (_, 1) => format!("the premises of the one rule that concludes {relation} are not in train"),
             (_, n) => format!("the premises of the {n} rules that conclude {relation} are not in train"),

@@ -17,7 +17,7 @@ use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Result, RugeError};
+use crate::error::{Difference, Result, RugeError};
 use crate::model_file::{self, data_hash};
 use crate::sealed_json;
 use crate::spec::Spec;
@@ -53,32 +53,22 @@ impl Identity {
 
     /// Why a run of the identity `old` cannot be continued as this one; nothing if it can. How long it trains, how often it validates, its patience and
     /// its device may differ: a longer run, or one that moves, is still the same one. Rules that are not known yet are not compared.
-    pub fn refuses(&self, old: &Self) -> Option<String> {
+    pub fn refuses(&self, old: &Self) -> Option<Difference> {
         let Spec { schedule: Schedule { epochs, patience, validate_every, .. }, device, .. } = self.spec;
         let schedule = Schedule { epochs, patience, validate_every, ..old.spec.schedule };
         if old.numerics != self.numerics {
-            return Some(format!(
-                "it was begun with version {} of the arithmetic, and this program has version {}, which gives other bits; finish it \
-                 with the program that began it, or start again with --force",
-                old.numerics, self.numerics
-            ));
+            let by =
+                format!("a program with version {} of the arithmetic (this one has {})", old.numerics, self.numerics);
+            return Some(Difference::Arithmetic { by });
         }
         if old.data != self.data {
-            return Some(
-                "it was started with other data; give the same DATA (and --seed, if it is split), or start again with --force".into(),
-            );
+            return Some(Difference::Data);
         }
         if (Spec { schedule, device, ..old.spec.clone() }) != self.spec {
-            return Some(
-                "it was started with other settings; leave out the flags that change them, or start again with --force"
-                    .into(),
-            );
+            return Some(Difference::Settings(None));
         }
         match (&old.rules, &self.rules) {
-            (Some(old), Some(new)) if old != new => Some(
-                "it was started with other rules; restore the rule file, or start again with --force to train with these"
-                    .into(),
-            ),
+            (Some(old), Some(new)) if old != new => Some(Difference::Rules(None)),
             _ => None,
         }
     }
@@ -204,9 +194,7 @@ pub(crate) fn spec_text(spec: &Spec, data: &str) -> String {
 pub fn read(folder: &Path) -> Result<Option<Identity>> {
     let path = folder.join(FILE);
     let ledger = sealed_json::read::<Ledger>(&path).map_err(|error| match error {
-        RugeError::Run { path, reason } => {
-            RugeError::Run { path, reason: format!("{reason}; restore a copy, or start again with --force") }
-        }
+        RugeError::Run { path, reason } => RugeError::Damaged { path, reason },
         other => other,
     })?;
     let Some(ledger) = ledger else { return Ok(None) };
@@ -290,7 +278,7 @@ mod tests {
             (Identity { rules: Some("other".into()), ..now.clone() }, "other rules"),
             (seed, "other settings"),
         ] {
-            assert!(now.refuses(&old).unwrap().contains(word), "{word}");
+            assert!(now.refuses(&old).unwrap().to_string().contains(word), "{word}");
         }
         assert_eq!(now.refuses(&Identity { rules: None, ..now.clone() }), None, "not known yet");
     }

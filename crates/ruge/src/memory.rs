@@ -17,13 +17,16 @@ pub(crate) struct Need {
     parts: Vec<Part>,
 }
 
-/// A part of it.
-#[derive(Clone, Debug)]
-struct Part {
-    what: String,
-    bytes: u64,
-    /// How it gets smaller.
-    remedy: &'static str,
+/// A part of the memory that work takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Part {
+    /// What it is for.
+    pub what: String,
+    /// How much it is.
+    pub bytes: u64,
+    /// Which setting makes it smaller, in words.
+    pub remedy: &'static str,
 }
 
 /// What stays free for everything that is not counted: a twentieth, within these bounds.
@@ -51,24 +54,12 @@ impl Need {
     }
 
     fn within(&self, available: u64) -> Result<()> {
-        let all = self.bytes();
-        let Some(largest) = self.parts.iter().max_by_key(|part| part.bytes).filter(|_| all > usable(available)) else {
+        let (needed, available) = (self.bytes(), usable(available));
+        if needed <= available {
             return Ok(());
-        };
-        Err(RugeError::Spec(format!(
-            "{} needs {} of memory, and this machine has {} available, swap included\n  the largest part is {} for {}\n  remedy: {}",
-            self.work,
-            gigabytes(all),
-            gigabytes(usable(available)),
-            gigabytes(largest.bytes),
-            largest.what,
-            largest.remedy,
-        )))
+        }
+        Err(RugeError::Memory { work: self.work.clone(), needed, available, parts: self.parts.clone() })
     }
-}
-
-fn gigabytes(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
 /// How many groundings may be held: three quarters of the memory that is left, since guidance takes the rest.

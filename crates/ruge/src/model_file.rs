@@ -84,7 +84,7 @@ impl ModelFile {
         let spec = contents.spec.to_toml();
         // A spec that does not read back would make a file that nobody can open.
         if read_spec(&spec).ok().as_ref() != Some(contents.spec) {
-            return Err(RugeError::Spec("the spec has numbers that its file format cannot hold".into()));
+            return Err(RugeError::spec("the spec has numbers that its file format cannot hold"));
         }
         let mut ours = serde_json::json!({
             "version": VERSION,
@@ -137,22 +137,11 @@ impl ModelFile {
     }
 }
 
-/// Says what was looked for, and where it comes from.
+/// Says what was looked for.
 fn missing(path: &Path) -> RugeError {
     let folder = path.parent().filter(|folder| path.ends_with("model.safetensors") && folder.is_dir());
-    let (path, reason) = match folder.filter(|folder| !folder.as_os_str().is_empty()) {
-        Some(folder) => (
-            folder,
-            "it holds no model.safetensors; is its run finished? `ruge train … --resume` continues it, and `ruge train DATA \
-             --out DIR` makes a new one",
-        ),
-        None => (
-            path,
-            "there is no such file or folder; give a run folder or a model.safetensors, as `ruge train DATA --out DIR` leaves \
-             them",
-        ),
-    };
-    RugeError::Run { path: path.to_path_buf(), reason: reason.to_string() }
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    RugeError::NoModel { path: folder.unwrap_or(path).to_path_buf(), is_folder: folder.is_some() }
 }
 
 /// What goes into a file.

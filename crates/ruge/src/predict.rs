@@ -51,7 +51,7 @@ impl Question {
             (None, Some(r), Some(t)) => Ok(Self::Head { relation: engine.relation(r)?, tail: engine.entity(t)? }),
             (Some(h), None, Some(t)) => Ok(Self::Relation { head: engine.entity(h)?, tail: engine.entity(t)? }),
             (Some(h), Some(r), None) => Ok(Self::Tail { head: engine.entity(h)?, relation: engine.relation(r)? }),
-            _ => Err(RugeError::Spec("a question names two of head, relation and tail, and asks for the third".into())),
+            _ => Err(RugeError::refused("a question names two of head, relation and tail, and asks for the third")),
         }
     }
 

@@ -18,7 +18,7 @@ use ruge_kg::Dataset;
 use ruge_kg::io::write::replace_file_in;
 use ruge_rules::RuleRecord;
 
-use crate::error::{Result, RugeError};
+use crate::error::{Difference, Result, RugeError};
 use crate::identity::{self, Identity, Papers};
 use crate::model_file::ModelFile;
 use crate::spec::{ModelName, Spec};
@@ -90,8 +90,9 @@ impl Folder {
         self.path.join(name)
     }
 
-    pub(crate) fn wrong(&self, reason: String) -> RugeError {
-        RugeError::Run { path: self.path.clone(), reason }
+    /// The error of a run that is not the one that is to go on.
+    fn other(&self, difference: Difference) -> RugeError {
+        RugeError::OtherRun { path: self.path.clone(), difference, aside: None }
     }
 
     pub(crate) fn write(&self, name: &str, text: &[u8]) -> Result<()> {
@@ -119,13 +120,12 @@ impl Folder {
 pub fn stored_spec(home: &Path) -> Result<Spec> {
     let folder = workplace::current(home, KIND)?;
     if folder.join("stages.json").exists() {
-        return Err(
-            Folder::at(home).wrong("it holds a run of `ruge run`; continue it with `ruge run … --resume`".into())
-        );
+        let (path, what) = (home.to_path_buf(), "a run of all stages");
+        return Err(RugeError::OtherKind { path, what, made_by: "run" });
     }
     match begun(&folder)? {
         Some((identity, _)) => Ok(identity.spec),
-        None => Err(Folder::at(home).wrong("there is no run to resume; leave out --resume to start one".into())),
+        None => Err(RugeError::NothingToResume { path: home.to_path_buf(), what: KIND.name }),
     }
 }
 
@@ -206,7 +206,7 @@ impl<'r> Run<'r> {
             (run.old, run.is_old) = (Some(old), is_old);
         }
         if mode == Mode::Resume && run.old.is_none() {
-            return Err(run.folder.wrong("there is no run to resume; leave out --resume to start one".into()));
+            return Err(RugeError::NothingToResume { path: run.folder.path, what: KIND.name });
         }
         if !run.goes_on()? {
             run.folder.remove(CHECKPOINT)?;
@@ -240,7 +240,7 @@ impl<'r> Run<'r> {
         let Some(old) = &self.old else { return Ok(false) };
         match self.identity.refuses(old) {
             None => Ok(true),
-            Some(reason) if self.mode == Mode::Resume => Err(self.folder.wrong(reason)),
+            Some(difference) if self.mode == Mode::Resume => Err(self.folder.other(difference)),
             Some(_) => {
                 self.old = None;
                 Ok(false)
@@ -300,17 +300,15 @@ impl<'r> Run<'r> {
             return Ok(None);
         }
         let stored = checkpoint::read(&path)?;
-        if let Some(reason) = self.identity.refuses(&Identity::of_notes(&stored.notes)?) {
+        if let Some(difference) = self.identity.refuses(&Identity::of_notes(&stored.notes)?) {
             return match self.mode {
                 Mode::Continue => Ok(None),
-                _ => Err(RugeError::Run { path, reason }),
+                _ => Err(RugeError::OtherRun { path, difference, aside: None }),
             };
         }
         if self.mode == Mode::Resume && stored.progress.epoch > self.spec.schedule.epochs {
             let (done, wanted) = (stored.progress.epoch, self.spec.schedule.epochs);
-            return Err(self.folder.wrong(format!(
-                "it has done {done} epochs already, more than {wanted}; give --epochs {done} or more"
-            )));
+            return Err(self.folder.other(Difference::Epochs { done, wanted }));
         }
         model.restore(stored.state)?;
         Ok(Some((stored.progress, stored.notes.get(curve::NOTE).cloned())))

@@ -38,7 +38,7 @@ pub struct Near {
 pub fn similar(engine: &Engine, entity: EntityId, k: usize) -> Result<Vec<Near>> {
     let Some(Embeddings { entities: table, .. }) = engine.embeddings()? else {
         let message = "rules alone have no vectors, so nothing can be near; ask a trained model";
-        return Err(RugeError::Spec(message.into()));
+        return Err(RugeError::refused(message));
     };
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
     let own = table.row(entity.index());

@@ -103,7 +103,7 @@ impl ModelName {
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            RugeError::Spec(format!("unknown model {name:?}; use one of {names}"))
+            RugeError::spec(format!("unknown model {name:?}; use one of {names}"))
         })
     }
 
@@ -245,7 +245,7 @@ impl GuidanceSpec {
             "ptranse" => GuidanceSpec::ptranse(),
             other => {
                 let message = format!("unknown guidance {other:?}; use none, ruge, static, examples, kale or ptranse");
-                return Err(RugeError::Spec(message));
+                return Err(RugeError::spec(message));
             }
         })
     }
@@ -360,7 +360,7 @@ impl Spec {
 
     /// Refuses what cannot run.
     pub fn check(&self) -> Result<()> {
-        let refuse = |message: String| Err(RugeError::Spec(message));
+        let refuse = |message: String| Err(RugeError::spec(message));
         self.check_storable()?;
         if !(1..=20_000).contains(&self.model.dimension) {
             return refuse(format!("model.dimension is {}; use 1 to 20,000", self.model.dimension));
@@ -378,7 +378,7 @@ impl Spec {
             return refuse(format!("objective.penalty.weight must be finite and not negative, not {weight}"));
         }
         if self.device == DeviceName::Cuda && matches!(self.guidance, GuidanceSpec::PTransE { .. }) {
-            return refuse("ptranse runs on the CPU only; remove `--device cuda`".into());
+            return refuse("ptranse runs on the CPU only\n  remedy: set device to cpu".into());
         }
         self.rules.check()?;
         self.check_numbers()?;
@@ -417,7 +417,7 @@ impl Spec {
     /// The spec a JSON object means, as [`Spec::from_toml`]; leaves it does not have are those of the paper.
     pub fn from_json(json: &serde_json::Value, name: &str) -> Result<Self> {
         let text = toml::to_string(&to_toml_value(json));
-        Self::from_toml(&text.map_err(|error| RugeError::Spec(format!("{name}: {error}")))?, name)
+        Self::from_toml(&text.map_err(|error| RugeError::spec(format!("{name}: {error}")))?, name)
     }
 }
 

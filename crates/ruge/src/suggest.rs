@@ -25,7 +25,12 @@ pub fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>, most: usiz
 
 /// `; did you mean "a" or "b"?`, or nothing.
 pub fn suggestion<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> String {
-    let near: Vec<String> = nearest(typed, names, 3).into_iter().map(|name| format!("{name:?}")).collect();
+    meant(&nearest(typed, names, 3))
+}
+
+/// The same of names that were found already.
+pub(crate) fn meant(near: &[impl std::fmt::Debug]) -> String {
+    let near: Vec<String> = near.iter().map(|name| format!("{name:?}")).collect();
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 

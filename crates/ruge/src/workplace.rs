@@ -80,14 +80,14 @@ impl Workplace {
     /// Takes a folder, as `mode` says.
     pub fn open(home: &Path, kind: Kind, mode: Mode) -> Result<Self> {
         let name = kind.name;
-        let wrong = |reason: String| RugeError::Run { path: home.to_path_buf(), reason };
+        let wrong = |reason: String| RugeError::InTheWay { path: home.to_path_buf(), reason };
         if home.exists() && !home.is_dir() {
-            return Err(wrong("it is a file; give a folder with --out".into()));
+            return Err(wrong("it is a file, not a folder".into()));
         }
         if home.is_symlink() && !home.exists() {
-            return Err(wrong("it is a link that leads nowhere; remove it, or give another folder with --out".into()));
+            return Err(wrong("it is a link that leads nowhere".into()));
         }
-        let nothing = || wrong(format!("there is no {name} to resume; leave out --resume to start one"));
+        let nothing = || RugeError::NothingToResume { path: home.to_path_buf(), what: name };
         if mode == Mode::Resume && !home.exists() {
             return Err(nothing());
         }
@@ -100,23 +100,14 @@ impl Workplace {
                 return Err(unfinished(home, &command));
             }
             Pending::Foreign if kind.is_in(home) || mode == Mode::Resume => {
-                return Err(wrong(format!("it holds a folder {NEXT} that ruge did not make; move it away")));
+                return Err(wrong(format!("it holds a folder {NEXT} that ruge did not make")));
             }
             _ => false,
         };
         let next = home.join(NEXT);
         let work = match (kind.is_in(home), pending, mode) {
-            (_, true, Mode::Fresh) => {
-                return Err(wrong(format!(
-                    "it holds an unfinished {name} that is to replace another one; continue it with --resume, or start it again with \
-                     --force"
-                )));
-            }
-            (true, _, Mode::Fresh) => {
-                return Err(wrong(format!(
-                    "it already holds a {name}; continue it with --resume, or replace it with --force"
-                )));
-            }
+            (_, true, Mode::Fresh) => return Err(unfinished(home, kind.command)),
+            (true, _, Mode::Fresh) => return Err(there(home, kind, kind.resumes)),
             (false, false, Mode::Resume) => return Err(nothing()),
             (_, true, Mode::Resume | Mode::Continue) => next,
             (true, _, Mode::Force) => {
@@ -134,9 +125,7 @@ impl Workplace {
         if mode == Mode::Fresh
             && let Some(file) = kind.files.iter().find(|name| home.join(name).exists())
         {
-            return Err(wrong(format!(
-                "{file} is in it, which a {name} would overwrite; move it away, or give another folder with --out"
-            )));
+            return Err(wrong(format!("{file} is in it, which a {name} would overwrite")));
         }
         remove_drafts(&work, kind.files)?;
         Ok(Self { home: home.to_path_buf(), work, kind, created, _lock: lock })
@@ -147,8 +136,7 @@ impl Workplace {
     pub fn aside(home: &Path, kind: Kind, mode: Mode) -> Result<Self> {
         settle(home)?;
         if mode == Mode::Fresh && kind.is_in(home) {
-            let reason = format!("it already holds a {}; replace it with --force, or give another --out", kind.name);
-            return Err(RugeError::Run { path: home.to_path_buf(), reason });
+            return Err(there(home, kind, false));
         }
         if let (Mode::Fresh, Pending::Of(command)) = (mode, Pending::at(home)?)
             && RESUMABLE.contains(&command.as_str())
@@ -238,12 +226,12 @@ pub fn settle(home: &Path) -> Result<()> {
 const RESUMABLE: [&str; 3] = ["run", "train", "search"];
 
 fn unfinished(home: &Path, command: &str) -> RugeError {
-    let reason = format!(
-        "it holds an unfinished result of `ruge {command} --force`; continue that with `ruge {command} … --resume`, or remove \
-         {} to give it up",
-        home.join(NEXT).display()
-    );
-    RugeError::Run { path: home.to_path_buf(), reason }
+    RugeError::Unfinished { path: home.to_path_buf(), made_by: command.to_string(), aside: home.join(NEXT) }
+}
+
+/// The error of a folder that holds a result already.
+pub(crate) fn there(home: &Path, kind: Kind, resumes: bool) -> RugeError {
+    RugeError::Exists { path: home.to_path_buf(), what: format!("a {}", kind.name), resumes }
 }
 
 /// What is in [`NEXT`].
@@ -290,8 +278,8 @@ fn discard(home: &Path) -> Result<()> {
 /// Folders that the program fills are folders: a link would lead it elsewhere.
 fn refuse_link(folder: &Path) -> Result<()> {
     if folder.is_symlink() {
-        let reason = "it is a link, but ruge needs a folder of its own here; remove the link".to_string();
-        return Err(RugeError::Run { path: folder.to_path_buf(), reason });
+        let reason = "it is a link, but ruge needs a folder of its own here".to_string();
+        return Err(RugeError::InTheWay { path: folder.to_path_buf(), reason });
     }
     Ok(())
 }
@@ -405,12 +393,7 @@ fn take(folder: &Path) -> Result<Option<File>> {
             Ok(()) if is_at(&file, folder) => return Ok(Some(file)),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(RugeError::Run {
-                    path: folder.to_path_buf(),
-                    reason:
-                        "another ruge process is working in this folder; wait for it, or give another folder with --out"
-                            .into(),
-                });
+                return Err(RugeError::Locked { path: folder.to_path_buf() });
             }
             Err(TryLockError::Error(_)) => return Ok(None),
         }

@@ -62,7 +62,7 @@ pub fn object(path: &Path, loaded: &Loaded, stats: &Stats) -> Value {
         "layout": report.layout,
         "split_here": report.split_here,
         "files": report.files,
-        "notes": report.notes(),
+        "notes": crate::data_args::notes(report),
         "splits": splits,
         "overlap": stats.overlap,
         "unseen": {

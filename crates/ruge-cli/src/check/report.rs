@@ -70,7 +70,7 @@ impl Report<'_> {
         }
         let mut text = self.say(&format!("{} ({})", path.display(), report.layout));
         text += &self.render(&table);
-        for note in report.notes() {
+        for note in crate::data_args::notes(report) {
             // A note may hold a line of the file below it; that line is shown as it is.
             for (index, line) in note.lines().enumerate() {
                 match index {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use ruge::{DeviceName, assemble, suggest};
+use ruge::{DeviceName, RugeError, assemble, suggest};
 use ruge_kg::Dataset;
 use ruge_lab::reproduce::work::{self, CellEvent, Outcome, Place};
 use ruge_lab::reproduce::{Cell, Record, Row, Table, TableName, record};
@@ -23,7 +23,7 @@ use crate::data_args::DataArgs;
 use crate::device::DeviceArg;
 use crate::text::{Column, grouped, wrapped};
 use crate::usage::UsageError;
-use crate::{interrupt, output, progress, text};
+use crate::{interrupt, output, progress, remedy, text};
 
 /// Reproduce the paper's tables and figure, cell by cell, with published figures next to measured ones
 ///
@@ -189,7 +189,11 @@ impl ReproduceArgs {
             Some(table) => vec![table.into()],
             None => TableName::ALL.to_vec(),
         };
-        Ok(wanted.into_iter().map(|name| Table::read(&self.experiments, name)).collect::<ruge::Result<_>>()?)
+        let read = wanted.into_iter().map(|name| Table::read(&self.experiments, name)).collect::<ruge::Result<_>>();
+        read.map_err(|error| match error {
+            RugeError::Refused(words) => anyhow!("{words}\n  remedy: go there, or name it with --experiments"),
+            other => anyhow::Error::from(other),
+        })
     }
 
     /// Keeps the cells that were asked for.
@@ -380,13 +384,13 @@ fn dataset(
             "yago37-core3" | "yago37" => "this set is not public; if you have it, put it there".to_string(),
             _ => format!("`ruge data get {name} --out {}` fetches it; --data names another folder", path.display()),
         };
-        return Err(ruge::RugeError::Run { path, reason: format!("no data\n  remedy: {remedy}") });
+        return Err(RugeError::Run { path, reason: format!("no data\n  remedy: {remedy}") });
     }
     // Let go of the old set before the new one is read.
     *loaded = None;
     let read = DataArgs::plain(&path)
         .load(console)
-        .map_err(|error| ruge::RugeError::Run { path: path.clone(), reason: format!("{error:#}") })?;
+        .map_err(|error| RugeError::Run { path: path.clone(), reason: remedy::added(&format!("{error:#}"), &error) })?;
     read.announce(console);
     let data = Arc::new(read.data);
     *loaded = Some((name.to_string(), data.clone()));

@@ -19,7 +19,7 @@ use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::settings::SettingsArgs;
 use crate::text::labelled;
-use crate::{interrupt, progress};
+use crate::{interrupt, progress, remedy};
 
 /// Run the whole job: from triples to rules, two models, figures, new facts with reasons, and a report
 ///
@@ -200,7 +200,7 @@ impl Teller {
                     bar.set_message(format!("{}{comma}{note}", stage.name()));
                 }
             }
-            Event::Note { text } => self.say(&held, &format!("note: {text}")),
+            Event::Note { text } => self.say(&held, &format!("note: {}", remedy::with_flags(text))),
             Event::Skipped { stage, line } => {
                 self.line(&held, *stage, &format!("{} (finished before)", counts(line)));
             }

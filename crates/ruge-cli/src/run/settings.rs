@@ -55,7 +55,7 @@ fn compares(spec: &Spec) -> ruge::error::Result<()> {
         (_, guidance) if !guidance.takes_rules() => ("models", "use `ruge train` for one model without them"),
         _ => return Ok(()),
     };
-    Err(RugeError::Spec(format!("`ruge run` compares {what} with and without rules; {instead}")))
+    Err(RugeError::spec(format!("`ruge run` compares {what} with and without rules; {instead}")))
 }
 
 /// The settings that matter, a label and a sentence each.

@@ -141,7 +141,7 @@ impl Description {
     fn names<I: Id>(
         &self,
         folder: &Path,
-        [one, many]: [&str; 2],
+        [one, many]: [&'static str; 2],
         vocabulary: &mut Vocabulary<I>,
         dictionaries: &mut Vec<FileReport>,
         options: &ReadOptions,
@@ -170,11 +170,8 @@ impl Description {
         dictionaries.push(read_dictionary(&path, Dictionary::IdName, vocabulary, options)?);
         let count = vocabulary.len();
         if let Some(stated) = stated.filter(|&stated| stated != count && !options.lenient) {
-            return Err(self.problem(format!(
-                "num_{many} is {stated}, but {} names {count}\n  remedy: correct the one or the other, \
-                 or go by the file with --lenient",
-                path.display()
-            )));
+            let description = self.path.clone();
+            return Err(KgError::OtherCount { path: description, what: many, stated, file: path, found: count });
         }
         Ok(Some(count))
     }

@@ -172,7 +172,8 @@ fn libkge_complaints() {
     let malformed = message(&libkge("dataset:\n  name: [toy\n  files: {\n"));
     assert!(malformed.contains("line"), "{malformed}");
     assert!(message(&libkge("dataset:\n  num_entities: many\n")).contains("many"));
-    assert!(message(&libkge("dataset:\n  num_entities: 4\n")).contains("names 3"));
+    let miscounted = load(&libkge("dataset:\n  num_entities: 4\n")).unwrap_err();
+    assert!(matches!(miscounted, KgError::OtherCount { stated: 4, found: 3, .. }), "{miscounted}");
     let nameless = folder(&[("dataset.yaml", "dataset.num_entities: 4000000000"), ("train.del", "0\t0\t0\n")]);
     assert!(message(&nameless).contains("no file names them"));
     let empty = folder(&[("dataset.yaml", "")]);

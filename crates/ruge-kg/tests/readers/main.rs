@@ -172,11 +172,11 @@ mod plain_text {
         for name in ["a.csv", "a.txt"] {
             let found = problems(name, rows);
             assert!(found.iter().all(|p| p.reason == Reason::Columns { found: 5, expected: 3 }), "{found:?}");
-            assert!(found[0].reason.remedy().contains("--columns"));
+            assert!(found[0].reason.remedy().contains("name another order"));
         }
         let found = problems("a.tsv", rows).remove(0).reason;
         assert_eq!(found.to_string(), "separated by semicolon, while tab was expected; 5 fields instead of 3");
-        let remedy = "add --format csv-semicolon, and name the columns to read, for example --columns hrt--";
+        let remedy = "read it as csv-semicolon, and name the columns to read, for example hrt--";
         assert_eq!(found.remedy(), remedy);
         let options = ReadOptions { columns: "-hrt-".parse().unwrap(), ..Default::default() };
         assert_eq!(read("a.csv", rows, &options).unwrap().0[1], ["Ben, Bo", "kennt", "Cleo"]);
@@ -185,10 +185,10 @@ mod plain_text {
     #[test]
     fn a_whole_file_with_another_separator() {
         for (text, found, remedy) in [
-            ("a b,r,c\nc,r,d\n", "comma", "add --format csv"),
-            ("a;r;c\nc;r;d\n", "semicolon", "add --format csv-semicolon"),
-            ("a|r|c\nc|r|d\n", "bar", "add --format csv-bar"),
-            ("a r c\nc r d\n", "blanks", "add --format blanks"),
+            ("a b,r,c\nc,r,d\n", "comma", "read it as csv"),
+            ("a;r;c\nc;r;d\n", "semicolon", "read it as csv-semicolon"),
+            ("a|r|c\nc|r|d\n", "bar", "read it as csv-bar"),
+            ("a r c\nc r d\n", "blanks", "read it as blanks"),
         ] {
             for problem in problems("a.tsv", text) {
                 let reason = Reason::OtherSeparator { expected: "tab", found, fields: 3, wanted: 3 };
@@ -587,6 +587,6 @@ mod files {
         let folder = folder(&[("train.tsv", "a\tr\n")]);
         let error = Dataset::load(folder.path(), &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("train.tsv:1: 2 fields instead of 3"), "{error}");
-        assert!(error.contains("remedy: ") && error.contains("--lenient"), "{error}");
+        assert!(error.contains("remedy: "), "{error}");
     }
 }

@@ -91,9 +91,8 @@ impl ExportFormat {
 /// it is complete. A link in the place of a file is refused.
 pub fn export(engine: &Engine, format: ExportFormat, out: &Path, force: bool) -> Result<Vec<PathBuf>> {
     let (Some(embeddings), None) = (engine.embeddings()?, engine.ranking()) else {
-        let message = "this model ranks by rules, which no format of vectors can say; export the model it was made from, and \
-                       its rules with `ruge rules convert`";
-        return Err(RugeError::Spec(message.into()));
+        let reason = "this model ranks by rules, which no format of vectors can say".into();
+        return Err(RugeError::Unwritable { path: out.to_path_buf(), reason, formats: &[] });
     };
     let (every, names) = (format.files(true), format.files(!engine.rules().is_empty()));
     let staging = Staging::begin(out, &every, &names, force)?;
@@ -147,17 +146,20 @@ impl Target<'_> {
         self.engine.data().names().relations.iter().map(|(_, name)| name)
     }
 
+    /// The error of a model that this format cannot hold, and these can.
+    fn unwritable(&self, reason: impl Into<String>, formats: &'static [&'static str]) -> RugeError {
+        RugeError::Unwritable { path: self.out.to_path_buf(), reason: reason.into(), formats }
+    }
+
     /// Refuses names that a line of tab-separated text cannot hold.
     fn check_lines(&self, format: &str) -> Result<()> {
         let bad = |name: &&str| name.contains(['\t', '\n', '\r']);
         match self.entities().chain(self.relations()).find(bad) {
             None => Ok(()),
-            Some(name) => Err(RugeError::Run {
-                path: self.out.to_path_buf(),
-                reason: format!(
-                    "the name {name:?} holds a tab or a line end, which {format} cannot keep; --to parquet can"
-                ),
-            }),
+            Some(name) => {
+                let reason = format!("the name {name:?} holds a tab or a line end, which {format} cannot keep");
+                Err(self.unwritable(reason, &["parquet"]))
+            }
         }
     }
 }

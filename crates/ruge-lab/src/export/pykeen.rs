@@ -10,7 +10,7 @@ use std::io::Write;
 use ruge_kg::Triple;
 
 use super::{Target, npy};
-use ruge::error::{Result, RugeError};
+use ruge::error::Result;
 use ruge::spec::GuidanceSpec;
 
 const SCRIPT: &str = include_str!("load.py");
@@ -21,13 +21,12 @@ const EXPECTED: usize = 100;
 /// Everything `load.py` needs, and `load.py`.
 pub fn write(target: &Target<'_>) -> Result<()> {
     if let GuidanceSpec::PTransE { .. } = target.engine.spec().guidance {
-        let reason = "PyKEEN has no PTransE, whose paths score too; --to npy, word2vec or parquet writes its vectors";
-        return Err(RugeError::Run { path: target.out.to_path_buf(), reason: reason.into() });
+        let reason = "PyKEEN has no PTransE, whose paths score too";
+        return Err(target.unwritable(reason, &["npy", "word2vec", "parquet"]));
     }
     if target.engine.spec().model.reciprocal {
-        let reason =
-            "it has reciprocal relations, two rows each, which load.py does not know; --to npy or parquet writes both";
-        return Err(RugeError::Run { path: target.out.to_path_buf(), reason: reason.into() });
+        let reason = "it has reciprocal relations, two rows each, which load.py does not know";
+        return Err(target.unwritable(reason, &["npy", "parquet"]));
     }
     target.check_lines("a table of text")?;
     npy::arrays(target)?;

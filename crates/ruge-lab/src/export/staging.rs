@@ -16,6 +16,8 @@ pub const UNFINISHED: &str = "export.unfinished";
 const LAST: &str = "about.json";
 /// Says, inside [`UNFINISHED`], that files outside have been touched.
 const MOVING: &str = "moving";
+/// Why a link is in the way.
+const LINK: &str = "it is a link, and links are not followed when writing";
 
 /// A place for the files of one export.
 #[derive(Debug)]
@@ -34,37 +36,32 @@ impl Staging {
     /// Nothing is begun where one of `names` is already there, unless `force` is given or a killed export had begun to
     /// move; nor where a link stands in the way: whoever put it there chose where it leads.
     pub fn begin(out: &Path, every: &[&str], names: &[&str], force: bool) -> Result<Self> {
-        let wrong = |path: PathBuf, reason: &str| RugeError::Run { path, reason: reason.into() };
+        let wrong = |path: PathBuf, reason: &str| RugeError::InTheWay { path, reason: reason.into() };
         if out.exists() && !out.is_dir() {
-            return Err(wrong(out.to_path_buf(), "this is a file; --out wants a folder"));
+            return Err(wrong(out.to_path_buf(), "it is a file, not a folder"));
         }
         let folder = out.join(UNFINISHED);
         let mut ours = every.iter().map(|name| out.join(name)).chain([folder.clone()]);
         if let Some(link) = ours.find(|path| is_link(path)) {
-            return Err(wrong(
-                link,
-                "is a link, and links are not followed when writing; remove it, or give another --out",
-            ));
+            return Err(wrong(link, LINK));
         }
         let was_moving = folder.join(MOVING).exists() && !out.join(LAST).exists();
-        let there = names.iter().map(|name| out.join(name)).find(|path| path.exists());
+        let there = names.iter().find(|name| out.join(name).exists());
         if let Some(there) = there.filter(|_| !force && !was_moving) {
-            return Err(wrong(there, "already exists; give another --out, or --force to replace it"));
+            let (path, what) = (out.to_path_buf(), format!("the file {there}"));
+            return Err(RugeError::Exists { path, what, resumes: false });
         }
         let is_new = !out.exists();
         fs::create_dir_all(&folder).map_err(RugeError::io(out, "make this folder"))?;
         let path = folder.join("lock");
         if is_link(&path) {
-            return Err(wrong(path, "is a link, and links are not followed when writing; remove it"));
+            return Err(wrong(path, LINK));
         }
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         let lock = lock.map_err(RugeError::io(&path, "write"))?;
         // Where a file system knows no locks, nobody can be kept off.
         if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Err(wrong(
-                out.to_path_buf(),
-                "another export writes into this folder; wait for it, or give another --out",
-            ));
+            return Err(RugeError::Locked { path: out.to_path_buf() });
         }
         // What a killed export left, and its drafts; the lock is ours, and so is a move that is to be finished.
         for entry in fs::read_dir(&folder).map_err(RugeError::io(&folder, "read"))? {
@@ -190,7 +187,7 @@ mod tests {
         fill_and_finish(out, "old", false);
         fs::create_dir(out.join(UNFINISHED)).unwrap();
         fs::write(out.join(UNFINISHED).join(".a.txt.1-0.tmp"), "half").unwrap();
-        assert!(Staging::begin(out, &EVERY, &NAMES, false).unwrap_err().to_string().contains("--force"));
+        assert!(Staging::begin(out, &EVERY, &NAMES, false).unwrap_err().to_string().contains("already holds the file"));
         // Killed while moving: no about.json, so it does not look finished, and it is ours to finish.
         fs::write(out.join(UNFINISHED).join(MOVING), "").unwrap();
         assert!(Staging::begin(out, &EVERY, &NAMES, false).is_err(), "about.json is there: it was finished");

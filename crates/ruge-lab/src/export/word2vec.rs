@@ -8,7 +8,7 @@ use ruge_embed::Table;
 use rustc_hash::FxHashMap;
 
 use super::Target;
-use ruge::error::{Result, RugeError};
+use ruge::error::Result;
 
 /// A file for entities, one for relations.
 pub fn write(target: &Target<'_>) -> Result<()> {
@@ -25,10 +25,8 @@ fn words<'n>(target: &Target<'_>, names: impl Iterator<Item = &'n str>) -> Resul
     for name in names {
         let word: String = name.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
         if let Some(other) = seen.insert(word.clone(), name) {
-            let reason = format!(
-                "blanks become `_` in word2vec's format, and {other:?} and {name:?} would become one; --to npy or parquet keeps them apart"
-            );
-            return Err(RugeError::Run { path: target.out.to_path_buf(), reason });
+            let reason = format!("blanks become `_` in word2vec's format, and {other:?} and {name:?} would become one");
+            return Err(target.unwritable(reason, &["npy", "parquet"]));
         }
         words.push(word);
     }

@@ -241,9 +241,10 @@ fn stored<T: DeserializeOwned>(out: &Path, stage: Stage, finished: bool) -> Resu
     }
     let path = out.join(stage.outputs()[0]);
     let text = std::fs::read_to_string(&path).map_err(RugeError::io(&path, "read"))?;
-    serde_json::from_str(&text).map(Some).map_err(|error| RugeError::Run {
-        reason: format!("it is damaged ({error}); make it again with --from {}", stage.name()),
+    serde_json::from_str(&text).map(Some).map_err(|error| RugeError::Stage {
         path,
+        stage: stage.name(),
+        reason: format!("it is damaged ({error}) and has to be made again"),
     })
 }
 

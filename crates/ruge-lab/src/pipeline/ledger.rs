@@ -61,10 +61,7 @@ impl Ledger {
     pub fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
         sealed_json::read(&path).map_err(|error| match error {
-            RugeError::Run { path, reason } => {
-                let reason = format!("{reason}; start again with --force, which replaces the run when it is finished, or give another --out");
-                RugeError::Run { path, reason }
-            }
+            RugeError::Run { path, reason } => RugeError::Damaged { path, reason },
             other => other,
         })
     }
@@ -259,7 +256,7 @@ mod tests {
         Ledger::default().write(path).unwrap();
         assert!(matches!(Found::at(path).unwrap(), Found::Run(_)));
         fs::write(path.join(FILE), "{").unwrap();
-        assert!(Found::at(path).unwrap_err().to_string().contains("--force"));
+        assert!(Found::at(path).unwrap_err().to_string().contains("damaged"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules};
 use ledger::{Found, Ledger, file_hash, hash};
-use ruge::error::{Result, RugeError};
+use ruge::error::{Difference, Result, RugeError};
 use ruge::model_file::data_hash;
 use ruge::run::FILES;
 use ruge::spec::{GuidanceSpec, Spec};
@@ -288,16 +288,19 @@ pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Resu
     job.spec.check()?;
     if !job.spec.guidance.takes_rules() {
         let name = job.spec.guidance.name();
-        return Err(RugeError::Spec(format!(
-            "this compares a model with the same model guided by rules, and guidance {name:?} has none; use ruge or kale"
-        )));
+        return Err(RugeError::setting(
+            "guidance.kind",
+            format!(
+                "this compares a model with the same model guided by rules, and guidance {name:?} has none; use ruge or kale"
+            ),
+        ));
     }
     if let Choice::Only(stage) | Choice::From(stage) = job.choice
         && !job.stages().any(|of_job| of_job == stage)
     {
-        return Err(RugeError::Spec(format!(
+        return Err(RugeError::refused(format!(
             "stage {} is no part of this run: rules stand beside a model where guidance is by examples, there are validation triples, and no \
-             more than {MOST_WITH_RULES} training triples; `ruge combine` does it for any model",
+             more than {MOST_WITH_RULES} training triples; a combination of its own does it for any model",
             stage.name()
         )));
     }
@@ -332,12 +335,9 @@ fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Stagehand<'_>) -> R
             continue;
         }
         if job.choice.needs(stage) {
-            let reason = format!(
-                "stage {} is not finished, or what it was made from has changed; run it first with --from {0}, or \
-                 everything without --only and --from",
-                stage.name()
-            );
-            return Err(RugeError::Run { path: job.out.clone(), reason });
+            let stage = stage.name();
+            let reason = format!("stage {stage} is not finished, or what it was made from has changed; it comes first");
+            return Err(RugeError::Stage { path: job.out.clone(), stage, reason });
         }
         if watcher.control.is_cancelled() {
             return Ok(Ended::Stopped(stage));
@@ -409,32 +409,33 @@ const KIND: Kind = Kind {
 /// Takes the folder, or says why it must not be touched. The last answer: whether the run begins now.
 fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger, bool)> {
     let out = &job.out;
-    let wrong = |reason: String| Err(RugeError::Run { path: out.clone(), reason });
     workplace::settle(out)?;
     if let Ok(Found::Foreign(path)) = Found::at(out) {
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        return wrong(match path == *out {
-            true => "it is a file; give a folder with --out".into(),
-            false => format!("it is not a run folder ({name:?} is in it); give another one with --out"),
-        });
+        let reason = match path == *out {
+            true => "it is a file, not a folder".into(),
+            false => format!("it is not a run folder ({name:?} is in it)"),
+        };
+        return Err(RugeError::InTheWay { path: out.clone(), reason });
     }
     let spec = job.spec.to_toml();
-    // What an earlier --force has begun comes first.
+    // What was begun to replace another run comes first.
     let place = Workplace::open(out, KIND, if job.force { Mode::Force } else { Mode::Continue })?;
     let pending = place.work() != place.home();
     if !job.force {
         match Found::at(place.work())? {
             Found::Training => {
-                return wrong("it holds a run of `ruge train`; give another --out, or replace it with --force".into());
+                let (path, what) = (out.clone(), "a training run");
+                return Err(RugeError::OtherKind { path, what, made_by: "train" });
             }
             Found::Run(ledger) => {
                 return match refuses(&ledger, data, &spec) {
                     None => Ok((place, *ledger, false)),
-                    Some(reason) if pending => wrong(format!(
-                        "an unfinished run is about to replace the one in it, and {reason}; to keep the finished one, remove {}",
-                        place.work().display()
-                    )),
-                    Some(reason) => wrong(reason),
+                    Some(difference) => Err(RugeError::OtherRun {
+                        path: out.clone(),
+                        difference,
+                        aside: pending.then(|| place.work().to_path_buf()),
+                    }),
                 };
             }
             Found::Empty | Found::Foreign(_) => {}
@@ -446,25 +447,15 @@ fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger, bool)> {
 }
 
 /// Why a run cannot be continued with these data and settings; nothing if it can.
-fn refuses(ledger: &Ledger, data: &str, spec: &str) -> Option<String> {
+fn refuses(ledger: &Ledger, data: &str, spec: &str) -> Option<Difference> {
     if ledger.data != data {
-        return Some(
-            "it holds a run on other data; give the same, with its --seed if they are one file that was split, or another --out, or \
-             start again with --force"
-                .into(),
-        );
+        return Some(Difference::Data);
     }
     if ledger.numerics != ruge_embed::NUMERICS {
-        return Some(format!(
-            "it was started by {}, whose arithmetic gives other bits; give another --out, or start again with --force",
-            ledger.program
-        ));
+        return Some(Difference::Arithmetic { by: ledger.program.clone() });
     }
     if ledger.spec != spec {
-        return Some(format!(
-            "it holds a run with other settings ({}); --resume continues with its own, --force starts again, and another --out keeps both",
-            difference(&ledger.spec, spec)
-        ));
+        return Some(Difference::Settings(Some(difference(&ledger.spec, spec))));
     }
     None
 }

@@ -144,10 +144,10 @@ fn no_rules(job: &Job<'_>, watcher: &Stagehand<'_>) -> String {
     match (spec.max_conclusions, assemble::mined(&all, job.data, &watcher.control.quiet()).ok()) {
         (Some(share), Some(rules)) if !rules.is_empty() => format!(
             "{} rules pass the thresholds, but the most confident one concludes more than {share} times as many triples as train has \
-             (raise --max-conclusions to use it)",
+             (raise rules.max-conclusions to use it)",
             rules.len()
         ),
-        _ => "no rule passes the thresholds (lower --min-pca, --min-std or --min-support)".into(),
+        _ => "no rule passes the thresholds (lower rules.min-pca, rules.min-std or rules.min-support)".into(),
     }
 }
 

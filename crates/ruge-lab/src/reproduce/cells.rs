@@ -225,9 +225,8 @@ impl Table {
     pub fn read(folder: &Path, name: TableName) -> Result<Self> {
         let path = folder.join(format!("{}.toml", name.name()));
         let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => RugeError::Spec(format!(
-                "{}: there is no such table; tables, specs and records are in the folder `experiments` of the source; go there, or name \
-                 it with --experiments",
+            std::io::ErrorKind::NotFound => RugeError::refused(format!(
+                "{}: there is no such table; tables, specs and records are in the folder `experiments` of the source",
                 path.display()
             )),
             _ => RugeError::io(&path, "read")(error),
@@ -237,13 +236,13 @@ impl Table {
 
     /// The same from its text; `source` is named in complaints.
     pub fn parse(text: &str, name: TableName, source: &str) -> Result<Self> {
-        let file: File = toml::from_str(text).map_err(|error| RugeError::Spec(format!("{source}: {error}")))?;
+        let file: File = toml::from_str(text).map_err(|error| RugeError::spec(format!("{source}: {error}")))?;
         let mut cells: Vec<Cell> = Vec::new();
         for entry in file.cell {
             entry.spelled_out(name, source, &mut cells)?;
         }
         for (index, cell) in cells.iter().enumerate() {
-            let wrong = |reason: &str| Err(RugeError::Spec(format!("{source}: the cell {:?} {reason}", cell.name)));
+            let wrong = |reason: &str| Err(RugeError::spec(format!("{source}: the cell {:?} {reason}", cell.name)));
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
             if cell.name.is_empty() || !cell.name.chars().all(plain) || cell.name.starts_with('.') {
                 return wrong("needs a name of letters, digits, - and . alone: it becomes the name of a file");
@@ -302,7 +301,7 @@ impl Entry {
             swept.x = Some(value);
             for leaf in &sweep.leaves {
                 leaves::set(&mut swept.change, leaf, value.into()).ok_or_else(|| {
-                    RugeError::Spec(format!("{source}: the cell {:?}: {leaf:?} is not a setting of a spec", cell.name))
+                    RugeError::spec(format!("{source}: the cell {:?}: {leaf:?} is not a setting of a spec", cell.name))
                 })?;
             }
             cells.push(swept);
@@ -318,7 +317,7 @@ impl Cell {
         let choices = leaves::combinations(&leaves::lists(&self.change));
         let source = format!("the cell {:?} of {}.toml", self.name, self.table.name());
         if choices.is_empty() {
-            return Err(RugeError::Spec(format!("{source}: an empty list has nothing to try")));
+            return Err(RugeError::spec(format!("{source}: an empty list has nothing to try")));
         }
         let mut points = Vec::new();
         for choice in choices {
@@ -326,7 +325,7 @@ impl Cell {
             leaves::set_all(&mut change, &choice, &self.tie);
             let to_json = |value: &toml::Value| serde_json::to_value(value).unwrap_or(Value::Null);
             let leaves = choice.iter().map(|(leaf, value)| (leaf.clone(), to_json(value))).collect();
-            let text = toml::to_string(&change).map_err(|error| RugeError::Spec(format!("{source}: {error}")))?;
+            let text = toml::to_string(&change).map_err(|error| RugeError::spec(format!("{source}: {error}")))?;
             let mut spec = base.overlaid(&text, &source)?;
             spec.seed = seed;
             spec.device = device;
@@ -335,7 +334,7 @@ impl Cell {
             {
                 *file = data.join(within).display().to_string();
             }
-            spec.check().map_err(|error| RugeError::Spec(format!("{source}: {error}")))?;
+            spec.check().map_err(|error| RugeError::spec(format!("{source}: {error}")))?;
             points.push(Point { leaves, spec });
         }
         Ok(points)

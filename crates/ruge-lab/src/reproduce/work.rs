@@ -187,7 +187,11 @@ pub fn fill(
         record.write(&path)?;
     }
     if record.spec.is_none() {
-        return Err(RugeError::Spec(format!("every point of the cell {:?} failed; see {}", cell.name, path.display())));
+        return Err(RugeError::refused(format!(
+            "every point of the cell {:?} failed; see {}",
+            cell.name,
+            path.display()
+        )));
     }
     record.complete = true;
     record.write(&path)?;
@@ -203,7 +207,7 @@ pub fn repeat(
     control: &CellControl<'_>,
 ) -> Result<Option<Record>> {
     let mut spec = recorded.spec()?.ok_or_else(|| {
-        RugeError::Spec(format!(
+        RugeError::spec(format!(
             "the result of {:?} was recorded without its resolved spec; run the cell once, then verify",
             cell.name
         ))
@@ -313,7 +317,7 @@ fn examples(cell: &Cell, rules: &[RuleRecord], data: &Dataset) -> Result<Vec<Exa
         let mut names = data.names().clone();
         let wanted = parse_rules(&format!("{text}\t1\n"), &options, &mut names)?.rules;
         let Some(wanted) = wanted.first().map(|record| record.rule.canonical()) else {
-            return Err(RugeError::Spec(format!("the cell {:?} names {text:?}, which is not a rule", cell.name)));
+            return Err(RugeError::spec(format!("the cell {:?} names {text:?}, which is not a rule", cell.name)));
         };
         let same = rules.iter().find(|record| record.rule.canonical() == wanted);
         found.push(Example { rule: text.clone(), confidence: same.map(|record| record.confidence.get()) });

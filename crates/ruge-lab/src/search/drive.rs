@@ -17,7 +17,7 @@ use super::space::Space;
 use super::store::{DRAFT, DRAFT_JOURNAL, Store};
 use super::{Rung, State, Trial, ranked};
 use ruge::assemble;
-use ruge::error::{Result, RugeError};
+use ruge::error::{Difference, Result, RugeError};
 use ruge::model_file::{data_hash, hex};
 use ruge::run::{Guides, Mode, Outcome, Run, Tick, TrainEvent, curve};
 use ruge::spec::{DeviceName, RulesSpec, Spec};
@@ -85,9 +85,9 @@ impl Search {
     /// Begins a search in a folder. [`Mode::Fresh`] refuses where there is one, [`Mode::Force`] makes one that replaces it when it is
     /// finished, and [`Mode::Resume`] continues it: `space` may then be missing, and may want another number of trials.
     pub fn open(folder: &Path, space: Option<Space>, data: &Dataset, mode: Mode) -> Result<Self> {
-        let wrong = |reason: &str| RugeError::Run { path: folder.to_path_buf(), reason: reason.to_string() };
+        let other = |difference| RugeError::OtherRun { path: folder.to_path_buf(), difference, aside: None };
         if data.valid().is_empty() {
-            return Err(RugeError::Spec("the data have no validation triples: there is nothing to choose by".into()));
+            return Err(RugeError::refused("the data have no validation triples: there is nothing to choose by"));
         }
         let (place, home) = (Workplace::open(folder, KIND, mode)?, folder);
         let folder = place.work();
@@ -107,29 +107,22 @@ impl Search {
                 let name = folder.join(DATABASE).display().to_string();
                 let kept = Space::parse(&kept, &name, None)?;
                 if space.as_ref().is_some_and(|space| !space.is_same(&kept)) {
-                    return Err(wrong(
-                        "its search was begun with another space or seed; leave out --spec and --seed to continue it, or start \
-                         another one with --force or another --out",
-                    ));
+                    return Err(other(Difference::Space));
                 }
                 if store.fact("data")?.is_some_and(|of| of != hash) {
-                    return Err(wrong(
-                        "its trials were made from other data; give the same DATA (and --seed, if it is split), or start again with \
-                         --force",
-                    ));
+                    return Err(other(Difference::Data));
                 }
                 if store.fact("numerics")?.is_some_and(|of| of != ruge_embed::NUMERICS.to_string()) {
-                    return Err(wrong(
-                        "its trials were made by a program whose arithmetic gives other bits; finish it with that one, or start again \
-                         with --force",
-                    ));
+                    let by =
+                        store.fact("version")?.map_or("another program".into(), |version| format!("ruge {version}"));
+                    return Err(other(Difference::Arithmetic { by }));
                 }
                 let trials = space.and_then(|space| space.settings.trials).or(kept.settings.trials);
                 let mut kept = kept;
                 kept.settings.trials = trials;
                 kept
             }
-            (None, _) => return Err(wrong("its search has no space; start again with --spec and --force")),
+            (None, _) => return Err(RugeError::Damaged { path, reason: "its search has no space".into() }),
         };
         space.settings.trials = space.settings.trials.filter(|trials| *trials > 0);
         let trials = store.trials(&space)?;
@@ -189,7 +182,7 @@ impl Search {
     pub fn give_up(&mut self) -> Result<Option<usize>> {
         let Some(trial) = self.trials.iter_mut().find(|trial| trial.state == State::Running) else { return Ok(None) };
         trial.state = State::Failed;
-        trial.error = Some("given up with --skip".into());
+        trial.error = Some("given up, as was asked for".into());
         self.store.save(&self.space, trial)?;
         Ok(Some(trial.number))
     }
@@ -239,10 +232,10 @@ impl Search {
         let key = format!("rules of {file}");
         match self.store.fact(&key)? {
             None => self.store.keep(&[(&key, &sum)]),
-            Some(old) if old != sum => Err(RugeError::Run {
-                path: path.to_path_buf(),
-                reason: "it was changed since the search began; restore it, or start another search with --force"
-                    .into(),
+            Some(old) if old != sum => Err(RugeError::OtherRun {
+                path: self.home.clone(),
+                difference: Difference::Rules(Some(path.to_path_buf())),
+                aside: None,
             }),
             Some(_) => Ok(()),
         }
@@ -314,7 +307,11 @@ fn fail(trial: &mut Trial, reason: &str) {
 /// Whether an error has nothing to do with the trial's setting: the next trial would meet it too.
 fn stops_the_search(error: &RugeError) -> bool {
     match error {
-        RugeError::Io { .. } | RugeError::Run { .. } | RugeError::ModelFile { .. } | RugeError::Kg(_) => true,
+        RugeError::Io { .. } | RugeError::ModelFile { .. } | RugeError::Kg(_) => true,
+        RugeError::Run { .. } | RugeError::Damaged { .. } | RugeError::CutOff { .. } => true,
+        RugeError::Exists { .. } | RugeError::InTheWay { .. } | RugeError::Locked { .. } => true,
+        RugeError::OtherRun { .. } | RugeError::OtherKind { .. } | RugeError::Unfinished { .. } => true,
+        RugeError::NothingToResume { .. } | RugeError::NoModel { .. } => true,
         // A rule file that cannot be read now may be there again later.
         RugeError::Rules(_) => true,
         RugeError::Embed(EmbedError::Io { .. } | EmbedError::Checkpoint { .. }) => true,
@@ -349,7 +346,7 @@ fn train(
     // A night of trials must not end with a bug that one of them finds. Nothing of it is used afterwards.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let words = cause.downcast_ref::<String>().map(String::as_str).or(cause.downcast_ref::<&str>().copied());
-        Err(RugeError::Spec(format!("a bug in ruge: {}", words.unwrap_or("it panicked"))))
+        Err(RugeError::refused(format!("a bug in ruge: {}", words.unwrap_or("it panicked"))))
     })?;
     if outcome.stop == StopReason::Asked { Err(Cancelled.into()) } else { Ok(outcome) }
 }

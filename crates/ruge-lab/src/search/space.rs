@@ -121,7 +121,7 @@ impl Space {
     fn head(text: &str, source: &str) -> Result<Settings> {
         let head: std::result::Result<Head, _> = toml::from_str(text);
         let head = head.map_err(|error| {
-            RugeError::Spec(format!("{source}: {}{}", error.to_string().trim_end(), hint(error.message())))
+            RugeError::spec(format!("{source}: {}{}", error.to_string().trim_end(), hint(error.message())))
         })?;
         Ok(head.search)
     }
@@ -130,7 +130,7 @@ impl Space {
     pub fn parse(text: &str, source: &str, base: Option<(&str, &str)>) -> Result<Self> {
         let mut settings = Self::head(text, source)?;
         let read = |text: &str, name: &str| -> Result<Table> {
-            toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))
+            toml::from_str(text).map_err(|error| RugeError::spec(format!("{name}: {error}")))
         };
         let mut over = read(text, source)?;
         over.remove("search");
@@ -139,7 +139,7 @@ impl Space {
         // What is kept must be whole: the base is in it by now.
         settings.base = None;
         let at = |leaf: &str| line_of(text, leaf).map_or_else(|| source.to_string(), |line| format!("{source}:{line}"));
-        let told = |leaf: &str, reason: &str| RugeError::Spec(format!("{}: {leaf}: {reason}", at(leaf)));
+        let told = |leaf: &str, reason: &str| RugeError::spec(format!("{}: {leaf}: {reason}", at(leaf)));
         let mut parameters = Vec::new();
         for (leaf, domain) in leaves::open(&table, &mut |_, value| Domain::read(value)) {
             let domain = domain.map_err(|reason| told(&leaf, &reason))?;
@@ -157,7 +157,7 @@ impl Space {
             let reason = reason(error);
             // "unknown field `x`": the line of x.
             let place = reason.split('`').nth(1).map_or_else(|| source.to_string(), at);
-            RugeError::Spec(format!("{place}: {reason}"))
+            RugeError::spec(format!("{place}: {reason}"))
         })?;
         for (place, Parameter { leaf, domain }) in space.parameters.iter().enumerate() {
             for value in domain.samples() {
@@ -170,7 +170,7 @@ impl Space {
     }
 
     fn check_settings(&self) -> Result<()> {
-        let refuse = |reason: String| Err(RugeError::Spec(format!("{}: {reason}", self.source)));
+        let refuse = |reason: String| Err(RugeError::spec(format!("{}: {reason}", self.source)));
         let Settings { method, trials, halving, tie, .. } = &self.settings;
         if self.parameters.is_empty() {
             return refuse(
@@ -253,8 +253,9 @@ impl Space {
         let spec = self.spec_unchecked(point)?;
         spec.check()?;
         if spec.schedule.validate_every == 0 {
-            return Err(RugeError::Spec(
-                "schedule.validate-every is 0: without validation there is nothing to choose by".into(),
+            return Err(RugeError::setting(
+                "schedule.validate-every",
+                "schedule.validate-every is 0: without validation there is nothing to choose by",
             ));
         }
         Ok(spec)
@@ -263,8 +264,8 @@ impl Space {
     fn spec_unchecked(&self, point: &Point) -> Result<Spec> {
         let mut table = self.table.clone();
         let set = leaves::set_all(&mut table, &self.named(point), &self.settings.tie);
-        let said = toml::to_string(&table).map_err(|error| RugeError::Spec(format!("{}: {error}", self.source)));
-        set.ok_or_else(|| RugeError::Spec(format!("{}: search.tie does not name a setting of a spec", self.source)))?;
+        let said = toml::to_string(&table).map_err(|error| RugeError::spec(format!("{}: {error}", self.source)));
+        set.ok_or_else(|| RugeError::spec(format!("{}: search.tie does not name a setting of a spec", self.source)))?;
         Spec::from_toml(&said?, &self.source)
     }
 

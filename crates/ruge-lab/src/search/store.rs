@@ -81,11 +81,9 @@ impl Store {
             0 => store.change(|connection| connection.execute_batch(TABLES))?,
             1 => store.change(upgrade)?,
             other => {
-                return Err(RugeError::Run {
+                return Err(RugeError::Damaged {
                     path: path.to_path_buf(),
-                    reason: format!(
-                        "it was made by another version of ruge (format {other}); start again with --force"
-                    ),
+                    reason: format!("it was made by another version of ruge (format {other})"),
                 });
             }
         }
@@ -109,12 +107,7 @@ impl Store {
     }
 
     fn damaged(&self, what: &str) -> RugeError {
-        RugeError::Run {
-            path: self.path.clone(),
-            reason: format!(
-                "it is damaged: {what}; restore a copy, or start another search with --force, which replaces this one when it is finished"
-            ),
-        }
+        RugeError::Damaged { path: self.path.clone(), reason: format!("it is damaged: {what}") }
     }
 
     /// A fact about the search.
@@ -319,20 +312,19 @@ fn sha256(text: &str) -> String {
     hex(&Sha256::digest(text))
 }
 
-/// What SQLite says, and what to do about it. Trials that were kept stay kept, whatever a disk does for a moment.
+/// What SQLite says. Trials that were kept stay kept, whatever a disk does for a moment.
 fn told(path: &Path) -> impl FnOnce(rusqlite::Error) -> RugeError {
     let path = path.to_path_buf();
     move |error| {
-        let remedy = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                "restore a copy, or start another search with --force, which replaces this one when it is finished"
-            }
-            Some(ErrorCode::DiskFull) => {
-                "make room on the disk and continue with --resume; every finished trial is kept"
-            }
-            _ => "continue with --resume when the cause is removed; every finished trial is kept",
-        };
-        RugeError::Run { path, reason: format!("cannot read or write the trials: {error}; {remedy}") }
+        let reason = format!("cannot read or write the trials: {error}");
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => RugeError::Damaged { path, reason },
+            Some(ErrorCode::DiskFull) => RugeError::CutOff {
+                path,
+                reason: format!("{reason}; make room on the disk; every finished trial is kept"),
+            },
+            _ => RugeError::CutOff { path, reason: format!("{reason}; every finished trial is kept") },
+        }
     }
 }
 

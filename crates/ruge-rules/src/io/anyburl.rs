@@ -7,6 +7,7 @@ use ruge_kg::Names;
 
 use super::atoms::{Notation, Spelling, parse as parse_atoms};
 use super::raw::{Fault, Line, RawRecord, RawTerm, count, decimal, in_chain_order, ratio};
+use super::write::Unsaid;
 use super::{RuleRecord, Stated};
 use crate::atom::Variable;
 
@@ -68,17 +69,18 @@ pub(crate) fn parse(line: &str, measure: Measure) -> Result<Line<'_>, Fault> {
 }
 
 /// A line as AnyBURL writes it. A walk is written from X on, as AnyBURL does.
-pub(crate) fn write(record: &RuleRecord, names: &Names, measure: Measure) -> Result<String, String> {
+pub(crate) fn write(record: &RuleRecord, names: &Names, measure: Measure) -> Result<String, Unsaid> {
     let stated = &record.stated;
     let predicted = match measure {
         Measure::Std => stated.body_size,
         Measure::Pca => stated.pca_body,
     };
     let (Some(predicted), Some(correct)) = (predicted, stated.support) else {
-        return Err("its columns are counts, and this rule has none; count them with --data DATA".into());
+        let reason = "its columns are counts, and this rule has none; count them in the data".into();
+        return Err(Unsaid { reason, needs_data: true });
     };
     if correct > predicted {
-        return Err(format!("{correct} correct of {predicted} predicted is not a confidence"));
+        return Err(format!("{correct} correct of {predicted} predicted is not a confidence").into());
     }
     let confidence = if predicted == 0 { 0.0 } else { correct as f64 / predicted as f64 };
     let rule = in_chain_order(&record.rule);

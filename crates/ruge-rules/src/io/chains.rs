@@ -12,6 +12,7 @@ use ruge_kg::io::Limits;
 use rustc_hash::FxHashMap;
 
 use super::raw::{Fault, Line, RawAtom, RawRecord, RawRule, RawTerm, chain, decimal, number};
+use super::write::Unsaid;
 use super::{RuleFormat, RuleRecord};
 use crate::error::RuleError;
 
@@ -58,16 +59,21 @@ impl Dictionary {
         })
     }
 
-    fn id(&self, name: &str, inverse: bool) -> Result<String, String> {
+    fn id(&self, name: &str, inverse: bool) -> Result<String, Unsaid> {
         if self.given {
             let id = self.id.get(&(name.to_string(), inverse));
-            return id.map(usize::to_string).ok_or_else(|| format!("the dictionary lacks the relation {name:?}"));
+            return id
+                .map(usize::to_string)
+                .ok_or_else(|| format!("the dictionary lacks the relation {name:?}").into());
         }
-        let remedy = "give the relations' ids with a relation dictionary or --data DATA";
+        let lacks = |what: String| {
+            let reason = format!("{what}; give the relations' ids with a relation dictionary or the data");
+            Err(Unsaid { reason, needs_data: true })
+        };
         match name.parse::<usize>() {
-            Ok(_) if inverse => Err(format!("without a dictionary there are no inverses; {remedy}")),
+            Ok(_) if inverse => lacks("without a dictionary there are no inverses".into()),
             Ok(id) if id.to_string() == name => Ok(id.to_string()),
-            _ => Err(format!("it writes ids, and {name:?} is a name; {remedy}")),
+            _ => lacks(format!("it writes ids, and {name:?} is a name")),
         }
     }
 }
@@ -169,7 +175,7 @@ pub(crate) fn write(
     names: &Names,
     format: RuleFormat,
     dictionary: &Dictionary,
-) -> Result<String, String> {
+) -> Result<String, Unsaid> {
     let longest = match format {
         RuleFormat::NneAer => 1,
         RuleFormat::Rpje => 2,
@@ -177,7 +183,7 @@ pub(crate) fn write(
     };
     let steps = chain(&record.rule).ok_or("it writes walks from x to y only, without entities and branches")?;
     if steps.len() > longest {
-        return Err(format!("its premises are at most {longest} long"));
+        return Err(format!("its premises are at most {longest} long").into());
     }
     let head = names.relations.name(record.rule.head());
     let confidence = decimal(record.confidence.get());
@@ -189,7 +195,7 @@ pub(crate) fn write(
     // An id ends where a weight begins: `1` would be an id, `1.0` is none.
     let confidence = if confidence.contains('.') { confidence } else { format!("{confidence}.0") };
     let id = |&(relation, inverse)| dictionary.id(names.relations.name(relation), inverse);
-    let body = steps.iter().map(id).collect::<Result<Vec<String>, String>>()?;
+    let body = steps.iter().map(id).collect::<Result<Vec<String>, Unsaid>>()?;
     let head = dictionary.id(head, false)?;
     Ok(match format {
         RuleFormat::Rpje => format!("{}\t{head}\t{confidence}", body.join("\t")),

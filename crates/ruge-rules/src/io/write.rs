@@ -37,11 +37,12 @@ pub fn write_rules(
     for record in rules {
         let record = renumbered(record);
         let line = line(&reader, &record, names)
-            .and_then(|line| read_back(&mut reader, &record, names, &line).map(|()| line))
-            .map_err(|reason| RuleError::Unsayable {
+            .and_then(|line| Ok(read_back(&mut reader, &record, names, &line).map(|()| line)?))
+            .map_err(|Unsaid { reason, needs_data }| RuleError::Unsayable {
                 format,
                 rule: text::show(&record.rule, names, &text::PLAIN),
                 reason,
+                needs_data,
             })?;
         written.push_str(&line);
         written.push('\n');
@@ -73,23 +74,36 @@ fn head(format: RuleFormat, comments: &[String]) -> String {
     text
 }
 
-fn line(reader: &LineReader, record: &RuleRecord, names: &Names) -> Result<String, String> {
+fn line(reader: &LineReader, record: &RuleRecord, names: &Names) -> Result<String, Unsaid> {
     if !record.rule.negated.is_empty() && !matches!(reader.format, RuleFormat::Native | RuleFormat::Text) {
         return Err("a premise is negated; native, text and json can express that".into());
     }
-    match reader.format {
-        RuleFormat::Native => Ok(ruge::write_native(record, names)),
-        RuleFormat::Ruge => ruge::write(record, names),
-        RuleFormat::Amie => Ok(amie::write(record, names)),
-        RuleFormat::AnyBurl => anyburl::write(record, names, Measure::Std),
-        RuleFormat::AmieAnyBurl => anyburl::write(record, names, Measure::Pca),
+    Ok(match reader.format {
+        RuleFormat::Native => ruge::write_native(record, names),
+        RuleFormat::Ruge => ruge::write(record, names)?,
+        RuleFormat::Amie => amie::write(record, names),
+        RuleFormat::AnyBurl => anyburl::write(record, names, Measure::Std)?,
+        RuleFormat::AmieAnyBurl => anyburl::write(record, names, Measure::Pca)?,
         format @ (RuleFormat::RnnLogic | RuleFormat::Rpje | RuleFormat::NneAer) => {
-            chains::write(record, names, format, &reader.dictionary)
+            chains::write(record, names, format, &reader.dictionary)?
         }
-        RuleFormat::Kale => text::write_kale(record, names),
-        RuleFormat::Prolog => prolog::write(record, names),
-        RuleFormat::Text => text::write(record, names),
-        RuleFormat::Json => Err("JSON is written whole".into()),
+        RuleFormat::Kale => text::write_kale(record, names)?,
+        RuleFormat::Prolog => prolog::write(record, names)?,
+        RuleFormat::Text => text::write(record, names)?,
+        RuleFormat::Json => return Err("JSON is written whole".into()),
+    })
+}
+
+/// Why a rule cannot be said in a format.
+pub(crate) struct Unsaid {
+    pub(crate) reason: String,
+    /// Whether the data would help.
+    pub(crate) needs_data: bool,
+}
+
+impl<T: Into<String>> From<T> for Unsaid {
+    fn from(reason: T) -> Self {
+        Self { reason: reason.into(), needs_data: false }
     }
 }
 

@@ -73,7 +73,7 @@ fn tables(sizes: &Sizes, [entity, relation]: [u64; 2]) -> u64 {
 
 /// What training on the processor takes.
 pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need> {
-    let dim = "lower model.dimension (--dim)";
+    let dim = "lower model.dimension";
     let parameters = tables(sizes, shape.rows);
     let mut need =
         Need::new(format!("training a model of dimension {} for {} entities", spec.model.dimension, sizes.entities));
@@ -86,7 +86,7 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
     }
     if spec.takes_rules() {
         let evidence = sum(&[product(&[sizes.groundings, 4 * TRIPLE]), product(&[sizes.premises, TRIPLE])]);
-        need.add("groundings", evidence, "lower rules.max-conclusions, or raise rules.min-confidence (--min-conf)");
+        need.add("groundings", evidence, "lower rules.max-conclusions, or raise rules.min-confidence");
     }
     match &spec.softmax {
         Some(softmax) => {
@@ -94,14 +94,14 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
             let batch = questions.min(softmax.batch as u64);
             let vectors = 4 + u64::from(softmax.relations > 0.0);
             let rows = product(&[FLOAT, batch, vectors, shape.query[0].max(shape.query[1])]);
-            need.add("the questions of a batch", sum(&[rows, product(&[batch, 64])]), "lower softmax.batch (--batch)");
+            need.add("the questions of a batch", sum(&[rows, product(&[batch, 64])]), "lower softmax.batch");
             let sampled = (1..sizes.entities).contains(&(softmax.sample as u64));
             let among = if sampled { softmax.sample as u64 } else { sizes.entities };
             // Questions are scored a few hundred at a time.
             let scored = batch.min(256);
             let gradients = product(&[FLOAT, among, shape.query[0], 1 + u64::from(sampled)]);
             let scores = product(&[FLOAT, among + among / 16, scored]).max(if sampled { FLOAT << 20 } else { 0 });
-            let remedy = if sampled { "lower softmax.sample (--sample)" } else { "set softmax.sample (--sample)" };
+            let remedy = if sampled { "lower softmax.sample" } else { "set softmax.sample" };
             need.add("candidates and their scores", sum(&[gradients, scores]), remedy);
             need.add("the order of an epoch", product(&[questions, 40]), "train on fewer triples");
         }
@@ -121,14 +121,17 @@ fn negatives(spec: &Spec, shape: &Shape, sizes: &Sizes, need: &mut Need) -> Resu
     let each = per_positive(&spec.negatives);
     let drawn = product(&[positives, each]);
     let smaller = match spec.batches.size {
-        Some(_) => "lower negatives.count (--negatives) or batches.size (--batch)",
-        None => "lower negatives.count (--negatives), or raise batches.count (--batches)",
+        Some(_) => "lower negatives.count or batches.size",
+        None => "lower negatives.count, or raise batches.count",
     };
     // Places within a batch are numbered in 32 bits.
     if drawn.saturating_add(positives) > u64::from(u32::MAX / PARTS as u32) {
-        return Err(RugeError::Spec(format!(
-            "a batch of {positives} positives with {each} negatives each is larger than can be trained on\n  remedy: {smaller}"
-        )));
+        return Err(RugeError::setting(
+            "negatives.count",
+            format!(
+                "a batch of {positives} positives with {each} negatives each is larger than can be trained on\n  remedy: {smaller}"
+            ),
+        ));
     }
     // Drawn twice, since the next batch is made meanwhile, each with its place in two lists; once the pull of each.
     need.add(
@@ -143,8 +146,8 @@ fn negatives(spec: &Spec, shape: &Shape, sizes: &Sizes, need: &mut Need) -> Resu
     let unlabeled = guided.min(spec.rules.most_groundings.map_or(u64::MAX, |most| most as u64)).div_ceil(batches);
     let slot = product(&[PARTS as u64, FLOAT, shape.query[0]]) + 64;
     let size = match spec.batches.size {
-        Some(_) => "lower batches.size (--batch)",
-        None => "raise batches.count (--batches)",
+        Some(_) => "lower batches.size",
+        None => "raise batches.count",
     };
     need.add(format!("the {positives} positives of a batch"), product(&[positives, slot]), size);
     need.add("the groundings of a batch", product(&[unlabeled, slot]), "set rules.most-groundings");
@@ -164,13 +167,13 @@ pub(crate) fn ptranse(config: &PTransEConfig, sizes: &Sizes) -> Need {
     let labels = 2 * sizes.relations;
     let mut need =
         Need::new(format!("training ptranse of dimension {} for {} entities", config.dimension, sizes.entities));
-    let dim = "lower model.dimension (--dim)";
+    let dim = "lower model.dimension";
     need.add("parameters", product(&[2, FLOAT, sizes.entities + labels, row]), dim);
     need.add("the gradients of relations", product(&[SUMS, FLOAT, labels, row]), dim);
     let links = (2 * sizes.triples).max(1);
     let batch = (links / (config.batches as u64).clamp(1, links)).max(1);
     let samples = product(&[batch, 3 * config.dimension as u64 + 64]);
-    need.add(format!("the {batch} samples of a batch"), samples, "raise batches.count (--batches)");
+    need.add(format!("the {batch} samples of a batch"), samples, "raise batches.count");
     need
 }
 
@@ -235,23 +238,31 @@ mod tests {
         let million = Sizes { entities: 5_000_000, ..FB15K };
         let grounded = Sizes { groundings: 150_000_000, premises: 300_000_000, ..FB15K };
         for (spec, sizes, words) in [
-            (spec(&|spec| spec.negatives.count = 40_000_000), FB15K, "--negatives"),
-            (spec(&|spec| spec.negatives.count = usize::MAX), FB15K, "--negatives"),
-            (spec(&|spec| spec.negatives.count = 100_000), FB15K, "--negatives"),
-            (spec(&|spec| (spec.batches.count, spec.model.dimension) = (1, 2_000)), FB15K, "--batches"),
-            (spec(&|spec| (spec.batches.size, spec.model.dimension) = (Some(usize::MAX), 2_000)), FB15K, "--batch)"),
-            (spec(&|spec| spec.model.dimension = 20_000), million, "--dim"),
+            (spec(&|spec| spec.negatives.count = 40_000_000), FB15K, "negatives.count"),
+            (spec(&|spec| spec.negatives.count = usize::MAX), FB15K, "negatives.count"),
+            (spec(&|spec| spec.negatives.count = 100_000), FB15K, "negatives.count"),
+            (spec(&|spec| (spec.batches.count, spec.model.dimension) = (1, 2_000)), FB15K, "batches.count"),
+            (
+                spec(&|spec| (spec.batches.size, spec.model.dimension) = (Some(usize::MAX), 2_000)),
+                FB15K,
+                "batches.size",
+            ),
+            (spec(&|spec| spec.model.dimension = 20_000), million, "model.dimension"),
             (spec(&|spec| spec.model.dimension = 20_000), FB15K, ""),
-            (softmax(&|spec| softmax_of(spec).batch = usize::MAX), Sizes { triples: 20_000_000, ..FB15K }, "--batch)"),
-            (softmax(&|spec| spec.model.dimension = 1), Sizes { entities: 50_000_000, ..FB15K }, "--sample"),
-            (softmax(&|spec| softmax_of(spec).sample = 30_000_000), Sizes { entities: 50_000_000, ..FB15K }, "--"),
+            (softmax(&|spec| softmax_of(spec).batch = usize::MAX), Sizes { triples: 20_000_000, ..FB15K }, ".batch"),
+            (softmax(&|spec| spec.model.dimension = 1), Sizes { entities: 50_000_000, ..FB15K }, "softmax.sample"),
+            (
+                softmax(&|spec| softmax_of(spec).sample = 30_000_000),
+                Sizes { entities: 50_000_000, ..FB15K },
+                "softmax.",
+            ),
             (
                 Spec {
                     guidance: Spec::paper(ModelName::ComplEx, "ruge").expect("a system").guidance,
                     ..Spec::default()
                 },
                 Sizes { groundings: 400_000_000, premises: 800_000_000, ..grounded },
-                "--min-conf)",
+                "rules.min-confidence",
             ),
         ] {
             let told = told(&spec, sizes);
@@ -287,8 +298,8 @@ mod tests {
         assert_eq!(told(PTransEConfig::default(), &FB15K), "");
         assert_eq!(told(PTransEConfig { batches: usize::MAX, ..PTransEConfig::default() }, &FB15K), "");
         let wide = PTransEConfig { dimension: 20_000, ..PTransEConfig::default() };
-        assert!(told(wide, &Sizes { relations: 13_450, ..FB15K }).contains("--dim"));
+        assert!(told(wide, &Sizes { relations: 13_450, ..FB15K }).contains("model.dimension"));
         let one = PTransEConfig { batches: 1, dimension: 10_000, ..PTransEConfig::default() };
-        assert!(told(one, &FB15K).contains("--batches"), "{}", told(one, &FB15K));
+        assert!(told(one, &FB15K).contains("batches.count"), "{}", told(one, &FB15K));
     }
 }

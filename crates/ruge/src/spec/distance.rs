@@ -53,7 +53,7 @@ impl Spec {
 
     pub(super) fn check_schedule(&self) -> Result<()> {
         let Some(plateau) = self.schedule.plateau else { return Ok(()) };
-        let refuse = |message: String| Err(RugeError::Spec(message));
+        let refuse = |message: String| Err(RugeError::spec(message));
         if !(plateau.factor > 0.0 && plateau.factor < 1.0) || plateau.patience == 0 {
             let wanted = "schedule.plateau.factor lies between 0 and 1, and its patience is at least 1";
             return refuse(format!("{wanted}; not {} and {}", plateau.factor, plateau.patience));
@@ -70,7 +70,7 @@ impl Spec {
     }
 
     pub(super) fn check_negatives(&self) -> Result<()> {
-        let refuse = |message: String| Err(RugeError::Spec(message));
+        let refuse = |message: String| Err(RugeError::spec(message));
         if self.softmax.is_some() || self.model.name == ModelName::Rules {
             let of_loss = matches!(self.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
             if of_loss || self.objective.subsampling || self.batches.size.is_some() {

@@ -14,7 +14,7 @@ impl Spec {
     /// a number that is not finite means nothing anywhere.
     pub(super) fn check_storable(&self) -> Result<()> {
         let failed =
-            |error: &dyn std::fmt::Display| RugeError::Spec(format!("the spec cannot be written down: {error}"));
+            |error: &dyn std::fmt::Display| RugeError::spec(format!("the spec cannot be written down: {error}"));
         let json = serde_json::to_value(self).map_err(|error| failed(&error))?;
         integers("", &json)?;
         // JSON has no word for what is not finite; TOML has.
@@ -23,7 +23,7 @@ impl Spec {
     }
 
     pub(super) fn check_numbers(&self) -> Result<()> {
-        let refuse = |message: String| Err(RugeError::Spec(message));
+        let refuse = |message: String| Err(RugeError::spec(message));
         if self.batches.inner_steps > MOST_INNER_STEPS {
             return refuse(format!("batches.inner-steps is {}; use 1 to {MOST_INNER_STEPS}", self.batches.inner_steps));
         }
@@ -82,7 +82,7 @@ fn integers(path: &str, value: &serde_json::Value) -> Result<()> {
         Value::Object(map) => map.iter().try_for_each(|(key, value)| integers(&below(path, key), value)),
         Value::Array(list) => list.iter().try_for_each(|value| integers(path, value)),
         Value::Number(number) if number.as_u64().is_some_and(|number| i64::try_from(number).is_err()) => {
-            Err(RugeError::Spec(format!("{path} is {number}; the maximum is {}", i64::MAX)))
+            Err(RugeError::spec(format!("{path} is {number}; the maximum is {}", i64::MAX)))
         }
         _ => Ok(()),
     }
@@ -95,7 +95,7 @@ fn floats(path: &str, value: &toml::Value) -> Result<()> {
         Value::Table(table) => table.iter().try_for_each(|(key, value)| floats(&below(path, key), value)),
         Value::Array(list) => list.iter().try_for_each(|value| floats(path, value)),
         Value::Float(number) if !number.is_finite() => {
-            Err(RugeError::Spec(format!("{path} is {number}; it must be a finite number")))
+            Err(RugeError::spec(format!("{path} is {number}; it must be a finite number")))
         }
         _ => Ok(()),
     }

@@ -41,7 +41,7 @@ impl Spec {
 
 /// A TOML text as a table; `name` is told where it is none.
 pub(super) fn table_of(text: &str, name: &str) -> Result<Table> {
-    toml::from_str(text).map_err(|error| RugeError::Spec(format!("{name}: {error}")))
+    toml::from_str(text).map_err(|error| RugeError::spec(format!("{name}: {error}")))
 }
 
 /// What a spec cannot take.

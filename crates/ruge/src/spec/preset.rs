@@ -113,7 +113,7 @@ impl Spec {
     }
 
     pub(super) fn check_softmax(&self) -> Result<()> {
-        let refuse = |message: String| Err(RugeError::Spec(message));
+        let refuse = |message: String| Err(RugeError::spec(message));
         let in_place = matches!(self.model.name, ModelName::ComplEx | ModelName::DistMult);
         let dot = in_place || self.model.name == ModelName::HolE;
         if self.model.reciprocal && !in_place && (dot || self.softmax.is_none()) {

@@ -43,8 +43,8 @@ impl Spec {
             return Ok(None);
         };
         if self.model.name != ModelName::TransE {
-            return Err(RugeError::Spec(format!(
-                "ptranse adds relation paths to transe and is not defined for {}; use --model transe",
+            return Err(RugeError::spec(format!(
+                "ptranse adds relation paths to transe and is not defined for {}\n  remedy: set model.name to transe",
                 self.model.name.name()
             )));
         }
@@ -92,11 +92,11 @@ impl Spec {
             rerank,
             confidence_cut_off,
         };
-        config.check().map_err(|error| RugeError::Spec(error.to_string()))?;
+        config.check().map_err(|error| RugeError::spec(error.to_string()))?;
         Ok(Some(config))
     }
 }
 
 fn closed(what: &str) -> RugeError {
-    RugeError::Spec(format!("ptranse has fixed {what}; remove it from the spec"))
+    RugeError::spec(format!("ptranse has fixed {what}; remove it from the spec"))
 }

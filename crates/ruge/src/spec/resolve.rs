@@ -130,7 +130,7 @@ impl Base {
     /// Of a table read from `name`.
     fn of(table: &Table, name: &str) -> Result<Self> {
         let leaf = |section: &str, key: &str| table.get(section).and_then(|section| section.get(key)?.as_str());
-        let of_file = |error: RugeError| RugeError::Spec(format!("{name}: {error}"));
+        let of_file = |error: RugeError| RugeError::spec(format!("{name}: {error}"));
         let guidance = leaf("guidance", "kind");
         guidance.map(GuidanceSpec::named).transpose().map_err(of_file)?;
         Ok(Self {
@@ -171,7 +171,7 @@ impl SpecText {
         spec.laid(&table_of(&self.text, &self.name)?).map_err(|slip| {
             let line = line_of(&self.text, &slip.leaf()).filter(|_| self.is_file);
             let line = line.map_or_else(String::new, |line| format!(":{line}"));
-            RugeError::Spec(format!("{}{line}: {}", self.name, slip.words()))
+            RugeError::spec(format!("{}{line}: {}", self.name, slip.words()))
         })
     }
 }
@@ -297,7 +297,7 @@ impl Request {
 }
 
 fn refuse<T>(message: String) -> Result<T> {
-    Err(RugeError::Spec(message))
+    Err(RugeError::spec(message))
 }
 
 fn put<T: Copy>(place: &mut T, said: Option<T>) {

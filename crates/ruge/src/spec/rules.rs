@@ -94,7 +94,7 @@ impl RulesSpec {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        let refuse = |message: String| Err(RugeError::Spec(message));
+        let refuse = |message: String| Err(RugeError::spec(message));
         if self.file.is_some() && self.says_how_to_mine() {
             return refuse(
                 "rules.min-pca, min-std, min-hc and the like are about mining, but rules.file names a file; use \

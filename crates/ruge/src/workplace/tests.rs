@@ -45,7 +45,7 @@ fn the_old_stays_until_the_new_is_whole() {
     put(place.work(), "a", "new");
     drop(place);
     assert_eq!(all(home)[2..], before, "untouched: {:?}", all(home));
-    // The unfinished one is what --resume continues.
+    // The unfinished one is what is resumed.
     assert!(Workplace::open(home, KIND, Mode::Fresh).unwrap_err().to_string().contains("unfinished"));
     let place = Workplace::open(home, KIND, Mode::Resume).unwrap();
     assert_eq!(fs::read_to_string(place.work().join("a")).unwrap(), "new");
@@ -100,7 +100,7 @@ fn what_is_made_aside_appears_whole() {
     put(place.work(), "a", "whole");
     place.finish().unwrap();
     assert_eq!(all(home), pairs(&[("a", "whole"), ("b", "other")]));
-    assert!(Workplace::aside(home, kind, Mode::Fresh).unwrap_err().to_string().contains("--force"));
+    assert!(Workplace::aside(home, kind, Mode::Fresh).unwrap_err().to_string().contains("already holds a thing"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn what_is_not_ours_or_of_another_kind_is_left_alone() {
     let other = Kind { command: "search", ..KIND };
     for mode in [Mode::Fresh, Mode::Resume, Mode::Continue] {
         let told = Workplace::open(home, other, mode).unwrap_err().to_string();
-        assert!(told.contains("ruge train … --resume"), "{mode:?}: {told}");
+        assert!(told.contains("unfinished result of `train`"), "{mode:?}: {told}");
     }
     assert!(home.join(".ruge-next/a").exists());
     put(home, "b", "mine");
