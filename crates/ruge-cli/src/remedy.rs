@@ -7,7 +7,7 @@ use std::error::Error;
 
 use ruge::RugeError;
 use ruge::error::{CudaError, Difference};
-use ruge_kg::KgError;
+use ruge_kg::{KgError, Reason};
 use ruge_rules::RuleError;
 
 /// Settings that remedies name, and the flags that set them.
@@ -127,6 +127,8 @@ fn of_kg(error: &KgError) -> Option<String> {
             if let Some((format, columns)) = other.into_iter().find(|other| *other != (None, None)) {
                 let flags = [format.map(|it| format!("--format {it}")), columns.map(|it| format!("--columns {it}"))];
                 ways.push(format!("add {}", flags.into_iter().flatten().collect::<Vec<_>>().join(" ")));
+            } else if problems.iter().any(|problem| matches!(problem.reason, Reason::Columns { .. })) {
+                ways.push("name the order with --columns".into());
             }
             ways.push("skip and count bad lines with --lenient".into());
             Some(ways.join(", or "))
