@@ -71,6 +71,7 @@ fn of_ruge(error: &RugeError) -> Option<String> {
             "restore a copy, or start again with --force, which replaces it when it is finished"
         }
         RugeError::CutOff { .. } => "continue with --resume when the cause is removed",
+        RugeError::NoStage { .. } => "`ruge combine` puts rules beside any model",
         RugeError::Unwritable { formats: [], .. } => {
             "export the model it was made from, and its rules with `ruge rules convert`"
         }

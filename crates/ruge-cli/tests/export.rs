@@ -164,5 +164,5 @@ fn mistakes_are_told_apart() {
     trained(&model);
     let (code, said) = fails(&["export", &model.to_string_lossy(), "--to", "npy", "--out", &foreign.to_string_lossy()]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("wants a folder"), "{said}");
+    assert!(said.contains("not a folder"), "{said}");
 }

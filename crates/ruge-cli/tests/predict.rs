@@ -230,7 +230,7 @@ fn what_cannot_be_asked() {
         (ask(run(), &["--head", "France", "--relation", "border"]), 2, "did you mean \"borders\""),
         (ask(run(), &["--head", "France", "--relation", "zzz"]), 2, "\"zzz\"; it has \""),
         (ask("nowhere", &borders), 1, "give a run folder or a model.safetensors"),
-        (ruge(&["eval", "nowhere"]), 1, "nowhere: there is no such file or folder; give a run folder"),
+        (ruge(&["eval", "nowhere"]), 1, "nowhere: there is no such file or folder\n  remedy: give a run folder"),
         (ruge(&["eval", &empty]), 1, "empty: it holds no model.safetensors"),
         (ruge(&["export", &empty, "--to", "npy"]), 1, "empty: it holds no model.safetensors"),
         (ask(run(), &["--head", "--x", "--relation", "borders"]), 2, "no entity called \"--x\""),

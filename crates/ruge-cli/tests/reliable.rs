@@ -191,8 +191,12 @@ fn train_run_and_search_do_not_mix_in_one_folder() {
     child.kill().expect("killed");
     child.wait().expect("waited");
     fs::write(&space, "[model]\ndimension = [2, 3]\n").unwrap();
-    refused(&run, 1, &["unfinished result of `ruge train --force`"]);
-    refused(&["search", "demo", "--spec", &space, "--out", &out], 1, &["unfinished result of `ruge train --force`"]);
+    refused(&run, 1, &["unfinished result of `train`", "`ruge train … --resume`"]);
+    refused(
+        &["search", "demo", "--spec", &space, "--out", &out],
+        1,
+        &["unfinished result of `train`", "`ruge train … --resume`"],
+    );
     assert!(tensors(&place.path("run")) == old && place.path("run/.ruge-next/checkpoint.safetensors").exists());
     json(&small(&out, "2", &["--force"]));
     let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();

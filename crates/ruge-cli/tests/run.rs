@@ -223,7 +223,7 @@ fn rules_that_fell_away_are_told() {
     fs::write(place.path("meetings/train.tsv"), meetings).unwrap();
     let few = ["--epochs", "2", "--max-conclusions", "0.01"];
     let output = succeed(&[&["run", &place.at("meetings"), "--out", &place.at("none")][..], &few].concat());
-    assert!(stderr(&output).contains("raise --max-conclusions"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("raise rules.max-conclusions (--max-conclusions)"), "{}", stderr(&output));
 
     fs::write(place.path("some.rules"), "above(x,y) => below(y,x) 0.9\nabov(x,y) => below(y,x) 0.8\n").unwrap();
     let data = place.at("only-train");

@@ -216,6 +216,14 @@ pub enum RugeError {
         /// What is wrong with what is there.
         reason: String,
     },
+    /// A stage that a job does not have.
+    #[error("stage {stage} is no part of this run: {reason}")]
+    NoStage {
+        /// Its name.
+        stage: &'static str,
+        /// When there is one.
+        reason: String,
+    },
     /// A model that a format of files cannot hold.
     #[error("{}: {reason}", path.display())]
     Unwritable {

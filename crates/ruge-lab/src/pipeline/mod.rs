@@ -298,11 +298,13 @@ pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Resu
     if let Choice::Only(stage) | Choice::From(stage) = job.choice
         && !job.stages().any(|of_job| of_job == stage)
     {
-        return Err(RugeError::refused(format!(
-            "stage {} is no part of this run: rules stand beside a model where guidance is by examples, there are validation triples, and no \
-             more than {MOST_WITH_RULES} training triples; a combination of its own does it for any model",
-            stage.name()
-        )));
+        return Err(RugeError::NoStage {
+            stage: stage.name(),
+            reason: format!(
+                "rules stand beside a model where guidance is by examples, there are validation triples, and no more than \
+                 {MOST_WITH_RULES} training triples"
+            ),
+        });
     }
     let data = data_hash(job.data);
     let (place, mut ledger, is_new) = open(job, &data)?;
