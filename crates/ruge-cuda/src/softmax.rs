@@ -7,6 +7,8 @@
 mod moves;
 mod relations;
 
+use std::time::Instant;
+
 use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
 use ruge_embed::softmax::{AnswerLoss, Dropout, Questions};
 use ruge_embed::{Cap, Losses, Plan, Softmax};
@@ -19,8 +21,9 @@ use crate::product::{Matrix, Number, Out, Size};
 use crate::questions::{EpochQuestions, Group, Range, batches_of_group};
 use crate::sample::{Counts, Sampled};
 use crate::source::{Constants, Program};
+use crate::training::LONG;
 
-/// Batches launched before the host waits for them.
+/// Batches of the first epoch that are launched before the host waits for them.
 const LAUNCHED: usize = 32;
 
 /// What must stay the same for buffers to fit a plan.
@@ -136,6 +139,8 @@ pub(crate) struct SoftmaxTraining {
     /// The questions of the epoch that the next group is of.
     order: Option<(u64, Questions)>,
     next: Option<EpochQuestions>,
+    /// Batches launched before the host waits for them.
+    launched: usize,
 }
 
 /// Copies in 16 bits. Rows of zeros behind the entities fill them up to `padded`: tensor cores are three times as slow where
@@ -264,6 +269,7 @@ impl SoftmaxTraining {
             losses: device.zeros(all)?,
             relation_losses: device.zeros(all)?,
             next: None,
+            launched: LAUNCHED,
             constants,
         })
     }
@@ -283,6 +289,7 @@ impl SoftmaxTraining {
         steps: &mut u64,
     ) -> Result<Losses> {
         self.round_tables(device, tables)?;
+        let started = Instant::now();
         let (mut sum, mut batches) = (0.0, 0);
         loop {
             let group = Group { epoch, first: batches, steps: *steps };
@@ -300,6 +307,8 @@ impl SoftmaxTraining {
             device.get(&self.losses, &mut losses)?;
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
             if done {
+                let share = LONG / started.elapsed().as_secs_f64();
+                self.launched = ((share * batches as f64) as usize).max(1);
                 return Ok(Losses { labeled: sum / batches.max(1) as f64, unlabeled: 0.0 });
             }
         }
@@ -344,7 +353,7 @@ impl SoftmaxTraining {
             let dropout = Drop::of(self.softmax.dropout(plan.seed, *steps));
             self.step(device, tables, range, *steps, (plan.rate, dropout))?;
             // What is launched cannot be called back: not too much of it at a time.
-            if batch % LAUNCHED == LAUNCHED - 1 {
+            if batch % self.launched == self.launched - 1 {
                 device.wait()?;
                 plan.check()?;
             }

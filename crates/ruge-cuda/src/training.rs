@@ -4,6 +4,8 @@
 //! read sizes from arrays on the card, and each epoch replays it over new arrays. While the card works, the host makes
 //! the next epoch's order.
 
+use std::time::Instant;
+
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaFunction, DeviceRepr};
 use ruge_embed::evidence::Guidance;
@@ -114,6 +116,8 @@ pub(crate) struct Training {
     graphs: Vec<Recorded>,
     /// What the recorded launches multiply learning rates by.
     rate: f32,
+    /// Wall time of the epoch before.
+    seconds: f64,
     next: Option<EpochData>,
     conclusions: Conclusions,
 }
@@ -238,6 +242,7 @@ impl Training {
             most,
             graphs: Vec::new(),
             rate: plan.rate,
+            seconds: 0.0,
             next: Some(data),
             conclusions,
             constants,
@@ -269,7 +274,8 @@ impl Training {
         if self.rate != plan.rate {
             (self.graphs, self.rate) = (Vec::new(), plan.rate);
         }
-        let is_new = self.graphs.is_empty();
+        let (is_new, is_long) = (self.graphs.is_empty(), self.seconds > LONG);
+        let started = Instant::now();
         let mut data = Some(data);
         for (at, part) in parts(plan.batches).into_iter().enumerate() {
             match self.graphs.get(at) {
@@ -277,18 +283,26 @@ impl Training {
                 // The first epoch runs as it is: libraries allocate on first use, which a recording must not.
                 None => self.launch(device, tables, plan, part)?,
             }
-            // The host makes the next epoch's order while the first part runs.
-            if let Some(data) = data.take() {
-                self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
+            // What is launched cannot be called back. A short epoch is launched whole; of a long one the host waits for each part.
+            if is_long {
+                if let Some(data) = data.take() {
+                    self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
+                }
+                device.wait()?;
+                plan.check()?;
             }
-            device.wait()?;
-            plan.check()?;
+        }
+        // The host makes the next epoch's order meanwhile.
+        if let Some(data) = data {
+            self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
         }
         if is_new {
+            device.wait()?;
             self.record(device, tables, plan)?;
         }
         let mut sums = vec![0.0f64; 2 * plan.batches];
         device.get(&self.sums, &mut sums)?;
+        self.seconds = started.elapsed().as_secs_f64();
         let mut losses = Losses::default();
         for pair in sums.chunks_exact(2) {
             losses.labeled += pair[0] / plan.batches as f64;
@@ -315,6 +329,9 @@ impl Training {
         Ok(())
     }
 }
+
+/// Seconds of launches that the host does not look at.
+pub(crate) const LONG: f64 = 0.2;
 
 /// Parts that an epoch is launched in: few enough that waiting between them costs nothing.
 const PARTS_OF_EPOCH: usize = 16;

@@ -120,7 +120,10 @@ impl Page {
                 rest = &rest[number.len()..];
                 let unit = rest.trim_start().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
                 match number.split_once('.') {
-                    _ if ["s", "ms", "MB", "GB", "kB"].contains(&unit) || rest.starts_with(" a second") => {
+                    _ if ["s", "ms", "MB", "GB", "kB"].contains(&unit)
+                        || rest.starts_with(" a second")
+                        || rest.starts_with(" per second") =>
+                    {
                         out.push('#')
                     }
                     // The last digits of a float come and go.

@@ -51,6 +51,9 @@ pub struct ThreeStepReport {
     pub confidences_dropped: u64,
 }
 
+/// A relation, a path of three steps that predicts it, and its confidence.
+type Extension = (RelationId, Sequence, f64);
+
 /// Per relation, sequences in order with a number each.
 type Lists<T> = Vec<Vec<(Sequence, T)>>;
 
@@ -265,7 +268,7 @@ fn extend(
     prefix: Sequence,
     cut_off: f64,
     control: &Control<'_>,
-) -> Result<(Vec<(RelationId, Sequence, f64)>, ThreeStepReport), Cancelled> {
+) -> Result<(Vec<Extension>, ThreeStepReport), Cancelled> {
     let graph = doubled.graph();
     let adjacency = graph.adjacency();
     let (first, second) = (prefix.first(), prefix.label(1).expect("a prefix has two steps"));

@@ -39,6 +39,9 @@ const EPOCHS: usize = 5;
 /// What weights may be multiplied by for the softmax; the best fit is taken.
 const SCALES: [f32; 8] = [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0];
 
+/// Which end was asked for, and rules by place with what they weigh there.
+type Learned = (Side, Vec<(u32, f32)>);
+
 /// A rule as counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
@@ -68,7 +71,7 @@ pub(super) fn learn(
     let groups: Vec<((RelationId, Side), Vec<Triple>)> = groups.into_iter().collect();
     let total: u64 = sizes.iter().map(|&size| size.min(most) as u64).sum();
     let done = AtomicU64::new(0);
-    let learned: Result<Vec<(Side, Vec<(u32, f32)>)>, Cancelled> = groups
+    let learned: Result<Vec<Learned>, Cancelled> = groups
         .par_iter()
         .map(|((_, side), triples)| {
             control.check()?;
