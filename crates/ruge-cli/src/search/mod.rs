@@ -101,6 +101,8 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     let loaded = args.data.load(console)?;
     loaded.announce(console);
     let data = &loaded.data;
+    // From here on there is something to save.
+    let control = interrupt::control();
     let mut search = Search::open(&out, space, data, mode)?;
     if let Some(seed) = args.data.seed.filter(|seed| *seed != search.space().settings.seed) {
         bail!(
@@ -119,7 +121,6 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         }
     }
 
-    let control = interrupt::control();
     let options = SearchOptions {
         device,
         until: args.minutes.map(|minutes| {
@@ -182,6 +183,10 @@ impl SearchArgs {
                 bail!(UsageError(format!("--seed is {seed}; the maximum is {most}")));
             }
             space.reseed(seed);
+        }
+        // What is asked for is stored with the space, before anything begins.
+        if let Some(trials) = self.trials {
+            space.settings.trials = Some(trials.max(1) as usize);
         }
         Ok(Some(space))
     }
