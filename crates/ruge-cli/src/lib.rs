@@ -3,7 +3,7 @@
 //!
 //! Libraries return values and errors; this crate is where they become text. Results go to stdout, everything else to
 //! stderr. To add a command: write its file with an `Args` struct and a `run(&args, console)`, and give it a line in
-//! `mod`, in [`Command`] and in [`run`].
+//! `mod`, in [`Command`] and in [`run()`].
 
 mod check;
 mod classify;

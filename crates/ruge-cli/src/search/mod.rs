@@ -27,7 +27,7 @@ use crate::{interrupt, output, progress, usage};
 /// Search for the settings that are best on validation
 ///
 /// SPACE.toml is a spec in which some settings are open: a list is a choice, `{ low = …, high = … }` a range
-/// (`scale = "log"`, `step = N`). Its table [search] configures the search: method (grid, random, sobol, tpe), trials, seed,
+/// (`scale = "log"`, `step = N`). Its table `search` configures the search: method (grid, random, sobol, tpe), trials, seed,
 /// and halving = { first = EPOCHS, factor = 3 } for short runs first. Trials are stored in search.db. --resume continues a
 /// stopped or killed search inside the current trial. Failed trials are kept with their reason.
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! PTransE as a [`Model`]: what trains, checkpoints, ranks and predicts with any model does so with this one.
 //!
-//! *Scores.* [`Model::score`] counts the paths of every triple it is given. [`Model::score_all`] is the two-stage order of
+//! *Scores.* [`Ranker::score`] counts the paths of every triple it is given. [`Ranker::score_all`] is the two-stage order of
 //! a query: entities outside of its block have no path term, whatever paths they have. So the two agree within a block,
 //! and a triple whose answer lies outside scores higher alone than in its query if paths speak for it.
 

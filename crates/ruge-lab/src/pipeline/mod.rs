@@ -5,7 +5,7 @@
 //! what it was made from, so a run that was interrupted or killed at any moment goes on where it was, and ends
 //! with the same model, to the bit.
 //!
-//! Nothing is printed here: a [`Watcher`] hears what happens and may stop it. The page of the last stage is made by a function
+//! Nothing is printed here: a [`Control`] hears what happens and may stop it. The page of the last stage is made by a function
 //! that the caller hands in, which keeps plotting out of this crate.
 
 mod bench;

@@ -133,7 +133,7 @@ pub enum Weigh {
     /// Its own, as mined or read.
     #[default]
     Confidence,
-    /// The share of its new conclusions that are true, measured on validation (see [`validated`](crate::validated)).
+    /// The share of its new conclusions that are true, measured on validation (see [`validated`](ruge_rules::rank::validated)).
     Validated,
 }
 
