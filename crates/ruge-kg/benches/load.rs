@@ -1,4 +1,4 @@
-//! How fast text becomes an indexed data set, filter included.
+//! Benchmark: from text to an indexed data set, filter included.
 //!
 //! ```text
 //! cargo bench -p ruge-kg --bench load              FB15K against `sort -u`, and the curve at 0.5 and 5 million
@@ -6,17 +6,17 @@
 //! cargo bench -p ruge-kg --bench load -- --small   the curve at 0.5 million only
 //! ```
 //!
-//! Each measurement is a process of its own, timed by the shell (`time`: real, user, sys), so that `sort` and we stand
-//! under the same clock and the peak memory is that of loading alone. Runs alternate and the median counts. Nothing is
-//! asserted: machines differ.
+//! Each measurement runs in its own process and is timed by the shell (`time`: real, user, sys), so `sort` and `ruge`
+//! are measured by the same clock and the peak memory is that of loading alone. Runs alternate; the median is reported.
+//! Nothing is asserted, because machines differ.
 //!
-//! FB15K is taken from the folder `RUGE_DATA` names or from `shared/data` beside the repository; without it a text of the
-//! same size stands in. *The law of synthetic text:* n triples over n/40 entities and 1,345 relations; the k-th head is
-//! drawn ∝ k^-½, the k-th relation ∝ 1/k, tails evenly; all triples are distinct and in shuffled order.
+//! FB15K is read from the folder named by `RUGE_DATA`, or from `shared/data` next to the repository; otherwise
+//! synthetic text of the same size is used. *Synthetic text* has n distinct triples over n/40 entities and 1,345
+//! relations, in shuffled order. The k-th head is drawn ∝ k^-½, the k-th relation ∝ 1/k, tails uniformly.
 //!
-//! *What the memory asks for.* Beside each size stand two probes of the same run: what a random read of a table as large as
-//! that of the entity names costs, each read waiting for the one before, and what it costs to touch a new page, over
-//! as many pages as loading touched. Both grow with size, and no program can go below them for long.
+//! *Lower bounds of the memory.* Each size comes with two probes from the same run: the time of a dependent random read
+//! in a table as large as the entity names, and the time to touch a new page, over as many pages as loading touched.
+//! Both grow with size and bound any program from below.
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports to the terminal")]
 #![allow(missing_docs, reason = "a program, not a library")]
@@ -34,7 +34,7 @@ const SPLITS: [&str; 3] = ["train", "valid", "test"];
 const FB15K: u64 = 592_213;
 const RELATIONS: f64 = 1345.0;
 const SYNTHETIC: Stream = Stream(0x10ad);
-/// The word that makes this program load a folder, tell its peak memory and end.
+/// The argument that makes this program load a folder, print its peak memory and exit.
 const CHILD: &str = "--load";
 
 fn main() -> io::Result<()> {
@@ -57,7 +57,7 @@ fn main() -> io::Result<()> {
     curve(folder.path(), sizes)
 }
 
-/// What a child process does: the thing that is measured.
+/// What a child process runs: the work that is measured.
 fn load(folder: &Path) -> io::Result<()> {
     let (data, report) = Dataset::load(folder, &ReadOptions::default()).map_err(io::Error::other)?;
     let known = data.train().first().is_some_and(|&triple| data.filter().contains(triple));
@@ -137,7 +137,7 @@ fn curve(folder: &Path, sizes: &[u64]) -> io::Result<()> {
     Ok(())
 }
 
-/// One process: seconds on the wall and of CPU, megabytes at its peak where it tells.
+/// One process: wall and CPU seconds, and peak megabytes if it prints them.
 struct Run {
     wall: f64,
     cpu: f64,
@@ -147,7 +147,7 @@ struct Run {
 
 const PAGE: usize = 4096;
 
-/// Bytes of the table of names of so many entities, and nanoseconds per read that waits for the one before it.
+/// Bytes of the name table for this many entities, and nanoseconds per dependent random read in it.
 fn random_read(entities: u64) -> (usize, f64) {
     let slots = (2 * entities.max(8)).next_power_of_two();
     // One cycle through all slots: an odd step added to a multiple of 4 plus 1 has the full period.
@@ -167,7 +167,7 @@ fn new_page(megabytes: f64) -> f64 {
     time
 }
 
-/// Nanoseconds per piece of work: the median of `portions`, since others may use the machine as well.
+/// Nanoseconds per unit of work: the median of `portions`, since the machine may be shared.
 fn median_time(portions: usize, size: usize, work: &mut impl FnMut(usize)) -> f64 {
     let mut times: Vec<f64> = (0..portions)
         .map(|portion| {
@@ -184,9 +184,8 @@ fn child(folder: &Path) -> io::Result<String> {
     Ok(format!("'{}' {CHILD} '{}'", std::env::current_exe()?.display(), folder.display()))
 }
 
-/// Runs a command under the shell's own clock.
 fn measure(command: &str) -> io::Result<Run> {
-    // The times go to stderr; what the command prints is kept for our child and thrown away for `sort`.
+    // The times go to stderr. Our child's output is kept, that of `sort` discarded.
     let rest = if command.contains(CHILD) { "" } else { ">/dev/null" };
     let script = format!("TIMEFORMAT='%R %U %S'; time {command} {rest}");
     let output = Command::new("bash").args(["-c", &script]).output()?;
@@ -202,7 +201,6 @@ fn measure(command: &str) -> io::Result<Run> {
     Ok(Run { wall, cpu: user + system, user, peak_mb: kibibytes * 1024.0 / 1e6 })
 }
 
-/// The run with the median CPU time.
 fn median(mut runs: Vec<Run>) -> Run {
     runs.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
     let middle = runs.len() / 2;
@@ -225,15 +223,15 @@ fn unpack_fb15k(target: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Writes `train.txt` by the law above, lines padded to about `width` bytes by longer relation names.
+/// Writes `train.txt` as described above, with lines padded to about `width` bytes by longer relation names.
 fn synthetic(folder: &Path, triples: u64, width: usize) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(folder.join("train.txt"))?);
     let entities = (triples / 40).max(1);
-    // Head k owns the places from start(k) to start(k + 1): a density ∝ k^-½, and never more places than tails.
+    // Head k owns the positions from start(k) to start(k + 1): a density ∝ k^-½, and never more positions than tails.
     let start = |k: u64| (triples as f64 * (k as f64 / entities as f64).sqrt()).ceil() as u64;
     let name = "relation_between_two_entities_of_the_graph";
     let padding = &name[..width.saturating_sub(30).min(name.len())];
-    // A step without a common divisor visits every place once; near the golden ratio it jumps about.
+    // A step coprime to the size visits every position once; near the golden ratio it jumps about.
     let golden = (triples as f64 * 0.618_034) as u64;
     let step = (golden..).find(|&step| gcd(step, triples) == 1).unwrap_or(1);
     let mut place = 0;

@@ -1,62 +1,62 @@
-//! How a caller follows long work and stops it: one protocol for everything that takes time.
+//! Following and cancelling long work: one protocol for everything that takes time.
 //!
-//! A [`Control`] goes into every long function of every crate. It carries a [`Cancel`], which any thread may pull, and a
-//! listener for events. What an event is depends on the work: [`Work`] (so much of so much) for a single loop, richer
-//! types for training, runs and searches. A function that calls another one hands its control on under another listener
-//! ([`Control::heard_by`]); the cancellation is the same all the way down.
+//! Every long function in every crate takes a [`Control`]. It carries a [`Cancel`], which any thread may trigger, and a
+//! listener for events. The event type depends on the work: [`Work`] (done of total) for a single loop, richer types
+//! for training, runs and searches. A function passes its control on with a different listener ([`Control::heard_by`]);
+//! the cancellation is the same all the way down.
 //!
-//! Long loops spend a little fuel for each piece of work, and look at the control whenever it is used up (a [`Pulse`]):
-//! often enough that cancelling takes effect within milliseconds, seldom enough that looking costs nothing.
+//! Long loops spend a little fuel per unit of work and check the control when it runs out (a [`Pulse`]): often enough
+//! that cancelling takes effect within milliseconds, seldom enough that checking costs nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Work that was given up because somebody asked for it.
+/// Work was stopped because the caller asked for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("cancelled")]
 pub struct Cancelled;
 
-/// Asks work to stop, from any thread. Clones ask the same work.
+/// Asks work to stop, from any thread. Clones share the request.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// When work first noticed that it was asked.
+    /// When work first noticed the request.
     noticed: Arc<OnceLock<Instant>>,
     deadline: Option<Instant>,
-    /// Whether work may go on for a short while.
+    /// Whether work may continue for [`GRACE`] after the request.
     grace: bool,
 }
 
 impl Cancel {
-    /// Nothing has been asked yet.
+    /// A request that has not been made yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asked by whoever sets this flag: a signal handler, for example.
+    /// Cancels when this flag is set, for example by a signal handler.
     pub fn on(flag: Arc<AtomicBool>) -> Self {
         Self { flag, ..Self::default() }
     }
 
-    /// The same, and by itself when this moment has passed.
+    /// Also cancels once this deadline has passed.
     pub fn at(self, deadline: Instant) -> Self {
         let earlier = self.deadline.map_or(deadline, |other| other.min(deadline));
         Self { deadline: Some(earlier), ..self }
     }
 
-    /// The same for work that would be lost, such as half an epoch: it may go on for a [short while](GRACE) after the cancellation was
-    /// first noticed, so that what is nearly done can be kept.
+    /// For work whose result would be lost, such as half an epoch: it may continue for a [short while](GRACE) after the
+    /// cancellation was first noticed, so that nearly finished work can be kept.
     pub fn with_grace(self) -> Self {
         Self { grace: true, ..self }
     }
 
-    /// Asks.
+    /// Requests cancellation.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked, or time is up.
+    /// Whether cancellation was requested or the deadline has passed.
     pub fn is_asked(&self) -> bool {
         self.flag.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
@@ -67,12 +67,12 @@ impl Cancel {
     }
 }
 
-/// How far a loop has come.
+/// Progress of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
-    /// Pieces done.
+    /// Units done.
     pub done: u64,
-    /// Pieces in all.
+    /// Units in total.
     pub total: u64,
 }
 
@@ -83,7 +83,7 @@ pub struct Control<'c, E = Work> {
 }
 
 impl<E> Default for Control<'_, E> {
-    /// Nobody listens and nobody cancels.
+    /// No listener, no cancellation.
     fn default() -> Self {
         Self { cancel: Cancel::default(), listener: None }
     }
@@ -102,22 +102,22 @@ impl<E> std::fmt::Debug for Control<'_, E> {
 }
 
 impl<'c, E> Control<'c, E> {
-    /// Nobody listens; this cancels.
+    /// Cancelled by `cancel`; no listener.
     pub fn new(cancel: &Cancel) -> Self {
         Self { cancel: cancel.clone(), listener: None }
     }
 
-    /// The same with a listener, who is called from any thread.
+    /// Adds a listener, which may be called from any thread.
     pub fn with_listener(self, listener: &'c (dyn Fn(&E) + Sync)) -> Self {
         Self { listener: Some(listener), ..self }
     }
 
-    /// What cancels.
+    /// The cancellation.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// The same cancellation with another listener: for work that is a part of this work.
+    /// The same cancellation with another listener, for work that is part of this work.
     pub fn heard_by<'d, F>(&self, listener: &'d (dyn Fn(&F) + Sync)) -> Control<'d, F> {
         Control::new(&self.cancel).with_listener(listener)
     }
@@ -127,7 +127,7 @@ impl<'c, E> Control<'c, E> {
         Control::new(&self.cancel)
     }
 
-    /// The same, cancelled by itself when this moment has passed.
+    /// The same control with a deadline.
     pub fn until(&self, deadline: Option<Instant>) -> Self {
         let mut control = self.clone();
         if let Some(deadline) = deadline {
@@ -148,7 +148,7 @@ impl<'c, E> Control<'c, E> {
         self.cancel.is_cancelled()
     }
 
-    /// An error if it is time to stop.
+    /// Returns an error if it is time to stop.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
@@ -160,24 +160,24 @@ impl<'c, E> Control<'c, E> {
 }
 
 impl Control<'_> {
-    /// Reports that so many pieces of work are done, of so many.
+    /// Reports that `done` of `total` units are finished.
     pub fn progress(&self, done: usize, total: usize) {
         self.report(&Work { done: done as u64, total: total as u64 });
     }
 }
 
-/// How long work that would be lost may go on after it was asked to stop.
+/// How long work may continue after a cancellation [with grace](Cancel::with_grace).
 pub const GRACE: Duration = Duration::from_millis(250);
 
-/// Units of work between two looks. A unit is a step of a few nanoseconds, so this is about a millisecond.
+/// Units of work between two checks. A unit is a step of a few nanoseconds, so this is about a millisecond.
 const TANK: i64 = 1 << 17;
 
-/// Work that may still be done before the next look at the control; one per thread.
+/// Work left before the next check of the control; one per thread.
 #[derive(Clone, Debug, Default)]
 pub struct Fuel(i64);
 
 impl Fuel {
-    /// Spends fuel on some work; false once it is used up and `stopped` says yes. The first piece of work looks.
+    /// Spends fuel on some work. Returns false once it is used up and `stopped` returns true. The first call checks.
     #[inline]
     pub fn spend(&mut self, work: usize, stopped: impl FnOnce() -> bool) -> bool {
         self.0 -= work as i64 + 1;
@@ -188,7 +188,7 @@ impl Fuel {
     #[inline(never)]
     fn refill(&mut self, stopped: impl FnOnce() -> bool) -> bool {
         if stopped() {
-            // Stays empty: whoever asks again is told again.
+            // Stays empty, so that later calls also return false.
             self.0 = 0;
             return false;
         }
@@ -197,7 +197,7 @@ impl Fuel {
     }
 }
 
-/// Fuel together with the control it stands for.
+/// Fuel together with its control.
 pub struct Pulse<'c> {
     cancel: &'c Cancel,
     fuel: Fuel,
@@ -205,12 +205,12 @@ pub struct Pulse<'c> {
 }
 
 impl<'c> Pulse<'c> {
-    /// For the work of one thread.
+    /// A pulse for the work of one thread.
     pub fn new<E>(control: &'c Control<'_, E>) -> Self {
         Self { cancel: &control.cancel, fuel: Fuel::default(), stopped: false }
     }
 
-    /// Whether to go on after some more work.
+    /// Whether to continue after this much more work.
     #[inline]
     pub fn beats(&mut self, work: usize) -> bool {
         let (cancel, stopped) = (self.cancel, &mut self.stopped);
@@ -220,7 +220,7 @@ impl<'c> Pulse<'c> {
         })
     }
 
-    /// An error if some work was cut short.
+    /// Returns an error if work was cut short.
     pub fn finish(&self) -> Result<(), Cancelled> {
         if self.stopped { Err(Cancelled) } else { Ok(()) }
     }
@@ -242,7 +242,7 @@ mod tests {
         let more = (0..10 * TANK).take_while(|_| pulse.beats(10)).count();
         assert!(more < TANK as usize / 10, "{more} more pieces of work");
         assert!(!pulse.beats(0) && pulse.finish() == Err(Cancelled));
-        // Much work at once is one look, not an overflow.
+        // A large amount of work triggers one check, not an overflow.
         assert!(!Pulse::new(&control).beats(1 << 40));
     }
 

@@ -1,8 +1,8 @@
-//! A data set: names, a training graph with its indexes, and two held-out parts.
+//! A data set: names, an indexed training graph, and two held-out splits.
 //!
-//! Only `train` is ever learnt from; `valid` and `test` are lists. Repeated triples of a split are dropped and counted.
-//! A name that only valid or test know gets an id all the same: such triples are part of the evaluation, and
-//! [`stats`](crate::stats) says how many there are.
+//! Models and miners learn from `train` only; `valid` and `test` are lists. Repeated triples within a split are dropped
+//! and counted. A name that occurs only in valid or test still gets an id: such triples are part of the evaluation, and
+//! [`stats`](crate::stats) counts them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -30,26 +30,26 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Assembles a data set; repetitions within a split are dropped, the first one stays.
+    /// Builds a data set. Of repeated triples within a split, only the first is kept.
     pub fn new(names: Names, train: Vec<Triple>, valid: Vec<Triple>, test: Vec<Triple>) -> Self {
         Self::assemble(names, [train, valid, test]).0
     }
 
-    /// The same, with the positions of what was dropped.
+    /// [`Dataset::new`], with the positions of the dropped triples.
     fn assemble(mut names: Names, splits: [Vec<Triple>; 3]) -> (Self, [Removed; 3]) {
         names.entities.shrink();
         names.relations.shrink();
         let (entities, relations) = (names.entities.len(), names.relations.len());
         let [mut train, mut valid, mut test] = splits;
         let graph = Arc::new(Graph::new(entities, relations, &train));
-        // The graph has counted already: most training files repeat nothing and need no second look.
+        // The graph has already counted: most training files repeat nothing and need no second pass.
         let in_train = if graph.len() == train.len() { Removed::default() } else { remove_repeated(&mut train) };
         let in_valid = remove_repeated(&mut valid);
         let in_test = remove_repeated(&mut test);
         (Self { names, graph, train, valid, test, filter: OnceLock::new() }, [in_train, in_valid, in_test])
     }
 
-    /// Reads whatever `data` names: `demo`, a folder, or a single file, which is split.
+    /// Loads `data`: `demo`, a folder, or a single file, which is split.
     pub fn load(data: &Path, options: &ReadOptions) -> Result<(Self, LoadReport), KgError> {
         let layout = Layout::find(data)?;
         let mut options = options.clone();
@@ -103,7 +103,7 @@ impl Dataset {
         require_room(&names, &splits, options)?;
         let mut repeated: [Removed; 3] = Default::default();
         if held_out_now {
-            // Repetitions must go before the split, or one copy would be learnt and the other asked for.
+            // Duplicates must be removed before the split, or one copy would be trained on and the other tested.
             repeated[0] = remove_repeated(&mut splits[0]);
             let held_out = match layout {
                 Layout::Demo => crate::demo::HELD_OUT,
@@ -135,12 +135,12 @@ impl Dataset {
         &self.names
     }
 
-    /// Number of entities of all splits.
+    /// Number of entities in all splits.
     pub fn entity_count(&self) -> usize {
         self.names.entities.len()
     }
 
-    /// Number of relations of all splits.
+    /// Number of relations in all splits.
     pub fn relation_count(&self) -> usize {
         self.names.relations.len()
     }
@@ -150,7 +150,8 @@ impl Dataset {
         &self.graph
     }
 
-    /// The same, shared: for what outlives the data set, such as a model that walks the graph when it ranks.
+    /// The training graph, shared: for values that outlive the data set, such as a model that walks the graph when it
+    /// ranks.
     pub fn shared_graph(&self) -> Arc<Graph> {
         Arc::clone(&self.graph)
     }
@@ -180,12 +181,12 @@ impl Dataset {
         }
     }
 
-    /// What is known in any split; built when first asked for, since mining never asks.
+    /// The known facts of all splits. Built on first use, since mining never needs it.
     pub fn filter(&self) -> &Filter {
         self.filter.get_or_init(|| Filter::beside(&self.graph, &[&self.valid, &self.test]))
     }
 
-    /// A triple in the user's own words.
+    /// The names of a triple.
     pub fn show(&self, triple: Triple) -> [&str; 3] {
         [
             self.names.entities.name(triple.head),
@@ -195,29 +196,28 @@ impl Dataset {
     }
 }
 
-/// Triples from which on copies are dropped while reading, where most are copies: before, their memory is not worth a look.
+/// Minimum number of triples before copies are dropped while reading. Smaller files do not need the memory.
 const MANY: usize = 1 << 20;
 
-/// Triples of a split that the indexes can number: each has two edges, counted in 32 bits.
+/// Maximum triples in a split: each has two edges, counted in 32 bits.
 const MAX_TRIPLES: usize = u32::MAX as usize / 2 - 1;
 
-/// Refuses what cannot be indexed: too much for the numbers, or for the memory that is left.
+/// Rejects data that cannot be indexed: too many triples for 32-bit ids, or too much for the available memory.
 fn require_room(names: &Names, splits: &[Vec<Triple>; 3], options: &ReadOptions) -> Result<(), KgError> {
     let [train, valid, test] = splits.each_ref().map(Vec::len);
     if train.max(valid + test) > MAX_TRIPLES {
         return Err(KgError::TooMany { what: "triples of a split", most: MAX_TRIPLES });
     }
-    // Two sorted lists, neighbours and links both ways, runs of labels, and a set while copies are removed.
+    // Two sorted lists, neighbours and links in both directions, label runs, and a set while copies are removed.
     let triples = 96 * (train + valid + test) as u64;
     let ids = 40 * names.entities.len() as u64 + 160 * names.relations.len() as u64;
     memory::ensure(triples + ids, "the indexes of the graph", options.limits.memory)
 }
 
-/// Positions of copies that were removed.
+/// Positions of removed copies.
 #[derive(Default)]
 struct Removed {
     count: usize,
-    /// The first few.
     first: Vec<usize>,
 }
 
@@ -240,27 +240,27 @@ fn remove_repeated(triples: &mut Vec<Triple>) -> Removed {
     removed
 }
 
-/// Repeated triples of one split.
+/// Repeated triples in one split.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Duplicates {
     /// How many copies were dropped.
     pub count: usize,
-    /// Where the first of them stand: file and line.
+    /// File and line of the first ones.
     pub first: Vec<(PathBuf, u64)>,
 }
 
-/// What was met while loading.
+/// What loading found.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadReport {
-    /// The layout in words.
+    /// The layout, in words.
     pub layout: &'static str,
     /// One report per file read.
     pub files: Vec<FileReport>,
-    /// Triples read per split, repetitions included.
+    /// Triples read per split, including repetitions.
     pub read: [usize; 3],
     /// Repetitions per split.
     pub duplicates: [Duplicates; 3],
-    /// Whether valid and test were split off here.
+    /// Whether the file was split into train, valid and test while loading.
     pub split_here: bool,
 }
 
@@ -270,7 +270,7 @@ impl LoadReport {
         self.files.iter().map(|file| file.bad_lines).sum()
     }
 
-    /// Remarks a user should see, one sentence each.
+    /// Notes for the user, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for file in &self.files {

@@ -1,7 +1,7 @@
-//! The graph that comes with the program: countries, capitals, borders, languages, rivers.
+//! The embedded demo graph: countries, capitals, borders, languages, rivers.
 //!
-//! It is made from the hand-written tables in `fixtures/world` by `cargo xtask world`, and released CC0. It is split
-//! like any single file, from a seed that never changes, so that everyone sees the same train, valid and test.
+//! `cargo xtask world` builds it from the hand-written tables in `fixtures/world`. It is released under CC0. It is
+//! split like any single file, with a fixed seed, so that everyone sees the same train, valid and test.
 
 /// All facts, tab-separated, in a fixed order.
 pub const WORLD: &str = include_str!("demo/world.tsv");

@@ -1,43 +1,43 @@
-//! What can go wrong while reading a graph, said so that a reader can act on it: which file, which line, what stood
-//! there, why it is wrong and what to do.
+//! Errors while reading or writing a graph. Each says which file and line is wrong, what it contains, why it is wrong
+//! and what to do.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How many bad lines an error shows before it stops reading.
+/// How many bad lines an error shows before reading stops.
 pub const MAX_SHOWN: usize = 20;
 
 /// Why a line is not a triple.
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The line has another number of fields than the column order asks for.
+    /// The number of fields differs from the column order.
     Columns {
         /// Fields on the line.
         found: usize,
         /// Fields expected.
         expected: usize,
     },
-    /// The line would be a triple with another separator than the rest of the file.
+    /// The line would be a triple with a different separator from the rest of the file.
     MixedSeparators {
         /// The file's separator, in words.
         expected: &'static str,
         /// The line's separator, in words.
         found: &'static str,
     },
-    /// The whole file has another separator than was expected.
+    /// The whole file uses a different separator than expected.
     OtherSeparator {
         /// The separator expected, in words.
         expected: &'static str,
         /// The file's separator, in words.
         found: &'static str,
-        /// Fields that it makes of a line.
+        /// Fields per line with that separator.
         fields: usize,
-        /// Fields that the column order asks for.
+        /// Fields required by the column order.
         wanted: usize,
     },
-    /// A head, relation or tail of no characters.
+    /// An empty head, relation or tail.
     EmptyField {
         /// Which one.
         field: &'static str,
@@ -46,44 +46,44 @@ pub enum Reason {
     InvalidUtf8,
     /// A NUL byte: a binary file, or text in UTF-16.
     NulByte,
-    /// A quoted CSV field that is never closed, or goes on behind its closing quote.
+    /// A quoted CSV field that is never closed, or is followed by text after its closing quote.
     UnclosedQuote,
-    /// A syntax error of N-Triples or Turtle, in the parser's words.
+    /// An N-Triples or Turtle syntax error, in the parser's words.
     Rdf(String),
-    /// A field that should be a number is none.
+    /// A field that should be a number is not one.
     NotAnId {
         /// Which field.
         field: &'static str,
     },
-    /// An id that its dictionary lacks.
+    /// An id missing from its dictionary.
     UnknownId {
         /// Which field.
         field: &'static str,
         /// Size of the dictionary.
         known: usize,
     },
-    /// An id or a name given twice in a dictionary file.
+    /// An id or a name that occurs twice in a dictionary file.
     Repeated {
         /// `id` or `name`.
         what: &'static str,
     },
-    /// A line, or a statement of Turtle, that is longer than any that is read.
+    /// A line or Turtle statement above the maximum length.
     LongLine {
-        /// Bytes that it may have.
+        /// The maximum in bytes.
         most: usize,
     },
-    /// A name that is longer than any that is kept.
+    /// A name above the maximum length.
     LongName {
         /// Which field.
         field: &'static str,
-        /// Bytes that it may have.
+        /// The maximum in bytes.
         most: usize,
     },
-    /// The count on the first line of an OpenKE file disagrees with its lines.
+    /// The count on the first line of an OpenKE file disagrees with its number of lines.
     Count {
-        /// What the first line says.
+        /// The stated count.
         stated: usize,
-        /// What the file holds.
+        /// The lines found.
         found: usize,
     },
 }
@@ -125,7 +125,7 @@ impl Reason {
         remedy.into()
     }
 
-    /// The format that would read the line, where its separator is to blame, and a column order where its fields are.
+    /// The format that would read the line, if its separator is wrong, and a column order, if its number of fields is.
     pub fn other_reading(&self) -> (Option<&'static str>, Option<String>) {
         match self {
             Reason::Columns { found, .. } => (None, example_columns(*found)),
@@ -136,7 +136,7 @@ impl Reason {
         }
     }
 
-    /// A short name to count by.
+    /// A short name, for counting.
     pub fn kind(&self) -> &'static str {
         match self {
             Reason::Columns { .. } => "wrong number of columns",
@@ -188,7 +188,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The format that reads lines with this separator.
+/// The format for lines with this separator.
 fn format_of(separator: &str) -> &'static str {
     match separator {
         "comma" => "csv",
@@ -199,7 +199,7 @@ fn format_of(separator: &str) -> &'static str {
     }
 }
 
-/// A column order for lines of so many fields.
+/// A column order for lines with this many fields.
 fn example_columns(fields: usize) -> Option<String> {
     (fields >= 3).then(|| format!("hrt{}", "-".repeat((fields - 3).min(20))))
 }
@@ -211,9 +211,9 @@ pub struct Problem {
     pub file: PathBuf,
     /// The line, counted from 1.
     pub line: u64,
-    /// What stands there; long lines are cut, with a mark.
+    /// The line's text; long lines are truncated with a mark.
     pub text: String,
-    /// Why it is no triple.
+    /// Why it is not a triple.
     pub reason: Reason,
 }
 
@@ -227,14 +227,14 @@ impl fmt::Display for Problem {
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum KgError {
-    /// The file system said no.
+    /// A file-system operation failed.
     #[error("{}: cannot {action}: {source}{}", path.display(), remedy_for(source, path, action))]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// What the system answered.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Compressed data that ends early or is damaged.
@@ -244,58 +244,58 @@ pub enum KgError {
         path: PathBuf,
         /// `gzip` or `zstd`.
         format: &'static str,
-        /// What the decoder answered.
+        /// The decoder's error.
         source: std::io::Error,
     },
-    /// Compressed data that only a decoder with more memory can unpack.
+    /// Compressed data that needs more memory to decode than is allowed.
     #[error("{}: this zstd file needs more than 128 MB of memory to unpack\n  remedy: unpack it first: zstd -d --long=31 {}", path.display(), path.display())]
     Window {
         /// The file.
         path: PathBuf,
     },
-    /// Text that has to be held whole and is too large for that.
+    /// Text that must be held in memory as a whole and is too large.
     #[error("{}: {} more than {}, half of the available memory\n  remedy: {}", path.display(), show_packed(*packed), size(*most), large_remedy(*packed))]
     TooLarge {
         /// The file.
         path: PathBuf,
         /// `gzip` or `zstd`, if it is compressed.
         packed: Option<&'static str>,
-        /// Bytes that can be held.
+        /// Maximum bytes that can be held.
         most: u64,
     },
-    /// A file that another program wrote to while it was read.
+    /// Another program changed the file while it was read.
     #[error("{}: the file changed while it was read\n  remedy: wait until it is complete, and run again", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
     },
-    /// Memory that cannot be had.
+    /// Not enough memory.
     #[error("not enough memory: needs about {} for {what}{}\n  remedy: free some memory, use a larger machine, or read part of the data", size(*needed), show_left(*available))]
     Memory {
         /// What it is needed for.
         what: String,
         /// Bytes that are needed.
         needed: u64,
-        /// Bytes that are left, where the system says so.
+        /// Bytes available, if the system reports them.
         available: Option<u64>,
     },
-    /// More than there are numbers for.
+    /// More items than ids can number.
     #[error("more than {most} {what}; a graph cannot hold more\n  remedy: read part of the data")]
     TooMany {
         /// Entities, relations or triples.
         what: &'static str,
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
-    /// Something other than a plain file where a file of ours should go.
+    /// The target of a write is not a plain file.
     #[error("{}: {found}, and is not followed when writing\n  remedy: remove it, or give another output folder", path.display())]
     NotOurs {
         /// The place.
         path: PathBuf,
-        /// What stands there, in words.
+        /// What it is, in words.
         found: &'static str,
     },
-    /// Lines that are no triples.
+    /// Malformed lines.
     #[error("{}", show_bad_lines(problems, *more))]
     BadLines {
         /// The first ones, at most [`MAX_SHOWN`].
@@ -303,18 +303,18 @@ pub enum KgError {
         /// Whether reading stopped before the end of the file.
         more: bool,
     },
-    /// A file without a single triple.
+    /// A file without triples.
     #[error("{}: no triples\n  remedy: write one triple per line, `head TAB relation TAB tail`, or name another format", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// A folder in which no training file was found.
+    /// A folder without a training file.
     #[error("{}: no train file in this folder (it holds {found})\n  remedy: name it train.txt, train.tsv, train.csv, train.nt or train.ttl (each also .gz or .zst) or NAME_triples.train; or give one triple file instead of a folder", path.display())]
     NoTrain {
         /// The folder.
         path: PathBuf,
-        /// What is in it, in words.
+        /// What the folder contains, in words.
         found: String,
     },
     /// Two files for one split.
@@ -330,10 +330,10 @@ pub enum KgError {
     Encoding {
         /// The file.
         path: PathBuf,
-        /// The encoding its first bytes announce.
+        /// The encoding announced by its first bytes.
         encoding: &'static str,
     },
-    /// A data set description that does not say what it must.
+    /// An incomplete or invalid data set description.
     #[error("{}: {message}", path.display())]
     Description {
         /// The file.
@@ -341,21 +341,21 @@ pub enum KgError {
         /// What is wrong and what to do.
         message: String,
     },
-    /// A count in a description that disagrees with the file it counts.
+    /// A count in a description that disagrees with the file it describes.
     #[error("{}: num_{what} is {stated}, but {} names {found}\n  remedy: correct the one or the other, or read leniently, which goes by the file", path.display(), file.display())]
     OtherCount {
         /// The description.
         path: PathBuf,
         /// Entities or relations.
         what: &'static str,
-        /// What it says.
+        /// The stated count.
         stated: usize,
-        /// The file that names them.
+        /// The file with the names.
         file: PathBuf,
-        /// How many it names.
+        /// The names found in it.
         found: usize,
     },
-    /// An option that makes no sense.
+    /// An invalid option.
     #[error("{0}")]
     Option(String),
     /// A name that the chosen output format cannot hold.
@@ -373,14 +373,14 @@ pub enum KgError {
 }
 
 impl KgError {
-    /// Wraps an I/O error with the path it concerns.
+    /// Wraps an I/O error with its path.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> KgError {
         let path = path.to_path_buf();
         move |source| KgError::Io { path, action, source }
     }
 }
 
-/// Bytes as people say them.
+/// A human-readable byte count.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} bytes"),
@@ -447,7 +447,7 @@ fn show_bad_lines(problems: &[Problem], more: bool) -> String {
     out
 }
 
-/// A line as an error shows it: cut at 160 characters with a mark, control characters made visible.
+/// A line as shown in errors: truncated at 160 characters with a mark, control characters made visible.
 pub(crate) fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(800)]);
     let mut out: String = text

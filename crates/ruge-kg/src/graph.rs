@@ -1,6 +1,6 @@
 //! The immutable graph and its indexes.
 //!
-//! Mining, grounding, training and ranking ask four questions, each answered by one sorted array:
+//! Mining, grounding, training and ranking ask four questions. One sorted array answers each:
 //!
 //! | question | index |
 //! |---|---|
@@ -11,9 +11,9 @@
 //!
 //! Nothing is indexed densely by (relation, entity): FB15K alone would need 20 million offsets.
 //!
-//! *Order of construction.* Triples are dropped into relation buckets and each bucket is sorted, by head and by tail;
-//! every other index is then made range by range of entities, from slices of these lists, so that whatever is written at
-//! random stays within the caches however large the graph is.
+//! *Construction.* Triples are distributed into one bucket per relation, and each bucket is sorted by head and by tail.
+//! Every other index is then built one range of entities at a time from slices of these lists, so random writes stay
+//! within the caches however large the graph is.
 
 mod adjacency;
 mod facts;
@@ -28,12 +28,12 @@ pub use adjacency::Adjacency;
 use facts::Facts;
 pub use facts::Pair;
 
-/// One end of an edge: walking `label` leads to `neighbour`.
+/// One end of an edge: following `label` leads to `neighbour`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Edge {
-    /// Where the edge leads.
+    /// The entity at the other end.
     pub neighbour: EntityId,
-    /// How it gets there.
+    /// The relation and its direction.
     pub label: Label,
 }
 
@@ -50,7 +50,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Indexes `triples` over `entities` × `relations` ids. Repeated triples count once.
+    /// Indexes `triples` over `entities` × `relations` ids. Duplicates count once.
     pub fn new(entities: usize, relations: usize, triples: &[Triple]) -> Self {
         let by_head = Facts::by_head(relations, &[triples]);
         let by_tail = by_head.by_tail();
@@ -80,7 +80,7 @@ impl Graph {
         self.by_head.len()
     }
 
-    /// Whether there is no triple at all.
+    /// Whether the graph has no triples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -151,7 +151,7 @@ impl Graph {
         self.by_tail.of(relation)
     }
 
-    /// The pairs walked by `label`: by head for a forward label, by tail for an inverse one.
+    /// The pairs connected by `label`: keyed by head for a forward label, by tail for an inverse one.
     #[inline]
     pub fn pairs(&self, label: Label) -> &[Pair] {
         either(&self.by_head, &self.by_tail, label)
@@ -174,7 +174,7 @@ impl Graph {
         })
     }
 
-    /// Bytes held by all indexes.
+    /// Size of all indexes in bytes.
     pub fn bytes(&self) -> usize {
         self.adjacency.bytes()
             + self.by_head.bytes()
@@ -184,19 +184,19 @@ impl Graph {
     }
 }
 
-/// The facts of a relation as its label walks them.
+/// The facts of a relation in the direction of its label.
 #[inline]
 fn either<'f>(by_head: &'f Facts, by_tail: &'f Facts, label: Label) -> &'f [Pair] {
     if label.is_inverse() { by_tail.of(label.relation()) } else { by_head.of(label.relation()) }
 }
 
-/// Entities whose links are sorted by one task.
+/// Entities whose links one task sorts.
 const ENTITIES_AT_ONCE: usize = 256;
 
 /// Per entity, its edges sorted by (neighbour, label).
 ///
-/// Each list is sorted on its own, where the caches hold it. Dropping every edge at its other end, in the order of
-/// entities, would need no sort; but then every write of a large graph misses all caches.
+/// Each list is sorted separately, while it is in the caches. Scattering every edge to its other end in entity order
+/// would need no sort, but in a large graph every such write misses all caches.
 fn links(adjacency: &Adjacency, entities: usize) -> (Vec<u32>, Vec<Edge>) {
     let mut offsets = vec![0u32; entities + 1];
     for u in 0..entities {
@@ -225,9 +225,9 @@ fn links(adjacency: &Adjacency, entities: usize) -> (Vec<u32>, Vec<Edge>) {
     (offsets, links)
 }
 
-/// What is known to be true in any split: the tails of (h, r) and the heads of (r, t).
+/// The known facts of all splits: the tails of (h, r) and the heads of (r, t).
 ///
-/// Filtered ranking must not punish a model for ranking one fact above another, so it asks here.
+/// Filtered ranking uses it, so that a model is not penalised for ranking one fact above another.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     adjacency: Arc<Adjacency>,
@@ -242,8 +242,8 @@ impl Filter {
         Self { adjacency: Arc::new(adjacency) }
     }
 
-    /// Indexes the facts of `train` together with those of `held_out`. Train is sorted already, so only the others are;
-    /// where there are none, the graph's own index serves.
+    /// Indexes the facts of `train` together with those of `held_out`. Train is already sorted, so only the held-out
+    /// facts are sorted; if there are none, the graph's own index is used.
     pub fn beside(train: &Graph, held_out: &[&[Triple]]) -> Self {
         if held_out.iter().all(|split| split.is_empty()) {
             return Self { adjacency: train.adjacency.clone() };
@@ -266,7 +266,7 @@ impl Filter {
         self.adjacency.neighbours(tail, Label::inverse(relation))
     }
 
-    /// Whether the triple stands in some split.
+    /// Whether the triple is in any split.
     pub fn contains(&self, triple: Triple) -> bool {
         self.tails(triple.head, triple.relation).binary_search(&triple.tail).is_ok()
     }

@@ -1,7 +1,7 @@
 //! Knowledge graphs: triples, names, indexes, data sets, and every file format they come in.
 //!
-//! This crate knows nothing of rules or vectors. It turns files into an immutable [`Graph`] over dense ids and answers
-//! the questions that mining, grounding, training and ranking ask of it.
+//! This crate knows nothing about rules or vectors. It turns files into an immutable [`Graph`] over dense ids, with the
+//! indexes that mining, grounding, training and ranking need.
 //!
 //! ```
 //! use ruge_kg::{Dataset, Names};

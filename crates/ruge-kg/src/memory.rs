@@ -1,27 +1,27 @@
-//! Memory, asked for before it is taken: what turns out to be missing later ends the whole program.
+//! Memory checks before large allocations: running out of memory later would end the whole program.
 //!
-//! Two things can be known beforehand. The system tells how much is left, and an allocation that is tried instead of
-//! assumed says no where a limit of the process is reached. Neither is a promise: another program may take the rest a moment
-//! later. But a file that unpacks to a thousand times its size is told from one that fits, with the arithmetic.
+//! Two checks are possible in advance. The system reports how much memory is left, and a fallible allocation fails
+//! where a process limit is reached. Neither is a guarantee, since another program may take the rest a moment later.
+//! But a file that unpacks to a thousand times its size is rejected before it is read.
 
 use crate::error::KgError;
 
-/// Allocations below this are not worth a question: asking costs two small reads.
+/// Smaller allocations are not checked: a check costs two small reads.
 const WORTH_ASKING: u64 = 64 << 20;
 
-/// Bytes that this process can still have, where the system says so: at most, since only what cannot work is refused.
+/// Upper bound on the bytes this process can still allocate, if the system reports it. Only the impossible is refused.
 pub fn available() -> Option<u64> {
     let (memory, swap) = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = limit_files(&groups).into_iter();
     let limit = limits.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()).min();
-    // Inside a container or a slice the limits of its groups count, less what this process has of them already.
+    // Inside a container or slice its cgroup limits apply, minus what this process already uses of them.
     let left = limit.map(|limit| limit.saturating_sub(resident().unwrap_or(0)));
     Some(left.map_or(memory, |left| left.min(memory)).saturating_add(swap))
 }
 
-/// Refuses what cannot be had: more than the system has left, or more than one allocation gets. `given` stands for what the
-/// system says, where a caller knows better.
+/// Rejects a request for more memory than the system has left or than one allocation can get. `given` overrides the
+/// system's figure.
 pub fn ensure(needed: u64, what: &str, given: Option<u64>) -> Result<(), KgError> {
     if needed < WORTH_ASKING && given.is_none() {
         return Ok(());
@@ -33,7 +33,7 @@ pub fn ensure(needed: u64, what: &str, given: Option<u64>) -> Result<(), KgError
     if fits { Ok(()) } else { Err(missing(needed, what, left)) }
 }
 
-/// Makes room for `additional` more, twice the old room where memory allows it and just enough where it does not.
+/// Makes room for `additional` more elements: doubles the capacity if memory allows, otherwise reserves just enough.
 #[inline]
 pub(crate) fn reserve<T>(list: &mut Vec<T>, additional: usize, what: &str, given: Option<u64>) -> Result<(), KgError> {
     if list.capacity() - list.len() >= additional {
@@ -43,7 +43,6 @@ pub(crate) fn reserve<T>(list: &mut Vec<T>, additional: usize, what: &str, given
     list.try_reserve_exact(exact).map_err(|_| missing(((list.len() + exact) * size_of::<T>()) as u64, what, None))
 }
 
-/// [`reserve`] for text.
 pub(crate) fn reserve_text(
     text: &mut String,
     additional: usize,
@@ -57,7 +56,7 @@ pub(crate) fn reserve_text(
     text.try_reserve_exact(exact).map_err(|_| missing((text.len() + exact) as u64, what, None))
 }
 
-/// How many elements to make room for.
+/// The capacity to reserve.
 #[cold]
 fn room<T>(
     length: usize,
@@ -75,12 +74,12 @@ fn room<T>(
     ensure(bytes(least), what, given).map(|()| additional)
 }
 
-/// The error of an allocation that was refused.
+/// The error for a failed allocation.
 pub(crate) fn missing(needed: u64, what: &str, available: Option<u64>) -> KgError {
     KgError::Memory { what: what.to_string(), needed, available }
 }
 
-/// Files that may tell a limit: of this process's group and of all above it, in both versions of the kernel's interface.
+/// Files that may hold a limit: of this process's cgroup and of all its ancestors, in both cgroup versions.
 fn limit_files(groups: &str) -> Vec<String> {
     let mut files = Vec::new();
     for line in groups.lines() {
@@ -93,7 +92,7 @@ fn limit_files(groups: &str) -> Vec<String> {
             }
             _ => continue,
         };
-        // Inside a container the path may be that of the machine outside; then only the root exists.
+        // Inside a container the path may be the host's; then only the root exists.
         let mut group = group.trim_end_matches('/');
         loop {
             files.push(format!("{root}{group}/{file}"));
@@ -104,13 +103,12 @@ fn limit_files(groups: &str) -> Vec<String> {
     files
 }
 
-/// Memory and swap.
 fn parse_available(text: &str) -> Option<(u64, u64)> {
     let bytes = |name: &str| kilobytes(text, name).map(|kilobytes| kilobytes.saturating_mul(1024));
     Some((bytes("MemAvailable:")?, bytes("SwapFree:").unwrap_or(0)))
 }
 
-/// Bytes of this process that are in memory.
+/// Resident bytes of this process.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     kilobytes(&status, "VmRSS:").map(|kilobytes| kilobytes.saturating_mul(1024))

@@ -1,8 +1,8 @@
-//! Chance without state: every draw is a pure function of (seed, stream, epoch, position).
+//! Stateless random numbers: every draw is a pure function of (seed, stream, epoch, position).
 //!
-//! Threads and devices cannot change what is drawn, because nothing is advanced: whoever needs the draw at a position
-//! computes it. The function is a keyed 64-bit mix (three rounds of xor-shift-multiply over the four inputs), far
-//! better than needed for shuffling and sampling, and a handful of instructions anywhere.
+//! Threads and devices cannot change a draw, because no generator state advances: whoever needs the draw at a position
+//! computes it. The function is a keyed 64-bit mix (three rounds of xor-shift-multiply over the four inputs). It is
+//! more than good enough for shuffling and sampling, and takes a handful of instructions.
 
 use rustc_hash::FxHashMap;
 
@@ -41,17 +41,17 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 27)
 }
 
-/// The numbers 0..n in an order fixed by seed and stream; linear time.
+/// A permutation of 0..n, determined by seed and stream; linear time.
 pub fn permutation(n: usize, seed: u64, stream: Stream, epoch: u64) -> Vec<u32> {
     sample(n, n, seed, stream, epoch)
 }
 
-/// `k` of the numbers 0..n, all subsets and orders alike; all of them where `k` is larger. A few of very many cost no more
-/// than the few.
+/// `k` of the numbers 0..n, with all subsets and orders equally likely; all of them if `k` is larger. Time is linear in
+/// `k` if `k` is much smaller than `n`.
 pub fn sample(n: usize, k: usize, seed: u64, stream: Stream, epoch: u64) -> Vec<u32> {
     let kept = n.saturating_sub(k);
     let swaps = (kept.max(1)..n).rev().map(|i| (i, below(draw(seed, stream, epoch, i as u64), i as u64 + 1) as usize));
-    // A few of many: the places that were swapped, instead of all of them.
+    // A few of many: store only the swapped positions.
     if k < n / 16 {
         let mut moved: FxHashMap<usize, u32> = FxHashMap::default();
         let mut drawn: Vec<u32> = swaps

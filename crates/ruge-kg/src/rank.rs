@@ -1,12 +1,12 @@
-//! Ranking: a triple with one end hidden, and where its answer stands among all entities.
+//! Ranking: a query is a triple with one end hidden, and its answer is ranked among all entities.
 //!
-//! Whatever can score an entity in the hidden place is a [`Ranker`]: an embedding, rules, both together. The trait stands here, beside
-//! [`Filter`], because rules and embeddings both implement it and must not know each other. Its provided methods are the definition
-//! (score every entity, leave out what is known, count or sort); implementations override them where they are faster, and tests
-//! hold the two together.
+//! A [`Ranker`] scores entities in the hidden position: an embedding, rules, or both. The trait is defined here, next
+//! to [`Filter`], because rules and embeddings both implement it and must not depend on each other. Its provided
+//! methods are the definition (score every entity, remove known facts, count or sort). Implementations override them
+//! for speed, and tests compare the two.
 //!
-//! *Ties.* Equal scores are counted apart, so the optimistic, mean and pessimistic rank come together; the mean is the
-//! default. *NaN* counts as −∞, below every number.
+//! *Ties.* Equal scores are counted separately, so the optimistic, mean and pessimistic ranks are all available; the
+//! mean is the default. *NaN* counts as −∞, below every number.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::control::{Cancelled, Control};
 use crate::graph::Filter;
 use crate::triple::{EntityId, Triple};
 
-/// Which end of a triple is asked for.
+/// Which end of a triple is hidden.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -28,7 +28,7 @@ pub enum Side {
 /// A triple with one end hidden.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RankQuery {
-    /// The triple, its true answer included.
+    /// The triple, including its true answer.
     pub triple: Triple,
     /// The hidden end.
     pub side: Side,
@@ -56,7 +56,7 @@ impl RankQuery {
         }
     }
 
-    /// The triple with another entity in the hidden place.
+    /// The triple with another entity in the hidden position.
     pub fn answered(&self, entity: EntityId) -> Triple {
         match self.side {
             Side::Head => Triple { head: entity, ..self.triple },
@@ -73,20 +73,20 @@ impl RankQuery {
     }
 }
 
-/// How equal scores count.
+/// How ties are ranked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ties {
-    /// The answer stands in the middle of its equals; half ranks occur.
+    /// The middle of the tied candidates; half ranks occur.
     #[default]
     Mean,
-    /// The answer stands before its equals.
+    /// Before the tied candidates.
     Optimistic,
-    /// The answer stands behind its equals.
+    /// After the tied candidates.
     Pessimistic,
 }
 
-/// Where an answer stands among the other candidates.
+/// The position of an answer among the other candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// Candidates that score higher.
@@ -109,16 +109,16 @@ impl Place {
     }
 }
 
-/// Where an answer stands, known facts left out and kept in.
+/// The position of an answer with and without other known facts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rank {
-    /// Among candidates that are no other known fact.
+    /// Among candidates that are not other known facts.
     pub filtered: Place,
     /// Among all entities.
     pub raw: Place,
 }
 
-/// Where a query's answer stands, given the scores of all entities. NaN counts as −∞.
+/// The position of a query's answer, given the scores of all entities. NaN counts as −∞.
 pub fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank {
     let number = |score: f32| if score.is_nan() { f32::NEG_INFINITY } else { score };
     let answer = query.answer();
@@ -143,33 +143,33 @@ pub fn place(query: &RankQuery, known: Option<&Filter>, scores: &[f32]) -> Rank 
 /// An entity with its score.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Scored {
-    /// Who.
+    /// The entity.
     pub entity: EntityId,
-    /// η.
+    /// Its score η.
     pub score: f32,
 }
 
 impl Scored {
-    /// The order of answers: higher scores first, equal ones by id. NaN is no answer.
+    /// The order of answers: higher scores first, ties by id. NaN is never an answer.
     pub fn best_first(&self, other: &Self) -> std::cmp::Ordering {
         other.score.partial_cmp(&self.score).unwrap_or(std::cmp::Ordering::Equal).then(self.entity.cmp(&other.entity))
     }
 }
 
-/// Which candidates are left out because they form known facts.
+/// Which candidates are excluded because they form known facts.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Hide<'f> {
     /// None.
     #[default]
     Nothing,
-    /// All of them: what is left is new.
+    /// All known facts: the remaining answers are new.
     Known(&'f Filter),
-    /// All but the query's own answer, as in filtered ranking.
+    /// All known facts except the query's own answer, as in filtered ranking.
     OtherKnown(&'f Filter),
 }
 
 impl<'f> Hide<'f> {
-    /// The entities to leave out, in id order, and the one among them that stays.
+    /// The entities to exclude, in id order, and the one among them to keep.
     pub fn of(self, query: &RankQuery) -> (&'f [EntityId], Option<EntityId>) {
         match self {
             Hide::Nothing => (&[], None),
@@ -179,17 +179,17 @@ impl<'f> Hide<'f> {
     }
 }
 
-/// Says which entities may answer a query: bit e % 32 of word e / 32, or everyone.
+/// The entities that may answer a query: bit e % 32 of word e / 32, or `None` for all.
 pub type Only<'a> = &'a (dyn Fn(&RankQuery) -> Option<&'a [u32]> + Sync);
 
-/// Which answers are asked for.
+/// Which answers to return.
 #[derive(Clone, Copy)]
 pub struct TopOptions<'a> {
-    /// Answers per query; fewer where there are fewer candidates.
+    /// Answers per query; fewer if there are fewer candidates.
     pub k: usize,
-    /// Known facts that are left out.
+    /// Known facts to exclude.
     pub hide: Hide<'a>,
-    /// Who may answer.
+    /// Candidates to consider.
     pub only: Option<Only<'a>>,
 }
 
@@ -200,7 +200,7 @@ impl TopOptions<'_> {
     }
 }
 
-/// A set of entities as [`Only`] wants it.
+/// A set of entities in the form of [`Only`].
 pub fn entity_set(entities: usize, members: impl IntoIterator<Item = EntityId>) -> Vec<u32> {
     let mut words = vec![0; entities.div_ceil(32)];
     for entity in members {
@@ -209,7 +209,7 @@ pub fn entity_set(entities: usize, members: impl IntoIterator<Item = EntityId>) 
     words
 }
 
-/// The k best of one query, given the scores of all entities.
+/// The k best answers to one query, given the scores of all entities.
 pub fn select(scores: &[f32], query: &RankQuery, options: &TopOptions<'_>) -> Vec<Scored> {
     let (hidden, stays) = options.hide.of(query);
     let only = options.only.and_then(|only| only(query));
@@ -222,7 +222,7 @@ pub fn select(scores: &[f32], query: &RankQuery, options: &TopOptions<'_>) -> Ve
     if options.k < found.len() {
         found.select_nth_unstable_by(options.k, Scored::best_first);
         found.truncate(options.k);
-        // Room for all entities, kept for every query, would be gigabytes.
+        // Keeping capacity for all entities per query would take gigabytes.
         found.shrink_to_fit();
     }
     found.sort_unstable_by(Scored::best_first);
@@ -233,15 +233,15 @@ pub fn select(scores: &[f32], query: &RankQuery, options: &TopOptions<'_>) -> Ve
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RankError {
-    /// The caller asked to stop, or the time was up.
+    /// The caller cancelled, or the deadline passed.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// The device that scores failed.
+    /// The scoring device failed.
     #[error("{source}")]
     Device {
-        /// What happened, in the words of the device's own crate.
+        /// The error of the device's crate.
         source: Box<dyn std::error::Error + Send + Sync>,
-        /// Whether other work on this device would meet it too.
+        /// Whether further work on this device would fail too.
         lasting: bool,
     },
 }
@@ -249,28 +249,28 @@ pub enum RankError {
 /// Queries scored at a time by the provided methods.
 const BLOCK: usize = 64;
 
-/// Whatever scores entities in the hidden place of a query.
+/// Scores entities in the hidden position of a query.
 pub trait Ranker: Send + Sync {
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> &'static str;
 
-    /// How many entities there are to choose from.
+    /// Number of candidate entities.
     fn entity_count(&self) -> usize;
 
-    /// η of each triple. A device may fail; the processor never does.
+    /// η of each triple. A GPU may fail; the CPU never does.
     fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError>;
 
-    /// η of every entity in the hidden place, as ranking sums it; what stands there is not looked at.
+    /// η of every entity in the hidden position. The query's own answer is ignored.
     fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError>;
 
-    /// η of every entity in the hidden place of each query: a row of `scores` per query, as [`Ranker::score_all`] gives it.
-    /// Processors and GPUs answer many queries faster than one at a time.
+    /// η of every entity for each query: one row of `scores` per query, equal to [`Ranker::score_all`]. CPUs and GPUs
+    /// score many queries faster than one at a time.
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         let rows = scores.chunks_mut(self.entity_count().max(1));
         queries.iter().zip(rows).try_for_each(|(&query, row)| self.score_all(query, row))
     }
 
-    /// Where each query's answer stands among all entities.
+    /// The position of each query's answer among all entities.
     fn rank(
         &self,
         queries: &[RankQuery],
@@ -280,7 +280,7 @@ pub trait Ranker: Send + Sync {
         by_scores(self, queries, control, |query, scores| place(query, known, scores))
     }
 
-    /// The best answers to each query, best first; what stands in the hidden place is not looked at.
+    /// The best answers to each query, best first. The query's own answer is ignored.
     fn top(
         &self,
         queries: &[RankQuery],
@@ -291,7 +291,7 @@ pub trait Ranker: Send + Sync {
     }
 }
 
-/// Scores queries, a block at a time, and asks `then` about each with the scores of all entities.
+/// Scores queries in blocks and calls `then` for each with the scores of all entities.
 pub fn by_scores<R: Ranker + ?Sized, T: Send>(
     ranker: &R,
     queries: &[RankQuery],
@@ -315,7 +315,7 @@ pub fn by_scores<R: Ranker + ?Sized, T: Send>(
 mod tests {
     use super::*;
 
-    /// Scores by a table: the score of an entity is its id, modulo a few.
+    /// A test ranker: the score of an entity is its id modulo a small number.
     struct Modulo(u32);
 
     impl Ranker for Modulo {

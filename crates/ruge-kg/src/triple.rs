@@ -1,13 +1,13 @@
-//! Ids and triples: what every other room counts with.
+//! Ids and triples.
 //!
-//! Entities and relations are dense `u32` newtypes, so that a head can never be passed where a relation is meant
-//! and every per-entity table is a plain array. Names live in a [`Vocabulary`](crate::Vocabulary) and nowhere else.
+//! Entities and relations are dense `u32` newtypes, so a head cannot be passed where a relation is expected, and every
+//! per-entity table is a plain array. Names are stored only in a [`Vocabulary`](crate::Vocabulary).
 
 use serde::{Deserialize, Serialize};
 
 /// A dense id: a newtype around an array index.
 pub trait Id: Copy + Eq + Ord + std::hash::Hash + std::fmt::Debug + Send + Sync + 'static {
-    /// The id of the `index`-th name. Panics beyond `u32::MAX`, the limit of this house.
+    /// The id of the `index`-th name. Panics above `u32::MAX`.
     fn from_index(index: usize) -> Self;
     /// The position in any array indexed by this kind of id.
     fn index(self) -> usize;
@@ -67,7 +67,7 @@ impl Triple {
         Self { head: EntityId(head), relation: RelationId(relation), tail: EntityId(tail) }
     }
 
-    /// The same two entities, read the other way round.
+    /// The triple with head and tail swapped.
     #[inline]
     pub fn reversed(self) -> Self {
         Self { head: self.tail, relation: self.relation, tail: self.head }
@@ -76,8 +76,7 @@ impl Triple {
 
 /// A relation read in one direction: `2r` from head to tail, `2r + 1` from tail to head.
 ///
-/// Walking an edge either way is the same operation on a label, which keeps mining and grounding free of case
-/// distinctions.
+/// Both directions of an edge are labels, so mining and grounding need no case distinction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Label(pub u32);
 
@@ -92,22 +91,22 @@ impl Label {
     pub fn inverse(relation: RelationId) -> Self {
         Self(relation.0 << 1 | 1)
     }
-    /// The relation, direction forgotten.
+    /// The relation, without its direction.
     #[inline]
     pub fn relation(self) -> RelationId {
         RelationId(self.0 >> 1)
     }
-    /// Whether the edge is walked from tail to head.
+    /// Whether the label leads from tail to head.
     #[inline]
     pub fn is_inverse(self) -> bool {
         self.0 & 1 == 1
     }
-    /// The same edge walked the other way.
+    /// The same relation in the other direction.
     #[inline]
     pub fn reversed(self) -> Self {
         Self(self.0 ^ 1)
     }
-    /// The position in an array with two places per relation.
+    /// The position in an array with two entries per relation.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize

@@ -1,8 +1,8 @@
-//! Names made safe to look at: characters that drive a terminal or deceive the eye become visible marks.
+//! Names made safe to display: characters that control a terminal or mislead the reader become visible marks.
 //!
-//! A name comes from a file that somebody else wrote. An escape sequence in it would clear the reader's screen, a
-//! bidirectional override would turn `gnp.exe` into `exe.png`, a zero-width space would make two names look like one.
-//! Everything written for people passes through here; what is written for programs (JSON, TSV, rules) keeps its bytes.
+//! Names come from files that somebody else wrote. An escape sequence could clear the screen, a bidirectional override
+//! turn `gnp.exe` into `exe.png`, a zero-width space make two names look like one. All output for people passes through
+//! here; output for programs (JSON, TSV, rules) keeps its bytes.
 //!
 //! | characters | shown as |
 //! |---|---|
@@ -13,12 +13,12 @@
 //! | line and paragraph separators (U+2028, U+2029) | `⟨U+2028⟩` |
 //! | noncharacters (U+FDD0–FDEF, and the last two of every plane) and planes without characters | `⟨U+FFFE⟩` |
 //!
-//! Combining letters, variation selectors (U+FE00–FE0F, E0100–E01EF) and the scripts that run from right to left are as
-//! visible as any other, and stay. A mark holds no character that is marked, so marking twice changes nothing.
+//! Combining letters, variation selectors (U+FE00–FE0F, E0100–E01EF) and right-to-left scripts are visible and stay. No
+//! mark contains a marked character, so marking twice changes nothing.
 
 use std::borrow::Cow;
 
-/// Ranges of characters beyond the C0 controls that are shown by their number, in rising order.
+/// Ranges of characters other than C0 controls that are shown by number, in ascending order.
 const BY_NUMBER: [(char, char); 24] = [
     ('\u{80}', '\u{9f}'),
     ('\u{ad}', '\u{ad}'),
@@ -46,13 +46,13 @@ const BY_NUMBER: [(char, char); 24] = [
     ('\u{e01f0}', '\u{10ffff}'),
 ];
 
-/// The C0 controls by their names in ASCII, which every font can show; few have the pictures of U+2400.
+/// ASCII names of the C0 controls, which every font can show; few fonts have the pictures of U+2400.
 const CONTROLS: [&str; 32] = [
     "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR", "SO", "SI", "DLE",
     "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US",
 ];
 
-/// Whether a character is shown as a mark. Line ends and tabs are: whoever wants them kept asks [`text`].
+/// Whether a character is shown as a mark. This includes line ends and tabs; [`text`] keeps those.
 pub fn is_marked(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control();
@@ -61,13 +61,13 @@ pub fn is_marked(character: char) -> bool {
     BY_NUMBER.get(at).is_some_and(|&(first, _)| first <= character) && !is_private(character)
 }
 
-/// Planes 15 and 16 are for private use, and what their characters look like is between a font and its user.
+/// Planes 15 and 16 are private use; what their characters look like is up to the font.
 fn is_private(character: char) -> bool {
     let (number, in_plane) = (character as u32, character as u32 & 0xffff);
     number >= 0xf_0000 && in_plane < 0xfffe
 }
 
-/// A character as it is shown: itself, or its mark.
+/// Appends a character or its mark.
 fn push(out: &mut String, character: char) {
     match character {
         '\u{7f}' => out.push_str("⟨DEL⟩"),
@@ -87,7 +87,7 @@ fn marked(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A name, or anything else that stands within a line: every character of the table above is marked.
+/// A name or other text within a line: every character in the table above is marked.
 ///
 /// ```
 /// use ruge_kg::visible;
@@ -100,13 +100,13 @@ pub fn line(name: &str) -> Cow<'_, str> {
     marked(name, |_| false)
 }
 
-/// Text of several lines: line ends and tabs stay, everything else of the table above is marked.
+/// Text of several lines: like [`line()`], but line ends and tabs stay.
 pub fn text(text: &str) -> Cow<'_, str> {
     marked(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// `name` as [`line()`] shows it in at most `width` characters, its middle given up for `…`: paths and IRIs differ at
-/// their ends. A mark is kept whole or given up whole.
+/// `name` as [`line()`] shows it, in at most `width` characters. The middle is replaced by `…`, because paths and IRIs
+/// differ at their ends. Marks are never cut.
 pub fn cut(name: &str, width: usize) -> String {
     let shown = line(name);
     if shown.chars().count() <= width {
@@ -136,9 +136,9 @@ pub fn cut(name: &str, width: usize) -> String {
     if width == 0 { String::new() } else { format!("{first}…{last}") }
 }
 
-/// JSON in which every character that would be marked is written as an escape, which is the same value.
+/// JSON with every character that would be marked written as an escape. The value is the same.
 ///
-/// Give it whole JSON text: outside of its strings only line ends and tabs may be affected, and those are left alone.
+/// Expects complete JSON text: outside strings, only line ends and tabs could be marked, and those are kept.
 pub fn json(text: &str) -> Cow<'_, str> {
     let is_kept = |c: char| matches!(c, '\n' | '\t' | '\r');
     let Some(first) = text.find(|c| is_marked(c) && !is_kept(c)) else { return Cow::Borrowed(text) };
@@ -215,7 +215,7 @@ mod tests {
         assert!(matches!(json("{\n}\n"), Cow::Borrowed(_)));
     }
 
-    /// As a JSON writer would that escapes no more than it must.
+    /// A JSON string with only the required escapes.
     fn quoted(name: &str) -> String {
         let inner: String = name
             .chars()

@@ -1,11 +1,11 @@
-//! Names: the only place where an id meets its string.
+//! Names: the only place that maps ids to strings.
 //!
-//! All names of one kind share a single buffer; a table of ids, found by hash, points back into it. Ids are handed out in
-//! order of first appearance, so the same file gives the same ids whatever the thread count.
+//! All names of one kind share a single buffer, and a hash table of ids points into it. Ids are assigned in order of
+//! first appearance, so a file gives the same ids on any number of threads.
 //!
-//! *Large vocabularies.* Once the table has left the caches, finding a name costs three misses: its slot, where its text
-//! lies, the text. [`NameList::find_all`] takes many names at a time, one kind of access after the other, so that the misses
-//! of different names overlap.
+//! *Large vocabularies.* Once the table exceeds the caches, looking up a name costs three misses: its slot, the
+//! position of its text, and the text. [`NameList::find_all`] looks up many names at a time, one kind of access after
+//! the other, so that the misses of different names overlap.
 
 use std::hash::Hasher;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use crate::io::Limits;
 use crate::memory;
 use crate::triple::{EntityId, Id, RelationId};
 
-/// The hash under which a name is stored; shared with the readers, which hash while they parse.
+/// The hash of a name; shared with the readers, which hash while they parse.
 #[inline]
 pub(crate) fn hash_name(name: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
@@ -25,17 +25,17 @@ pub(crate) fn hash_name(name: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Names of a kind that a graph holds at most: below 2³¹, since a relation is numbered once for each direction, and by as
-/// much as one block of text can bring, which numbers its new names behind those that are known.
+/// Maximum names of a kind in a graph. Below 2³¹, since a relation has an id per direction, minus the names that one
+/// block of text can add, which are numbered after the known ones.
 pub const MAX_NAMES: usize = (1 << 31) - (1 << 26);
 
-/// No id: what is not found.
+/// No id: not found.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Ids by hash: open addressing, one word a slot, at most half of the slots taken.
+/// Ids by hash: open addressing, one word per slot, load factor at most ½.
 ///
-/// A word holds half of the hash and the id plus one, 0 where the slot is free. Slots are chosen by the same half, so growing
-/// needs no look at the names.
+/// A word holds half of the hash and the id plus one, or 0 if the slot is free. The same half of the hash chooses the
+/// slot, so growing does not need the names.
 #[derive(Clone, Default)]
 pub(crate) struct Slots {
     words: Vec<u64>,
@@ -43,7 +43,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// The ids whose names may have this hash, likeliest first.
+    /// Ids that may have this hash, likeliest first.
     #[inline]
     fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> {
         let mask = self.words.len().wrapping_sub(1);
@@ -62,13 +62,13 @@ impl Slots {
         })
     }
 
-    /// The id with this hash of which `same` says that it is the one.
+    /// The id with this hash that satisfies `same`.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         self.candidates(hash).find(|&id| same(id))
     }
 
-    /// Adds an id that is not in yet.
+    /// Adds an id that is not in the table.
     pub(crate) fn insert(&mut self, hash: u64, id: u32) {
         assert!(id < NONE, "a graph holds fewer than 2^32 names of a kind");
         if 2 * (self.taken + 1) > self.words.len() {
@@ -80,13 +80,12 @@ impl Slots {
         self.put(u64::from(id + 1) << 32 | u64::from(hash as u32));
     }
 
-    /// Makes room for `additional` more ids.
     fn reserve(&mut self, additional: usize, what: &str, given: Option<u64>) -> Result<(), KgError> {
         let mut size = self.words.len().max(16);
         while 2 * (self.taken + additional) > size {
             size *= 2;
         }
-        // Growing as the names come is soon enough for tables that fit anywhere.
+        // Small tables grow on demand.
         if size == self.words.len() || size * size_of::<u64>() < LARGE {
             return Ok(());
         }
@@ -108,10 +107,10 @@ impl Slots {
     }
 }
 
-/// Bytes from which on a table is tried rather than assumed.
+/// Minimum bytes of a table whose allocation is checked first.
 const LARGE: usize = 64 << 20;
 
-/// Names by number and numbers by name.
+/// A bijection between names and numbers.
 #[derive(Clone, Default)]
 pub(crate) struct NameList {
     text: String,
@@ -122,10 +121,10 @@ pub(crate) struct NameList {
 /// Working memory of [`NameList::find_all`].
 #[derive(Default)]
 pub(crate) struct Finds {
-    /// The hash of each name asked for.
+    /// Hashes of the requested names.
     pub(crate) hashes: Vec<u64>,
     spans: Vec<(usize, usize)>,
-    /// The number of each name asked for, or [`NONE`].
+    /// Numbers of the requested names, or [`NONE`].
     pub(crate) found: Vec<u32>,
 }
 
@@ -157,7 +156,7 @@ impl NameList {
         self.slots.find(hash, |id| self.is(self.span(id), name))
     }
 
-    /// Hashes all `names` and finds those that are known.
+    /// Hashes all `names` and looks them up.
     pub(crate) fn find_all<N: AsRef<str>>(&self, names: &[N], finds: &mut Finds) {
         let Finds { hashes, spans, found } = finds;
         hashes.clear();
@@ -168,7 +167,7 @@ impl NameList {
         spans.extend(found.iter().map(|&id| if id == NONE { (0, 0) } else { self.span(id) }));
         for (index, name) in names.iter().enumerate() {
             if found[index] != NONE && !self.is(spans[index], name.as_ref()) {
-                // Another name with half of the hash in common: the long way.
+                // Another name shares half of the hash: use the slow path.
                 found[index] = self.find(hashes[index], name.as_ref()).unwrap_or(NONE);
             }
         }
@@ -201,23 +200,23 @@ impl<I: Id> Vocabulary<I> {
         self.names.len()
     }
 
-    /// Whether no name was ever interned.
+    /// Whether the vocabulary has no names.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id of `name`, given now if it is new.
+    /// The id of `name`, assigned now if the name is new.
     pub fn intern(&mut self, name: &str) -> I {
         self.intern_hashed(hash_name(name.as_bytes()), name)
     }
 
-    /// [`intern`](Self::intern) for a caller that has hashed the name already.
+    /// [`intern`](Self::intern) for a caller that has already hashed the name.
     pub(crate) fn intern_hashed(&mut self, hash: u64, name: &str) -> I {
         let id = self.names.find(hash, name).unwrap_or_else(|| self.names.add(hash, name));
         I::from_index(id as usize)
     }
 
-    /// Makes room for more names, `bytes` of text together, or says why there is none.
+    /// Makes room for more names with `bytes` of text in total, or returns an error.
     pub(crate) fn reserve(
         &mut self,
         names: usize,
@@ -242,7 +241,7 @@ impl<I: Id> Vocabulary<I> {
         self.names.find(hash_name(name.as_bytes()), name).map(|id| I::from_index(id as usize))
     }
 
-    /// The name of `id`. Panics on an id of another vocabulary that is out of range here.
+    /// The name of `id`. Panics if `id` is out of range.
     #[inline]
     pub fn name(&self, id: I) -> &str {
         self.names.name(id.index() as u32)
@@ -253,12 +252,12 @@ impl<I: Id> Vocabulary<I> {
         (0..self.len()).map(|index| (I::from_index(index), self.names.name(index as u32)))
     }
 
-    /// The bare list, for readers that look many names up at a time.
+    /// The underlying list, for readers that look up many names at a time.
     pub(crate) fn list(&self) -> &NameList {
         &self.names
     }
 
-    /// Frees what growing left over.
+    /// Frees unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.names.text.shrink_to_fit();
         self.names.ends.shrink_to_fit();
@@ -277,7 +276,7 @@ impl<I: Id> std::fmt::Debug for Vocabulary<I> {
     }
 }
 
-/// The names of a graph: entities and relations side by side.
+/// The names of a graph: entities and relations.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Entity names.
@@ -287,7 +286,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// [`triple`](Self::triple) for readers: where a limit is reached, an error.
+    /// [`triple`](Self::triple) for readers: returns an error when a limit is reached.
     pub(crate) fn read_triple(&mut self, names: [&str; 3], limits: &Limits) -> Result<crate::Triple, KgError> {
         let [head, relation, tail] = names;
         self.entities.reserve(2, head.len() + tail.len(), "entities", limits)?;
@@ -295,7 +294,7 @@ impl Names {
         Ok(self.triple(head, relation, tail))
     }
 
-    /// Interns the three names of a triple, head first: this order *is* the order of first appearance.
+    /// Interns the three names of a triple, head first. This order defines the order of first appearance.
     pub fn triple(&mut self, head: &str, relation: &str, tail: &str) -> crate::Triple {
         crate::Triple {
             head: self.entities.intern(head),

@@ -1,4 +1,4 @@
-//! parse ∘ print = id, whatever the names, the compression, the number of threads and the size of the blocks.
+//! parse ∘ print = id, for any names, compression, number of threads and block size.
 
 use std::io::Write;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn parsed(name: &str, text: &[u8]) -> Named {
     in_words(&names, &contents.triples)
 }
 
-/// Names that something, somewhere, might take for something else.
+/// Names that some parser might misread.
 fn nasty() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "\\PC{1,12}",
@@ -60,7 +60,7 @@ fn nasty() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Terms of N-Triples, most of them right.
+/// N-Triples terms, most of them valid.
 fn term() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "<[a-z]{1,3}:[a-z/#?%0-9é.]{0,6}>",
@@ -77,7 +77,7 @@ fn graph(names: impl Strategy<Value = String>) -> impl Strategy<Value = Named> {
         })
 }
 
-/// What the writer refuses, said independently of it.
+/// Names that the writer accepts, stated independently of it.
 fn fits_tsv(name: &str) -> bool {
     !name.is_empty()
         && name.trim_matches(' ') == name
@@ -149,7 +149,7 @@ proptest! {
             writer.write_record(triple).unwrap();
         }
         let text = writer.into_inner().unwrap();
-        // Unquoted, the twin leaves blanks where this reader trims them; NUL is refused in any guise.
+        // Unquoted, the twin keeps blanks that this reader trims; NUL is always refused.
         prop_assume!(!text.contains(&0));
         prop_assume!(always_quoted || named.iter().flatten().all(|name| name.trim_matches(' ') == name));
         prop_assert_eq!(parsed("a.csv", &text), named);
@@ -157,7 +157,7 @@ proptest! {
 }
 
 proptest! {
-    // Fewer, since every case waits for the disk.
+    // Fewer cases, since each one waits for the disk.
     #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
@@ -211,7 +211,7 @@ fn a_link_stays_a_link() {
     assert_eq!(std::fs::read(&file).unwrap(), b"a\tr\tb\n");
 }
 
-/// Everything a reader says of a file.
+/// All results of reading a file.
 fn everything(name: &str, text: &[u8], block: usize, threads: usize) -> impl PartialEq + std::fmt::Debug + use<> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let options = ReadOptions { lenient: true, block, ..Default::default() };
@@ -225,7 +225,7 @@ fn everything(name: &str, text: &[u8], block: usize, threads: usize) -> impl Par
     (contents.triples, lines, counts, entities, relations, report.problems, report.header, report.bom)
 }
 
-/// Lines good and bad, blank and padded, in an order fixed by arithmetic.
+/// Good, bad, blank and padded lines in a fixed order.
 fn mixed(line: impl Fn(usize) -> String) -> Vec<u8> {
     let mut text = b"\xef\xbb\xbf".to_vec();
     for i in 0..700 {
@@ -292,7 +292,7 @@ fn a_strict_reader_complains_alike_whatever_the_blocks() {
     }
 }
 
-/// Tabs inside of names that go on over lines were once counted as separators.
+/// Regression: tabs in names that span lines were once counted as separators.
 #[test]
 fn tabs_in_quoted_names_do_not_separate() {
     let named: Named = vec![["\n\t".into(), "\n\t".into(), "\n\t".into()]];

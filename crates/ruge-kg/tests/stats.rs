@@ -1,4 +1,4 @@
-//! `stats` against a hand-counted world and against a naive twin that anyone can read.
+//! `stats` against a hand-counted world and against a naive twin.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn families() -> Dataset {
     data
 }
 
-/// A pattern by names: first, second, support, then the facts of each that the shares are of.
+/// A pattern by name: first, second, support, then the number of facts of each.
 fn named(data: &Dataset, pattern: &Pattern) -> (String, String, usize, usize, usize) {
     let name = |relation| data.names().relations.name(relation).to_string();
     let of = |share: f64| (pattern.support as f64 / share).round() as usize;
@@ -106,7 +106,7 @@ fn an_empty_data_set_has_noughts() {
     assert_eq!(stats.test_leakage.share_copyable, 0.0);
 }
 
-/// The same definitions, by looking at everything.
+/// The same definitions by brute force.
 struct Naive {
     train: BTreeSet<Triple>,
     known: BTreeSet<Triple>,
@@ -123,7 +123,8 @@ impl Naive {
         (0..self.relations).map(RelationId)
     }
 
-    /// Facts of `first` in any split between two different entities, and how many of them hold of `second`, turned round or not.
+    /// Facts of `first` in any split between two different entities, and how many of them hold for `second`, reversed
+    /// or not.
     fn pattern(&self, first: RelationId, second: RelationId, turned: bool) -> (usize, usize) {
         let facts = self.known.iter().filter(|t| t.relation == first && t.head != t.tail);
         let held = facts.clone().filter(|t| {

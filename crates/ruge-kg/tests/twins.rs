@@ -1,4 +1,4 @@
-//! Every index of the graph against its naive twin: a list of triples, searched from end to end.
+//! Every index of the graph against a naive twin: a list of triples searched from end to end.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use ruge_kg::{Dataset, Edge, EntityId, Filter, Graph, Label, Names, Pair, Relati
 const ENTITIES: u32 = 12;
 const RELATIONS: u32 = 3;
 
-/// Small enough that reflexive triples, repetitions and pairs linked many times over are common; some entities are
-/// hubs, the last ones and the last relation often stay unused.
+/// Small enough that reflexive triples, duplicates and pairs with many links are common. Some entities are hubs; the
+/// last ones and the last relation often remain unused.
 fn triples() -> impl Strategy<Value = Vec<Triple>> {
     let entity = prop_oneof![2 => 0..2u32, 3 => 0..ENTITIES];
     let triple = (entity.clone(), 0..RELATIONS, entity, 0..8u32).prop_map(|(head, relation, tail, reflexive)| {
@@ -175,7 +175,7 @@ fn a_hub_among_a_hundred_thousand_edges() {
 
 #[test]
 fn a_graph_that_is_built_in_many_ranges() {
-    // Several ranges of entities and buckets that are sorted in parts; hubs, repetitions and reflexive triples among them.
+    // Several ranges of entities and buckets sorted in parts, with hubs, duplicates and reflexive triples.
     const ENTITIES: u32 = 9_000;
     let draw = |stream: u64, at: u64| ruge_kg::random::draw(3, ruge_kg::random::Stream(stream), 0, at);
     let list = |count: u64, from: u64| -> Vec<Triple> {

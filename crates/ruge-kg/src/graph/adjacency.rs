@@ -12,8 +12,8 @@ use crate::triple::{EntityId, Label};
 #[derive(Clone, Debug, Default)]
 pub struct Adjacency {
     runs_of: Vec<u32>,
-    /// Per entity, one bit of 64 for each of its labels: most labels one asks for are not there, and few of those share a bit
-    /// with one that is.
+    /// Per entity, a 64-bit filter with one bit per label: most requested labels are absent, and few of those share a
+    /// bit with a present one.
     has: Vec<u64>,
     run_labels: Vec<Label>,
     run_starts: Vec<u32>,
@@ -21,15 +21,15 @@ pub struct Adjacency {
 }
 
 impl Adjacency {
-    /// Builds the index from `facts`: for every label two lists of pairs, each sorted and free of repetitions, whose union
-    /// counts. The second is empty but for a filter, which adds the held-out facts to those of train.
+    /// Builds the index from `facts`: two sorted, duplicate-free lists of pairs for every label, whose union is
+    /// indexed. The second list is empty except for a filter, which adds the held-out facts to those of train.
     ///
-    /// Entities are cut into ranges, and all that is written for a range at a time fits the inner caches: the pairs of a
-    /// label that belong to a range stand together, so nothing is scattered far. Spans of several ranges run in parallel.
+    /// Entities are processed in ranges small enough that all writes for a range stay in the inner caches; the pairs of
+    /// a label that belong to a range are contiguous. Spans of several ranges run in parallel.
     pub(super) fn new<'f>(entities: usize, labels: usize, facts: impl Fn(Label) -> [&'f [Pair]; 2] + Sync) -> Self {
         let all = (0..labels as u32).map(Label);
         let most: usize = all.map(|label| facts(label).map(<[Pair]>::len).iter().sum::<usize>()).sum();
-        // Every range looks at every label, so ranges are few where labels are many.
+        // Every range visits every label, so many labels mean few ranges.
         let ranges = (most / EDGES_AT_ONCE).min(most / (4 * labels).max(1)).max(1);
         let width = entities.div_ceil(ranges).max(1);
         let span = width * ranges.div_ceil(SPANS_PER_THREAD * rayon::current_num_threads());
@@ -136,7 +136,7 @@ impl Adjacency {
         self.run_labels[from..to].binary_search(&label).ok().map(|at| from + at)
     }
 
-    /// The label of a run, and the places of its neighbours in the order of all edges.
+    /// The label of a run, and the range of its neighbours in the order of all edges.
     #[inline]
     pub fn run_places(&self, run: usize) -> (Label, std::ops::Range<usize>) {
         (self.run_labels[run], self.run_starts[run] as usize..self.run_starts[run + 1] as usize)
@@ -148,7 +148,7 @@ impl Adjacency {
         self.run(run)
     }
 
-    /// Bytes held by the index.
+    /// Size of the index in bytes.
     pub fn bytes(&self) -> usize {
         4 * (self.runs_of.len() + self.run_labels.len() + self.run_starts.len() + self.neighbours.len())
             + 8 * self.has.len()
@@ -165,31 +165,31 @@ impl Adjacency {
     }
 }
 
-/// The bit of a label: its place by Fibonacci hashing, so that labels of neighbouring numbers have different ones.
+/// The filter bit of a label, by Fibonacci hashing, so that consecutive labels get different bits.
 #[inline]
 fn bit(label: Label) -> u64 {
     1 << (label.0.wrapping_mul(0x9e37_79b9) >> 26)
 }
 
-/// Edges of one range of entities, about: 512 KB of neighbours beside as much of labels.
+/// Approximate edges per range of entities: 512 KB of neighbours and as much of labels.
 const EDGES_AT_ONCE: usize = 1 << 17;
-/// Ranges are dealt out in this many portions a thread, since some hold hubs.
+/// Spans per thread. Several, since some contain hubs.
 const SPANS_PER_THREAD: usize = 8;
 
-/// What is still to come of each label's facts, on a walk over entities in id order.
+/// The remaining facts of each label, during a pass over entities in id order.
 struct Ahead<'f> {
     pairs: Vec<[&'f [Pair]; 2]>,
 }
 
 impl<'f> Ahead<'f> {
-    /// The facts whose key is `start` or beyond.
+    /// The facts whose key is `start` or greater.
     fn new(start: usize, labels: usize, facts: &impl Fn(Label) -> [&'f [Pair]; 2]) -> Self {
         let ahead = |pairs: &'f [Pair]| &pairs[pairs.partition_point(|pair| pair.key.index() < start)..];
         Self { pairs: (0..labels as u32).map(|label| facts(Label(label)).map(ahead)).collect() }
     }
 
-    /// Visits the facts whose key is in `span`, `width` keys at a time, these label by label in the order of pairs; told
-    /// with each is whether it is the first of its key and label.
+    /// Visits the facts whose key is in `span`, `width` keys at a time, label by label, in pair order. The visitor also
+    /// learns whether a fact is the first of its key and label.
     #[inline]
     fn visit(mut self, span: Range<usize>, width: usize, visit: &mut impl FnMut(Label, Pair, bool)) {
         for start in span.clone().step_by(width) {

@@ -1,4 +1,4 @@
-//! Facts grouped by relation and sorted: the order every other index is made from.
+//! Facts grouped by relation and sorted: the order from which every other index is built.
 
 use rayon::prelude::*;
 
@@ -16,7 +16,7 @@ pub struct Pair {
 impl Pair {
     const ZERO: Self = Self { key: EntityId(0), other: EntityId(0) };
 
-    /// One word in the order of pairs: compared twice as fast as two.
+    /// Both sides as one word in pair order: comparing one is twice as fast as comparing two.
     #[inline]
     fn packed(&self) -> u64 {
         u64::from(self.key.0) << 32 | u64::from(self.other.0)
@@ -36,7 +36,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Groups and sorts triples by (relation, head, tail), dropping repetitions.
+    /// Groups and sorts triples by (relation, head, tail), dropping duplicates.
     pub(super) fn by_head(relations: usize, parts: &[&[Triple]]) -> Self {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         assert!(total < u32::MAX as usize / 2, "a graph holds at most 2^31 triples");
@@ -81,7 +81,6 @@ impl Facts {
         Self { offsets: self.offsets.clone(), pairs }
     }
 
-    /// Number of facts.
     pub(super) fn len(&self) -> usize {
         self.pairs.len()
     }
@@ -95,7 +94,7 @@ impl Facts {
         4 * self.offsets.len() + 8 * self.pairs.len()
     }
 
-    /// Keeps one of equal pairs; most files repeat nothing, which is found out in parallel.
+    /// Removes duplicate pairs. Most files have none, which a parallel check finds out.
     fn drop_repeated(&mut self) {
         let (offsets, pairs) = (&self.offsets, &self.pairs);
         let repeats = |at: &[u32]| pairs[at[0] as usize..at[1] as usize].windows(2).any(|two| two[0] == two[1]);
@@ -121,13 +120,13 @@ impl Facts {
     }
 }
 
-/// Pairs up to which one sort is as good as many; its arrays fit the inner caches.
+/// Buckets up to this size are sorted in one go: they fit the inner caches.
 const SORT_WHOLE: usize = 1 << 15;
-/// Parts a larger bucket is cut into at most: more would cost a page of the address cache each.
+/// Maximum parts of a larger bucket: each further part would cost a TLB entry.
 const MAX_PARTS: usize = 1 << 10;
 
-/// Writes the pairs of `source` into `bucket` in order: cut by ranges of keys first, so that every sort stays in the caches
-/// and the time per pair does not grow with the bucket; in parallel over the ranges.
+/// Writes the pairs of `source` into `bucket` in sorted order. They are first partitioned by key range, so every sort
+/// stays in the caches and the time per pair does not grow with the bucket. Ranges are sorted in parallel.
 fn sort_by_parts<I: Iterator<Item = Pair>>(bucket: &mut [Pair], source: &impl Fn() -> I) {
     let largest = source().map(|pair| pair.key.0).max().unwrap_or(0);
     let parts = (bucket.len() / (SORT_WHOLE / 4)).next_power_of_two().min(MAX_PARTS);
@@ -146,7 +145,7 @@ fn sort_by_parts<I: Iterator<Item = Pair>>(bucket: &mut [Pair], source: &impl Fn
     buckets(&offsets, bucket).into_par_iter().for_each(|(_, part)| part.sort_unstable_by_key(Pair::packed));
 }
 
-/// Cuts pairs at `offsets`; the number of each piece comes as a relation.
+/// Cuts pairs at `offsets`; the index of each piece is its relation.
 fn buckets<'p>(offsets: &[u32], mut rest: &'p mut [Pair]) -> Vec<(RelationId, &'p mut [Pair])> {
     let mut buckets = Vec::with_capacity(offsets.len() - 1);
     for (index, ends) in offsets.windows(2).enumerate() {

@@ -1,8 +1,8 @@
-//! Blocks of lines: what every line-oriented reader shares.
+//! Blocks of lines, shared by all line-oriented readers.
 //!
-//! Each block of text is parsed on its own, with line numbers of its own and numbers of its own for names that no block
-//! merged before has brought; blocks are then merged in file order, which gives every name the id of its first appearance in
-//! the *file*, whatever the blocks or threads were.
+//! Each block of text is parsed independently. It counts its own lines and numbers names that no earlier block has
+//! introduced. Blocks are then merged in file order, so every name gets the id of its first appearance in the *file*,
+//! independent of blocks and threads.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::error::{KgError, MAX_SHOWN, Reason, shown};
 use crate::triple::{EntityId, Id, RelationId, Triple};
 use crate::vocabulary::{Finds, NONE, NameList, Names, Slots, Vocabulary, hash_name};
 
-/// The names of a block: those known from the blocks merged before keep their ids, the others are numbered from there on by
-/// first appearance in the block. `N` borrows the text where it can.
+/// The names of a block. Names known from merged blocks keep their ids; new ones are numbered after them by first
+/// appearance in the block. `N` borrows the text where it can.
 pub(super) struct LocalNames<'k, N> {
     known: &'k NameList,
     slots: Slots,
@@ -22,9 +22,9 @@ pub(super) struct LocalNames<'k, N> {
     finds: Finds,
 }
 
-/// Names that were not known when their block was parsed, with their hashes.
+/// Names that were unknown when their block was parsed, with their hashes.
 pub(super) struct NewNames<N> {
-    /// Ids from here on are theirs, for the time being.
+    /// Their provisional ids start here.
     base: u32,
     names: Vec<(u64, N)>,
 }
@@ -41,7 +41,7 @@ impl<'k, N: AsRef<str>> LocalNames<'k, N> {
         self.known.find(hash, name.as_ref()).unwrap_or_else(|| intern_new(&mut self.slots, &mut self.new, hash, name))
     }
 
-    /// [`intern`](Self::intern) for many names, in order; they are taken out of `names`.
+    /// [`intern`](Self::intern) for many names, in order; drains `names`.
     pub(super) fn intern_all(&mut self, names: &mut Vec<N>) -> &[u32] {
         self.known.find_all(names, &mut self.finds);
         for ((name, id), &hash) in names.drain(..).zip(&mut self.finds.found).zip(&self.finds.hashes) {
@@ -67,7 +67,7 @@ fn intern_new<N: AsRef<str>>(slots: &mut Slots, new: &mut NewNames<N>, hash: u64
 }
 
 impl<N: AsRef<str>> NewNames<N> {
-    /// Gives the names their ids for good; returns what turns an id of the block into an id of the file.
+    /// Assigns the final ids; returns the map from ids of the block to ids of the file.
     fn settle<I: Id>(
         self,
         vocabulary: &mut Vocabulary<I>,
@@ -83,7 +83,6 @@ impl<N: AsRef<str>> NewNames<N> {
     }
 }
 
-/// Entities and relations of one block.
 pub(super) struct BlockNames<'k, N> {
     pub(super) entities: LocalNames<'k, N>,
     pub(super) relations: LocalNames<'k, N>,
@@ -94,25 +93,24 @@ impl<'k, N: AsRef<str>> BlockNames<'k, N> {
         Self { entities: LocalNames::new(known.entities.list()), relations: LocalNames::new(known.relations.list()) }
     }
 
-    /// The names to be added to those known.
+    /// The new names.
     pub(super) fn into_new(self) -> (NewNames<N>, NewNames<N>) {
         (self.entities.new, self.relations.new)
     }
 }
 
-/// What the lines of one block hold, in line numbers of its own.
+/// The contents of one block, with its own line numbers.
 pub(super) struct Block<T> {
-    /// One item per triple.
     pub(super) items: Vec<T>,
-    /// (item, line) wherever the items do not follow line by line.
+    /// (item, line) wherever an item is not on the line after the previous one.
     jumps: Vec<(usize, u64)>,
-    /// The first ones, and how many more there are of each kind.
+    /// The first problems, and the count of the others by kind.
     problems: Vec<(u64, String, Reason)>,
     further: BTreeMap<&'static str, u64>,
     lines: u64,
     blank_lines: u64,
     crlf_lines: u64,
-    /// Fields that had blanks around them; for the reader of fields to count.
+    /// Fields with surrounding blanks; counted by the reader of fields.
     pub(super) trimmed_fields: u64,
 }
 
@@ -130,8 +128,8 @@ impl<T> Block<T> {
         }
     }
 
-    /// Hands every line to `read`, which adds the items it finds; a line without any counts as blank, and a line that
-    /// `read` rejects leaves nothing behind but the problem. Lines that are not UTF-8 or hold a NUL never reach it.
+    /// Passes every line to `read`, which adds the items it finds. A line without items counts as blank; a line that
+    /// `read` rejects adds only a problem. Lines that are not UTF-8 or contain a NUL are not passed on.
     ///
     /// A strict reader stops at [`MAX_SHOWN`] problems.
     #[inline]
@@ -141,10 +139,10 @@ impl<T> Block<T> {
         mut read: impl FnMut(&mut Self, &'t str) -> Result<(), Reason>,
     ) -> Self {
         let mut block = Self::new(text.len() / 48);
-        // Checked once for the whole block; only a block with a fault is checked again line by line.
+        // Checked once for the whole block; only an invalid block is checked line by line.
         let clean = std::str::from_utf8(text).ok().filter(|_| memchr(0, text).is_none());
         let mut start = 0;
-        // Whether the next item stands elsewhere than one line below the one before it.
+        // Whether the next item is not on the line after the previous one.
         let mut jumped = false;
         while start < text.len() {
             let next = memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at + 1);
@@ -192,7 +190,7 @@ impl<T> Block<T> {
         block
     }
 
-    /// Adds the block behind those before it; `triple` turns an item into a triple.
+    /// Appends the block; `triple` turns an item into a triple.
     pub(super) fn merge(
         self,
         contents: &mut FileContents,
@@ -212,7 +210,7 @@ impl<T> Block<T> {
         Ok(())
     }
 
-    /// Adds problems and counts to the report and leaves the items.
+    /// Adds problems and counts to the report and returns the items.
     pub(super) fn tally(self, report: &mut FileReport) -> Vec<T> {
         for (line, text, reason) in self.problems {
             report.bad_line(report.lines + line, text, reason);
@@ -229,7 +227,7 @@ impl<T> Block<T> {
 }
 
 impl Block<[u32; 3]> {
-    /// [`merge`](Self::merge) for items whose ids stand for known names and for the `new` ones of the block.
+    /// [`merge`](Self::merge) for items whose ids refer to known names and to the block's `new` ones.
     pub(super) fn merge_named<N: AsRef<str>>(
         self,
         (entities, relations): (NewNames<N>, NewNames<N>),
@@ -247,7 +245,7 @@ impl Block<[u32; 3]> {
     }
 }
 
-/// Without its LF or CR LF; whether it was the latter.
+/// The line without its LF or CR LF, and whether it ended in CR LF.
 #[inline]
 pub(super) fn strip_line_end(line: &[u8]) -> (&[u8], bool) {
     let line = line.strip_suffix(b"\n").unwrap_or(line);

@@ -1,8 +1,8 @@
-//! What comes of a file: its triples, where each of them stands, and what was met on the way.
+//! The contents of a file: its triples, their line numbers, and a report.
 //!
-//! *Repeated triples.* A small archive can hold one triple a thousand million times. A data set counts copies and keeps the
-//! first, so where it reads a large file whose triples are mostly copies, these go as soon as the list would have to grow:
-//! it then holds at most about twice what is distinct. What was dropped is counted, and the first places are kept.
+//! *Repeated triples.* A small archive can contain one triple a billion times. A data set keeps the first copy and
+//! counts the rest. If most triples of a large file are copies, they are dropped whenever the list would have to grow,
+//! so it holds at most about twice the distinct triples. Dropped copies are counted, and the first lines are kept.
 
 use rustc_hash::FxHashSet;
 
@@ -11,17 +11,17 @@ use crate::error::KgError;
 use crate::memory;
 use crate::triple::Triple;
 
-/// How many places of repeated triples are kept to be shown.
+/// Maximum lines of repeated triples to report.
 pub(crate) const REPEATS_SHOWN: usize = 5;
 
-/// Which line each triple came from, stored as the few places where the count jumps.
+/// The line of each triple, stored as the few positions where line numbers jump.
 #[derive(Clone, Debug, Default)]
 pub struct LineMap {
     breaks: Vec<(usize, u64)>,
 }
 
 impl LineMap {
-    /// The triple at `index` stands on `line`; those after it follow line by line until the next call.
+    /// The triple at `index` is on `line`; those after it follow line by line until the next call.
     pub(crate) fn jump(&mut self, index: usize, line: u64) {
         if self.line(index) != line {
             match self.breaks.last_mut() {
@@ -31,7 +31,7 @@ impl LineMap {
         }
     }
 
-    /// The lines of triples asked for in their order.
+    /// Looks up lines in ascending order of index.
     fn walk(&self) -> Walk<'_> {
         Walk { breaks: &self.breaks, last: (0, 1) }
     }
@@ -45,7 +45,7 @@ impl LineMap {
     }
 }
 
-/// [`LineMap::line`] for indexes that only rise.
+/// [`LineMap::line`] for ascending indexes.
 struct Walk<'m> {
     breaks: &'m [(usize, u64)],
     last: (usize, u64),
@@ -62,25 +62,25 @@ impl Walk<'_> {
     }
 }
 
-/// Copies of triples that were dropped.
+/// Dropped copies of triples.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Repeats {
-    /// How many.
+    /// Their number.
     pub count: usize,
-    /// The lines of the first few, in file order.
+    /// The lines of the first ones, in file order.
     pub first: Vec<u64>,
 }
 
-/// The triples of one file, in file order, repetitions included unless a limit says otherwise.
+/// The triples of one file in file order, including repetitions unless a limit applies.
 #[derive(Clone, Debug)]
 pub struct FileContents {
     /// The triples.
     pub triples: Vec<Triple>,
-    /// Where they stand.
+    /// Their lines.
     pub lines: LineMap,
-    /// What was dropped while reading: nothing, unless [`Limits::repeats`] asks for it.
+    /// Copies dropped while reading; only with [`Limits::repeats`].
     pub repeated: Repeats,
-    /// What was met on the way.
+    /// The report on the file.
     pub report: FileReport,
 }
 
@@ -89,12 +89,11 @@ impl FileContents {
         Self { triples: Vec::new(), lines: LineMap::default(), repeated: Repeats::default(), report }
     }
 
-    /// Triples read, dropped ones included.
+    /// Triples read, including dropped ones.
     pub(crate) fn read(&self) -> usize {
         self.triples.len() + self.repeated.count
     }
 
-    /// Adds the triple of a line.
     #[inline]
     pub(crate) fn push(&mut self, triple: Triple, line: u64, limits: &Limits) -> Result<(), KgError> {
         self.reserve(1, limits)?;
@@ -103,7 +102,7 @@ impl FileContents {
         Ok(())
     }
 
-    /// Makes room for more triples, by dropping copies where most are copies or memory runs out.
+    /// Makes room for more triples. Drops copies if most triples are copies or memory runs out.
     #[inline]
     pub(crate) fn reserve(&mut self, additional: usize, limits: &Limits) -> Result<(), KgError> {
         if self.triples.capacity() - self.triples.len() >= additional {
@@ -125,7 +124,7 @@ impl FileContents {
         reserved
     }
 
-    /// About how many triples are distinct: counted among those with one hash in 64, which all copies share.
+    /// Estimated number of distinct triples, counted among those with one hash in 64: copies share their hash.
     fn distinct(&self) -> usize {
         let mut sample = FxHashSet::default();
         for triple in &self.triples {
@@ -161,7 +160,7 @@ impl FileContents {
             } else {
                 repeated.count += 1;
                 repeated.first.push(line);
-                // Those of this pass may stand before those of the pass before it.
+                // Lines of this pass may precede those of the previous pass.
                 if repeated.first.len() > 2 * REPEATS_SHOWN {
                     repeated.first.sort_unstable();
                     repeated.first.truncate(REPEATS_SHOWN);
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// However often copies are dropped on the way, what is kept, what is counted and every line are the same.
+        /// The kept triples, the counts and the lines do not depend on how often copies are dropped.
         #[test]
         fn dropping_copies_early_changes_nothing(
             raw in proptest::collection::vec((0u32..3, 0u32..2, 0u32..3, 1u64..3), 1..400),
@@ -219,7 +218,7 @@ mod tests {
         for line in 1..=300_000 {
             contents.push(Triple::new(line as u32 % 3, 0, 1), line, &limits).unwrap();
         }
-        // The sample of one in 64 cannot tell three triples from some two hundred.
+        // A sample of one in 64 cannot distinguish three triples from some two hundred.
         assert!(contents.triples.capacity() <= 4096, "{}", contents.triples.capacity());
         assert_eq!(contents.read(), 300_000);
         assert_eq!(contents.repeated.first, [4, 5, 6, 7, 8]);

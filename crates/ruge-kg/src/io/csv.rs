@@ -1,13 +1,13 @@
-//! CSV: fields between separators, quoted where they hold a separator, a quote or a line end.
+//! CSV: fields between separators, quoted if they contain a separator, a quote or a line end.
 //!
-//! Up to its first quote a file is plain text and goes the parallel way of [`tsv`](mod@super::tsv). The rest is cut here
-//! rather than by a library, because a reader of names must know more than the fields: whether a field was quoted
-//! (then its blanks belong to the name), which line a record starts on, and above all where a quote was opened that is
-//! never closed. A forgiving parser reads on to the end of the file and hands all of it over as one field; this one
-//! reads on for as long as a record may be, reports the line, and resumes at the line below it when asked to be lenient.
+//! Up to its first quote, a file is plain text and is read in parallel by [`tsv`](mod@super::tsv). The rest is parsed
+//! here rather than by a library, because the reader needs more than the fields: whether a field was quoted (then its
+//! blanks belong to the name), the line on which a record starts, and where an unclosed quote was opened. A forgiving
+//! parser would return the rest of the file as one field. This one reads up to the maximum record length, reports the
+//! line, and in lenient mode resumes on the next line.
 //!
-//! The rules are those of RFC 4180, and two more: blanks around a field are trimmed, counted, and do not keep a field
-//! from being quoted (`a, "b, c", d`); a closing quote may be followed only by blanks, a separator or a line end.
+//! The rules are those of RFC 4180, with two additions. Blanks around a field are trimmed and counted, also before a
+//! quote (`a, "b, c", d`). A closing quote may be followed only by blanks, a separator or a line end.
 
 use std::borrow::Cow;
 
@@ -78,12 +78,12 @@ pub(super) fn read(
     }
 }
 
-/// Whether a text without an end is longer than a record with its line end may be.
+/// Whether unterminated text is longer than a record with its line end may be.
 fn is_long(text: &[u8], options: &ReadOptions) -> bool {
     text.len() > options.limits.line + 1
 }
 
-/// Records as they are cut, one after the other.
+/// Parses records one after the other.
 struct Records<'r> {
     separator: u8,
     names: &'r mut Names,
@@ -93,7 +93,7 @@ struct Records<'r> {
 }
 
 impl Records<'_> {
-    /// Reads the records of a window, up to one that may go on behind it. Returns how many bytes they have.
+    /// Reads the records of a window, up to one that may continue beyond it. Returns their length in bytes.
     fn read(&mut self, window: &[u8], ended: bool) -> Result<usize, KgError> {
         let Self { separator, names, options, contents, .. } = self;
         let separator = *separator;
@@ -118,19 +118,19 @@ impl Records<'_> {
                     self.at_start = may_be_header;
                     break;
                 }
-                // Only a line end makes sure that nothing follows.
+                // Only a line end guarantees that nothing follows.
                 Ok(end) if !ended && end == rest.len() && !rest.ends_with(b"\n") => {
                     self.at_start = may_be_header;
                     break;
                 }
                 Ok(end) => end,
                 Err(Uncut::Open(quote) | Uncut::Followed(quote)) => {
-                    // Whatever the record held before the quote goes with it; the line below is read afresh.
+                    // The record's fields before the quote are dropped with it; parsing restarts on the next line.
                     let start = memrchr(b'\n', &rest[..quote]).map_or(0, |at| at + 1);
                     let text = &rest[start..start + line_end(&rest[start..])];
                     let earlier = newlines(&rest[..start]);
                     if !ended && !text.ends_with(b"\n") {
-                        // The window cuts the line of the quote, so that one is looked at again.
+                        // The window cuts the line of the quote, so that line is parsed again.
                         let record = take(&mut rest, start, contents);
                         contents.report.bad_lines(line, earlier, shown(record), Reason::UnclosedQuote);
                         continue;
@@ -168,7 +168,7 @@ impl Records<'_> {
         Ok(window.len() - rest.len())
     }
 
-    /// Notes a line that is too long to be read; the window begins with it.
+    /// Reports a line that is too long; the window starts with it.
     fn pass_long(&mut self, window: &[u8]) {
         let most = self.options.limits.line;
         self.at_start = false;
@@ -198,26 +198,25 @@ fn is_header(header: Header, columns: Option<&[Field<&str>; 3]>) -> bool {
     }
 }
 
-/// One field: its text, quotes removed, and whether there were any.
+/// One field: its text without quotes, and whether it was quoted.
 struct Field<T> {
     text: T,
     quoted: bool,
-    /// Whether blanks stood outside the quotes.
     padded: bool,
 }
 
-/// Why a record cannot be cut, and the place of the quote that is to blame.
+/// Why a record cannot be parsed, and the position of the quote.
 enum Uncut {
-    /// It is not closed.
+    /// The quote is not closed.
     Open(usize),
-    /// Something follows behind its closing.
+    /// Text follows the closing quote.
     Followed(usize),
 }
 
 /// Cuts the first record of `text` into fields. Returns its length, line end included.
 fn cut<'t>(text: &'t [u8], separator: u8, fields: &mut Vec<Field<Cow<'t, [u8]>>>) -> Result<usize, Uncut> {
     fields.clear();
-    // A blank that separates fields cannot pad them.
+    // A blank that separates fields cannot also pad them.
     let blanks = |at: usize| match separator {
         b' ' => 0,
         _ => text[at..].iter().take_while(|&&byte| byte == b' ').count(),
@@ -250,13 +249,13 @@ fn cut<'t>(text: &'t [u8], separator: u8, fields: &mut Vec<Field<Cow<'t, [u8]>>>
     }
 }
 
-/// The content of the quoted field that opens at `open`, and the place behind its closing quote.
+/// The content of the quoted field that opens at `open`, and the position after its closing quote.
 fn quoted(text: &[u8], open: usize) -> Result<(Cow<'_, [u8]>, usize), Uncut> {
     let mut content: Cow<'_, [u8]> = Cow::Borrowed(&[]);
     let mut at = open + 1;
     loop {
         let close = at + memchr(b'"', &text[at..]).ok_or(Uncut::Open(open))?;
-        // Two quotes stand for one, which is kept with what was before it.
+        // Two quotes stand for one, which is kept with the text before it.
         let doubled = text.get(close + 1) == Some(&b'"');
         let piece = &text[at..close + usize::from(doubled)];
         match &mut content {
@@ -270,7 +269,7 @@ fn quoted(text: &[u8], open: usize) -> Result<(Cow<'_, [u8]>, usize), Uncut> {
     }
 }
 
-/// Head, relation and tail of a record, if it is text and has its fields.
+/// Head, relation and tail of a record, if it is valid text with the right number of fields.
 fn checked<'f>(
     record: &[u8],
     fields: &'f [Field<Cow<'_, [u8]>>],
@@ -296,7 +295,7 @@ fn checked<'f>(
     Ok([field(columns.head)?, field(columns.relation)?, field(columns.tail)?])
 }
 
-/// The names, and how many of them had blanks around them.
+/// The names, and how many of them had surrounding blanks.
 fn trimmed(columns: [Field<&str>; 3], most: usize) -> Result<([&str; 3], u64), Reason> {
     let mut count = 0;
     let [head, relation, tail] = columns;
@@ -317,7 +316,6 @@ fn name_of<'t>(field: Field<&'t str>, what: &'static str, trimmed_fields: &mut u
     if field.text.is_empty() { Err(Reason::EmptyField { field: what }) } else { Ok(field.text) }
 }
 
-/// Length of the first line, its end included.
 fn line_end(text: &[u8]) -> usize {
     memchr(b'\n', text).map_or(text.len(), |at| at + 1)
 }

@@ -1,4 +1,4 @@
-//! From what the user typed to the files that hold the triples.
+//! From the user's path to the files with the triples.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub enum Layout {
     Demo,
     /// One file for everything, to be split.
     Single(PathBuf),
-    /// One file per split, valid and test perhaps missing.
+    /// One file per split; valid and test are optional.
     Splits([Option<PathBuf>; 3]),
     /// An OpenKE folder: `entity2id.txt`, `relation2id.txt`, `train2id.txt`, …
     OpenKe(PathBuf),
@@ -50,7 +50,7 @@ impl Layout {
         Err(KgError::NoTrain { path: data.to_path_buf(), found: in_words(&names) })
     }
 
-    /// The files that make the data set, those that a reader of train alone leaves unread among them.
+    /// All files of the data set, including those that are not read for train alone.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
             Layout::Demo => Vec::new(),
@@ -61,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// The layout in words.
+    /// The layout, in words.
     pub fn name(&self) -> &'static str {
         match self {
             Layout::Demo => "embedded graph",
@@ -86,7 +86,7 @@ fn list(folder: &Path) -> Result<Vec<String>, KgError> {
     Ok(names)
 }
 
-/// The one file of `split`, `None` if there is none.
+/// The file of `split`, or `None`.
 fn find_split(folder: &Path, names: &[String], split: &str) -> Result<Option<PathBuf>, KgError> {
     let mut found: Option<&String> = None;
     for name in names.iter().filter(|name| is_split(name, split) && folder.join(name).is_file()) {
@@ -121,7 +121,7 @@ fn in_words(names: &[String]) -> String {
     }
 }
 
-/// A file of this folder under its plain name or with a compression ending.
+/// The file with this name, plain or with a compression suffix.
 pub(crate) fn existing(folder: &Path, name: &str) -> Option<PathBuf> {
     [name.to_string(), format!("{name}.gz"), format!("{name}.zst")]
         .into_iter()

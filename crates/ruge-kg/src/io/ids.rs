@@ -1,7 +1,7 @@
-//! Files of numbers: dictionaries that give ids their names, and triples written as ids.
+//! Files of ids: dictionaries that map ids to names, and triples written as ids.
 //!
-//! OpenKE and LibKGE keep names and triples apart. Here an id of the file *is* the id of the graph, so a dictionary must
-//! name every id from 0 on, each once; a hole is an error even to a lenient reader, since whatever filled it would be
+//! OpenKE and LibKGE store names and triples separately. An id of the file becomes the id of the graph, so a dictionary
+//! must name every id from 0 on exactly once. A gap is an error even in lenient mode, since any name for it would be
 //! made up.
 
 use std::ops::ControlFlow;
@@ -19,28 +19,26 @@ use crate::memory;
 use crate::triple::{EntityId, Id, RelationId, Triple};
 use crate::vocabulary::Vocabulary;
 
-/// What a folder of numbered files holds.
+/// The contents of a folder of id files.
 pub(crate) struct Folder {
-    /// One report per dictionary.
     pub(crate) dictionaries: Vec<FileReport>,
-    /// Train, valid and test.
     pub(crate) splits: [Option<FileContents>; 3],
 }
 
 impl Folder {
-    /// The splits; the reports of the dictionaries go to `reports`.
+    /// The splits; appends the reports of the dictionaries to `reports`.
     pub(crate) fn with_reports(self, reports: &mut Vec<FileReport>) -> [Option<FileContents>; 3] {
         reports.extend(self.dictionaries);
         self.splits
     }
 }
 
-/// How a dictionary is laid out.
+/// Layout of a dictionary.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dictionary {
-    /// A first line with the number of names, then `name id`; the name may hold blanks.
+    /// The number of names on the first line, then `name id`; the name may contain blanks.
     NameId,
-    /// `id name`; the name may hold blanks.
+    /// `id name`; the name may contain blanks.
     IdName,
 }
 
@@ -55,7 +53,7 @@ pub(super) fn read_dictionary<I: Id>(
     let format = if dictionary == Dictionary::NameId { Format::Whitespace } else { Format::Tsv };
     let (source, mut report) = open(path, format, options)?;
     let text = source.whole()?;
-    // Names and ids are looked up while they are collected, which takes a multiple of the text.
+    // The lookup tables for names and ids take a multiple of the text.
     memory::ensure(8 * text.len() as u64, "a dictionary", options.limits.memory)?;
     let mut text = report.pass_bom(&text);
     let mut stated = None;
@@ -68,7 +66,7 @@ pub(super) fn read_dictionary<I: Id>(
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        // A name may hold blanks, so where a tab separates the two it counts alone.
+        // A name may contain blanks, so a tab takes precedence as the separator.
         let (id, name) = match dictionary {
             Dictionary::IdName => {
                 let line = line.trim_ascii_start();
@@ -116,7 +114,7 @@ pub(super) fn read_dictionary<I: Id>(
     Ok(report)
 }
 
-/// Reads triples of ids; `order` says which column is which, and ids must be below the two sizes.
+/// Reads triples of ids. `order` gives the columns; ids must be below the two sizes.
 pub(super) fn read_triples(
     path: &Path,
     order: Columns,
@@ -184,7 +182,7 @@ fn open(path: &Path, format: Format, options: &ReadOptions) -> Result<(Source<'s
     Ok((source, report))
 }
 
-/// Takes the first line of an OpenKE file, the number of lines below it.
+/// Takes the first line of an OpenKE file: the number of lines after it.
 fn take_count<'t>(text: &'t [u8], report: &mut FileReport) -> (Option<(usize, String)>, &'t [u8]) {
     if text.is_empty() {
         return (None, text);
@@ -200,7 +198,7 @@ fn take_count<'t>(text: &'t [u8], report: &mut FileReport) -> (Option<(usize, St
     (count.map(|count| (count as usize, shown(line))), &text[end..])
 }
 
-/// Compares the stated count with what came, good and bad.
+/// Compares the stated count with the number of lines found, good and bad.
 fn check_count(stated: Option<(usize, String)>, good: usize, report: &mut FileReport) {
     let found = good + report.bad_lines as usize;
     if let Some((stated, text)) = stated
@@ -216,7 +214,7 @@ fn known(field: &str, what: &'static str, known: usize) -> Result<u32, Reason> {
     if (id as usize) < known { Ok(id) } else { Err(Reason::UnknownId { field: what, known }) }
 }
 
-/// A number of digits alone: no sign, nothing above `u32::MAX`.
+/// A number of digits only: no sign, at most `u32::MAX`.
 fn number(field: &str, what: &'static str) -> Result<u32, Reason> {
     let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
     field.parse().ok().filter(|_| digits).ok_or(Reason::NotAnId { field: what })

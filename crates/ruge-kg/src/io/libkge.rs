@@ -1,8 +1,7 @@
 //! LibKGE folders: a `dataset.yaml` that names the files, `.del` files of ids, and dictionaries `id TAB name`.
 //!
-//! LibKGE itself writes `dataset.files.train.filename` sometimes nested, sometimes as one dotted key; both are the same
-//! here. A file it does not name is looked for under its usual name. A graph without dictionaries is read too: then
-//! the ids, as text, are the names.
+//! LibKGE writes `dataset.files.train.filename` either nested or as one dotted key; both are accepted. A file that is
+//! not listed is looked up under its usual name. Without dictionaries, the ids as text are the names.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,13 +18,13 @@ use crate::memory;
 use crate::triple::{EntityId, Id, RelationId};
 use crate::vocabulary::{Names, Vocabulary};
 
-/// A description larger than this is something else by mistake.
+/// A larger description is probably another file.
 const MAX_DESCRIPTION: u64 = 1 << 16;
 
-/// More nameless ids than this are a slip of the pen rather than a graph.
+/// More unnamed ids than this are probably a mistake.
 const MAX_NAMELESS: usize = 1 << 24;
 
-/// The files of the folder, as far as its description can be read.
+/// The files of the folder, as far as its description can be parsed.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let path = folder.join("dataset.yaml");
     let mut files = Vec::new();
@@ -38,7 +37,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads the folder; names get the ids of the files.
+/// Reads the folder; names keep the ids of the files.
 pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> Result<Folder, KgError> {
     let description = Description::read(&folder.join("dataset.yaml"))?;
     let mut dictionaries = Vec::new();
@@ -52,7 +51,7 @@ pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> R
         if split != "train" && options.train_only {
             continue;
         }
-        // Without valid or test there is still something to learn from; without train there is nothing.
+        // Valid and test are optional; train is not.
         if let Some(path) = description.file(folder, split, &format!("{split}.del"), split == "train")? {
             *contents = Some(read_triples(&path, Columns::default(), false, sizes, options)?);
         }
@@ -77,7 +76,7 @@ pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> R
     Ok(Folder { dictionaries, splits })
 }
 
-/// Names the ids that occur, in order of id; returns where each went.
+/// Names the occurring ids in id order; returns the new id of each.
 fn name_by_id<I: Id>(ids: impl Iterator<Item = u32>, vocabulary: &mut Vocabulary<I>) -> BTreeMap<u32, u32> {
     let mut new_ids: BTreeMap<u32, u32> = ids.map(|id| (id, 0)).collect();
     for (id, new) in &mut new_ids {
@@ -90,7 +89,7 @@ fn renumber(splits: &mut [Option<FileContents>; 3], change: impl Fn(&mut crate::
     splits.iter_mut().flatten().flat_map(|contents| &mut contents.triples).for_each(change);
 }
 
-/// `dataset.yaml`, every value under its dotted path.
+/// `dataset.yaml`, with every value under its dotted path.
 struct Description {
     path: PathBuf,
     values: BTreeMap<String, String>,
@@ -121,7 +120,7 @@ impl Description {
         KgError::Description { path: self.path.clone(), message }
     }
 
-    /// The file under `key`; `None` if it is not there and need not be.
+    /// The file under `key`; `None` if it is optional and missing.
     fn file(&self, folder: &Path, key: &str, usual: &str, needed: bool) -> Result<Option<PathBuf>, KgError> {
         let named = self.values.get(&format!("dataset.files.{key}.filename"));
         let name = named.map_or(usual, String::as_str);
@@ -130,14 +129,14 @@ impl Description {
             (None, true) if self.values.is_empty() => Err(self.problem(format!(
                 "says nothing under `dataset`, and there is no {usual}\n  remedy: name the files under dataset.files"
             ))),
-            // Opening it will say that it is missing, and where it was looked for.
+            // Opening it will report that it is missing, and its path.
             (None, true) => Ok(Some(folder.join(name))),
             (path, _) => Ok(path),
         }
     }
 
-    /// Fills `vocabulary` from its dictionary or, lacking one, with the ids up to the stated number. Returns its size,
-    /// `None` if neither the one nor the other is there.
+    /// Fills `vocabulary` from its dictionary or, without one, with the ids up to the stated number. Returns its size,
+    /// or `None` if there is neither.
     fn names<I: Id>(
         &self,
         folder: &Path,
@@ -148,7 +147,7 @@ impl Description {
     ) -> Result<Option<usize>, KgError> {
         let stated = match self.values.get(&format!("dataset.num_{many}")) {
             None => None,
-            // LibKGE's way to say that nobody has counted yet.
+            // LibKGE's value for "not counted yet".
             Some(text) if text == "-1" => None,
             Some(text) => Some(
                 text.parse::<usize>()
@@ -177,27 +176,26 @@ impl Description {
     }
 }
 
-/// A mapping or a list that is open.
+/// An open mapping or list.
 struct Level {
-    /// The key whose value comes next, in a mapping.
+    /// In a mapping, the key whose value comes next.
     key: Option<String>,
     mapping: bool,
-    /// Whether it is itself a key, which YAML allows and nobody needs.
+    /// Whether it is itself a key, which YAML allows.
     is_key: bool,
 }
 
-/// The scalars of a YAML text under their dotted paths; of two under one path the first stays, and lists are passed
-/// over.
+/// The scalars of a YAML text under their dotted paths. The first of two equal paths wins; lists are ignored.
 ///
-/// It follows the parser's events instead of building a tree: a tree of a hundred thousand brackets could not even be
-/// dropped without overflowing the stack, and one of aliases can be larger than any memory.
+/// It follows the parser's events instead of building a tree. A tree of a hundred thousand brackets could not be
+/// dropped without overflowing the stack, and one of aliases can exceed any memory.
 fn flatten(text: &str) -> Result<BTreeMap<String, String>, ScanError> {
     let mut values = BTreeMap::new();
     let mut levels: Vec<Level> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, _) = event?;
         let expects_key = levels.last().is_some_and(|level| level.mapping && level.key.is_none());
-        // What a finished key or value leaves as the key of the level around it.
+        // The finished key or value, as the key of the enclosing level.
         let key = match event {
             Event::MappingStart(..) | Event::SequenceStart(..) => {
                 let mapping = matches!(event, Event::MappingStart(..));

@@ -1,9 +1,9 @@
-//! Data in and out: every file a graph can come in, and the two it leaves in.
+//! Reading and writing: every file format of a graph.
 //!
-//! A file is recognised by its name, and where the name is silent (`.txt`, no ending) by its content; compression
-//! always by content. Text is read in large pieces and parsed in parallel; the result never depends on the
-//! number of threads. A reader stops at the first twenty bad lines with all of them shown, or skips and counts them
-//! when asked to be lenient; nothing is dropped without being counted in the [`FileReport`].
+//! The format is recognised by the file name, or by content if the name says nothing (`.txt`, no extension);
+//! compression always by content. Text is read in large pieces and parsed in parallel; the result never depends on the
+//! number of threads. A strict reader stops after twenty bad lines and shows them all. A lenient one skips and counts
+//! them. Nothing is dropped without being counted in the [`FileReport`].
 
 mod block;
 mod contents;
@@ -37,25 +37,25 @@ pub(crate) use openke::read as openke;
 pub use source::Compression;
 pub(crate) use source::Source;
 
-/// How the triples of a file are written down.
+/// File format of triples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// Fields separated by a tab, taken as they are.
+    /// Tab-separated fields, taken literally.
     Tsv,
-    /// Fields separated by blanks.
+    /// Whitespace-separated fields.
     Whitespace,
-    /// Fields separated by this byte, quoted where needed.
+    /// Fields separated by this byte, quoted if needed.
     #[serde(rename = "csv")]
     Csv(u8),
-    /// One RDF statement a line.
+    /// One RDF statement per line.
     NTriples,
     /// RDF with prefixes.
     Turtle,
 }
 
 impl Format {
-    /// The format a file name promises, compression endings aside; `None` where the name is silent.
+    /// The format implied by a file name, ignoring compression suffixes; `None` if the name says nothing.
     pub fn from_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -82,7 +82,7 @@ impl Format {
         }
     }
 
-    /// The byte between two fields, `None` where it takes more than a byte to tell.
+    /// The separator byte, or `None` if it is not a single byte.
     fn separator_byte(self) -> Option<u8> {
         match self {
             Format::Tsv => Some(b'\t'),
@@ -91,8 +91,8 @@ impl Format {
         }
     }
 
-    /// The separator that a file named `.csv` really uses: many are written with semicolons or tabs. The one under which
-    /// most of the first lines have as many fields as `columns` asks for; a comma where nothing speaks against it.
+    /// The actual separator of a `.csv` file: many use semicolons or tabs. It is the one under which most of the first
+    /// lines have the number of fields in `columns`; a comma if none does better.
     fn csv_separator(start: &[u8], columns: Columns) -> Self {
         let vote = |lines: &[&[u8]]| {
             let votes = |byte: u8| lines.iter().filter(|line| split_count(line, byte) == columns.count).count();
@@ -105,27 +105,28 @@ impl Format {
             }
             best
         };
-        // A quoted field may go on over lines; where quotes mean something else, lines it is.
+        // A quoted field may span lines; if quotes mean something else, use lines.
         let mut lines = first_records(start);
         let mut best = vote(&lines);
         if best.1 == 0 {
             lines = first_lines(start);
             best = vote(&lines);
         }
-        // With another number of columns, at least the separator should be known, to say how many there are.
+        // If the number of columns differs, find at least the separator, so that the error can state the number.
         let few = 2 * best.1 <= lines.len();
         let habit = Self::by_habit(start).filter(|_| few).and_then(|(format, _)| format.separator_byte());
         Format::Csv(habit.unwrap_or(best.0))
     }
 
-    /// Guesses from the first lines: the format under which most of them have as many fields as `columns` asks for.
+    /// Guesses the format from the first lines: the one under which most of them have the number of fields in
+    /// `columns`.
     fn from_content(start: &[u8], columns: Columns) -> Self {
         let lines = first_lines(start);
         let turtle = |line: &&[u8]| {
             let line = line.trim_ascii_start().to_ascii_lowercase();
             [&b"@prefix"[..], b"@base", b"prefix ", b"base <"].iter().any(|key| line.starts_with(key))
         };
-        // A comment may open any RDF file; look at the first line that is none.
+        // Any RDF file may start with comments; test the first other line.
         if lines.iter().find(|line| !line.starts_with(b"#")).is_some_and(turtle) {
             return Format::Turtle;
         }
@@ -148,17 +149,17 @@ impl Format {
             (Format::Csv(b';'), votes(&by(b';'))),
             (Format::Csv(b'|'), votes(&by(b'|'))),
         ];
-        // Ties go to the earlier candidate, so tabs win whenever they are there.
+        // Ties go to the earlier candidate, so tabs win if present.
         let best = candidates.iter().map(|(_, n)| *n).max().unwrap_or(0);
         let likely = candidates.iter().find(|(_, n)| *n == best && best > 0).map_or(Format::Tsv, |(format, _)| *format);
-        // Tabs may begin behind a long preamble.
+        // Tabs may start after a long preamble.
         if 2 * best > lines.len() || start.contains(&b'\t') {
             return likely;
         }
         Self::by_habit(start).map_or(likely, |(format, _)| format)
     }
 
-    /// The separator that cuts most of the first lines into the same number of fields, and that number.
+    /// The separator that splits most of the first lines into the same number of fields, and that number.
     fn by_habit(start: &[u8]) -> Option<(Self, usize)> {
         let lines = first_lines(start);
         let habit = |count: &dyn Fn(&[u8]) -> usize| {
@@ -177,7 +178,7 @@ impl Format {
                 best = Some((format, usual, weight));
             }
         }
-        // Names often hold blanks, so these separate only where nothing else does.
+        // Names often contain blanks, so blanks are the last choice.
         match best {
             Some((format, usual, _)) => Some((format, usual)),
             None => habit(&blank_fields).map(|(usual, _)| (Format::Whitespace, usual)),
@@ -185,13 +186,13 @@ impl Format {
     }
 }
 
-/// The lines at the start of a file that tell how it is written.
+/// The lines at the start of a file, for guessing its format.
 fn first_lines(start: &[u8]) -> Vec<&[u8]> {
     let lines = start.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     lines.filter(|line| !line.is_empty()).take(50).collect()
 }
 
-/// The first lines, those that a quoted field holds together as one; without the last one, which may be cut.
+/// The first records; lines within a quoted field count as one. The last record is dropped, as it may be cut.
 fn first_records(start: &[u8]) -> Vec<&[u8]> {
     let mut quoted = false;
     let mut records: Vec<&[u8]> = start
@@ -208,7 +209,7 @@ fn first_records(start: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// Number of fields of a line split at `byte`, quotes respected.
+/// Number of fields of a line split at `byte`, respecting quotes.
 fn split_count(line: &[u8], byte: u8) -> usize {
     let mut quoted = false;
     let mut fields = 1;
@@ -226,7 +227,7 @@ fn blank_fields(line: &[u8]) -> usize {
     line.split(|b| b.is_ascii_whitespace()).filter(|field| !field.is_empty()).count()
 }
 
-/// Which column holds what: `hrt`, `htr`, …; `-` stands for a column to skip.
+/// Column order: `hrt`, `htr`, …; `-` marks a column to skip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Columns {
     /// Position of the head.
@@ -235,7 +236,7 @@ pub struct Columns {
     pub relation: usize,
     /// Position of the tail.
     pub tail: usize,
-    /// Columns on a line.
+    /// Columns per line.
     pub count: usize,
 }
 
@@ -278,24 +279,24 @@ impl fmt::Display for Columns {
     }
 }
 
-/// Whether the first line of a file names its columns.
+/// Whether the first line of a file is a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Header {
-    /// It does if it reads like `head relation tail` or `subject predicate object`.
+    /// Yes if it reads like `head relation tail` or `subject predicate object`.
     #[default]
     Auto,
-    /// It does.
+    /// Yes.
     Yes,
-    /// It is a triple like any other.
+    /// No: it is a triple.
     No,
 }
 
-/// How to read a graph.
+/// Options for reading a graph.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Order of the columns in TSV and CSV.
+    /// Column order in TSV and CSV.
     pub columns: Columns,
-    /// The format, where neither name nor content should decide.
+    /// The format; `None` to decide by name and content.
     pub format: Option<Format>,
     /// Header lines.
     pub header: Header,
@@ -303,31 +304,31 @@ pub struct ReadOptions {
     pub lenient: bool,
     /// Seed of the split of a single file.
     pub seed: u64,
-    /// Shares of valid and test when a single file is split.
+    /// Shares of valid and test in the split of a single file.
     pub held_out: [f64; 2],
-    /// Leave valid and test unread where they are files of their own: mining looks at nothing but train.
+    /// Do not read valid and test if they are separate files: mining uses only train.
     pub train_only: bool,
-    /// Bytes of text that one parser takes at a time; tests make it small to meet many block ends.
+    /// Bytes of text per parser; tests make it small to test block boundaries.
     #[doc(hidden)]
     pub block: usize,
-    /// Where reading stops; tests make it small to meet the ends.
+    /// Limits; tests make them small.
     #[doc(hidden)]
     pub limits: Limits,
 }
 
-/// How much of one thing is read before it is refused: a file of a few kilobytes can unpack to more than any memory.
+/// Limits on what is read: a file of a few kilobytes can unpack to more than any memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a line or of a CSV record. 16 MiB: the longest lines of public graphs, with the outline of a country as a
-    /// literal, have a few; a window of this size fits every machine.
+    /// Bytes of a line or a CSV record. 16 MiB: the longest lines of public graphs (the outline of a country as a
+    /// literal) take a few MiB, and every machine can hold a window of this size.
     pub line: usize,
-    /// Bytes of a name. 4 MiB: a name is kept for as long as the graph is; whole articles as literals have less.
+    /// Bytes of a name. 4 MiB: names stay in memory as long as the graph; whole articles as literals are shorter.
     pub name: usize,
-    /// Names of a kind, see [`MAX_NAMES`].
+    /// Number of names of a kind, see [`MAX_NAMES`].
     pub names: usize,
-    /// Number of triples from which on repeated ones are dropped as they are read, if they are many; `None` keeps all.
+    /// Minimum number of triples before repeated ones are dropped while reading, if they are many; `None` keeps all.
     pub repeats: Option<usize>,
-    /// Bytes of memory that can be had; `None` asks the system.
+    /// Available memory in bytes; `None` asks the system.
     pub memory: Option<u64>,
 }
 
@@ -353,39 +354,39 @@ impl Default for ReadOptions {
     }
 }
 
-/// What was met while reading one file.
+/// Report on one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
     /// The file.
     pub path: PathBuf,
-    /// How its triples are written.
+    /// Its format.
     pub format: Format,
-    /// How it is compressed.
+    /// Its compression.
     pub compression: Compression,
     /// Lines read.
     pub lines: u64,
-    /// Triples read, repetitions included.
+    /// Triples read, including repetitions.
     pub triples: usize,
-    /// Names read, in a file that gives ids their names instead of holding triples.
+    /// Names read, if the file is a dictionary.
     pub dictionary: Option<usize>,
-    /// Blank lines and comments passed over.
+    /// Blank lines and comments skipped.
     pub blank_lines: u64,
-    /// The header line that was passed over, if there was one.
+    /// The header line that was skipped, if any.
     pub header: Option<String>,
-    /// Whether the file began with a byte-order mark.
+    /// Whether the file started with a byte-order mark.
     pub bom: bool,
     /// Lines that ended in CR LF.
     pub crlf_lines: u64,
-    /// Fields that had blanks around them.
+    /// Fields with surrounding blanks.
     pub trimmed_fields: u64,
-    /// Lines that are no triples, skipped.
+    /// Malformed lines that were skipped.
     pub bad_lines: u64,
-    /// The same, by kind of reason.
+    /// Malformed lines by reason.
     pub bad_by_reason: BTreeMap<&'static str, u64>,
-    /// The first of them.
+    /// The first malformed lines.
     #[serde(skip)]
     pub problems: Vec<Problem>,
-    /// Whether reading stopped before the end because of them.
+    /// Whether reading stopped early because of them.
     #[serde(skip)]
     pub stopped: bool,
 }
@@ -411,19 +412,19 @@ impl FileReport {
         }
     }
 
-    /// The text behind a byte-order mark, which is noted.
+    /// The text after a byte-order mark, which is recorded.
     pub(crate) fn pass_bom<'t>(&mut self, text: &'t [u8]) -> &'t [u8] {
         let behind = text.strip_prefix(BOM);
         self.bom = behind.is_some();
         behind.unwrap_or(text)
     }
 
-    /// Notes a bad line; `text` is what stands there, made fit to be shown.
+    /// Records a bad line; `text` is ready to display.
     pub(crate) fn bad_line(&mut self, line: u64, text: String, reason: Reason) {
         self.bad_lines(line, 1, text, reason);
     }
 
-    /// Notes `count` lines that are lost to one mistake, which stands on `line`.
+    /// Records `count` lines lost to one error on `line`.
     pub(crate) fn bad_lines(&mut self, line: u64, count: u64, text: String, reason: Reason) {
         self.bad_lines += count;
         *self.bad_by_reason.entry(reason.kind()).or_default() += count;
@@ -432,13 +433,13 @@ impl FileReport {
         }
     }
 
-    /// Notes bad lines beyond those that are shown.
+    /// Records bad lines beyond those that are shown.
     pub(crate) fn further_bad_lines(&mut self, count: u64, kind: &'static str) {
         self.bad_lines += count;
         *self.bad_by_reason.entry(kind).or_default() += count;
     }
 
-    /// Where no line is a triple, the file does not mix separators: it has another one than was asked for.
+    /// If no line is a triple, the file does not mix separators: it uses a different one.
     fn other_separator(&mut self, habit: Option<(Format, usize)>, wanted: usize) {
         let expected = self.format.separator();
         for problem in &mut self.problems {
@@ -455,9 +456,9 @@ impl FileReport {
         }
     }
 
-    /// Whether a strict reader has seen enough.
+    /// Whether a strict reader has found enough problems.
     pub(crate) fn enough(&mut self, options: &ReadOptions) -> bool {
-        // A line without an end is not read on for the sake of further problems.
+        // Do not read on after an unterminated line to find more problems.
         let endless = self.problems.last().is_some_and(|problem| matches!(problem.reason, Reason::LongLine { .. }));
         if !options.lenient && (endless || self.problems.len() >= MAX_SHOWN) {
             self.stopped = true;
@@ -465,7 +466,7 @@ impl FileReport {
         self.stopped
     }
 
-    /// The error of a strict reader, if there is one.
+    /// The strict reader's error, if any.
     pub(crate) fn strict(&mut self, options: &ReadOptions) -> Result<(), KgError> {
         if options.lenient || self.problems.is_empty() {
             return Ok(());
@@ -474,12 +475,12 @@ impl FileReport {
     }
 }
 
-/// Reads one triple file, interning names into `names`.
+/// Reads a file of triples, interning names into `names`.
 pub fn read_file(path: &Path, names: &mut Names, options: &ReadOptions) -> Result<FileContents, KgError> {
     read_source(Source::open(path, options.limits)?, names, options)
 }
 
-/// Reads triples from memory; `name` stands for the path in messages and its ending for the format.
+/// Reads triples from memory; `name` is used as the path in messages, and its extension for the format.
 pub fn read_bytes(
     name: &Path,
     bytes: &[u8],
@@ -524,8 +525,8 @@ fn read_source(mut source: Source<'_>, names: &mut Names, options: &ReadOptions)
     Ok(contents)
 }
 
-/// The whole of a file, unpacked if it is gzip or zstd: for files that are read at once, such as rules. It is refused
-/// where it would take more than half of the memory that is left.
+/// Reads a whole file, decompressing gzip and zstd. For files that are parsed at once, such as rules. Fails if it would
+/// take more than half of the available memory.
 pub fn read_whole(path: &Path, limits: Limits) -> Result<Vec<u8>, KgError> {
     let read = |path: &Path| Ok(Source::open(path, limits)?.whole()?.into_owned());
     read(path).map_err(|error| match error {
@@ -545,7 +546,7 @@ fn foreign_encoding(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether three fields read like the names of columns rather than like a fact.
+/// Whether three fields look like column names rather than a fact.
 pub(crate) fn looks_like_header(head: &str, relation: &str, tail: &str) -> bool {
     let is = |field: &str, words: &[&str]| {
         let field = field.trim().trim_start_matches(['#', '?', ':']).to_ascii_lowercase();

@@ -1,7 +1,7 @@
 //! OpenKE folders: `entity2id.txt`, `relation2id.txt`, and `train2id.txt`, `valid2id.txt`, `test2id.txt`.
 //!
-//! Every file starts with the number of its lines. Dictionaries say `name id`, triples `head tail relation`: the
-//! relation comes last.
+//! Every file starts with its number of lines. Dictionaries have lines `name id`, triples `head tail relation`, with
+//! the relation last.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,6 @@ use crate::vocabulary::Names;
 
 const ORDER: Columns = Columns { head: 0, tail: 1, relation: 2, count: 3 };
 
-/// The files of the folder.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     ["entity", "relation"]
         .iter()
@@ -22,7 +21,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Reads the folder; names get the ids of the files.
+/// Reads the folder; names keep the ids of the files.
 pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> Result<Folder, KgError> {
     let path = |name: &str| existing(folder, name).unwrap_or_else(|| folder.join(name));
     let entities = read_dictionary(&path("entity2id.txt"), Dictionary::NameId, &mut names.entities, options)?;
@@ -31,7 +30,7 @@ pub(crate) fn read(folder: &Path, names: &mut Names, options: &ReadOptions) -> R
     let mut splits = [None, None, None];
     for (contents, split) in splits.iter_mut().zip(SPLITS) {
         let name = format!("{split}2id.txt");
-        // Without valid or test there is still something to learn from; without train there is nothing.
+        // Valid and test are optional; train is not.
         if split == "train" || (!options.train_only && existing(folder, &name).is_some()) {
             *contents = Some(read_triples(&path(&name), ORDER, true, sizes, options)?);
         }

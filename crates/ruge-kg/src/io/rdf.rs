@@ -1,9 +1,10 @@
-//! RDF: terms as names, and N-Triples, a statement a line and parsed in parallel; [`turtle`](super::turtle) has the rest.
+//! RDF terms as names, and N-Triples: one statement per line, parsed in parallel. See [`turtle`](super::turtle) for the
+//! rest.
 //!
-//! A term becomes a name that people can read and type: an IRI stands bare, without its angle brackets; a blank node
-//! is `_:label`, the same node in all files of a data set; a literal keeps its N-Triples form, `"text"@en` or `"5"^^<…>`. An IRI under `urn:ruge:` is a plain name
-//! in disguise, put there by [`write`](super::write), and is undone here. Quoted triples (RDF-star) are no names and
-//! are reported like any other mistake of syntax.
+//! A term becomes a name that people can read and type. An IRI loses its angle brackets; a blank node is `_:label`, the
+//! same node in all files of a data set; a literal keeps its N-Triples form, `"text"@en` or `"5"^^<…>`. An IRI under
+//! `urn:ruge:` encodes a plain name, written by [`write`](super::write), and is decoded here. Quoted triples (RDF-star)
+//! are syntax errors.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -19,10 +20,10 @@ use super::{FileContents, ReadOptions, Source};
 use crate::error::{KgError, Reason};
 use crate::vocabulary::Names;
 
-/// Where plain names live among IRIs.
+/// IRI prefix of plain names.
 pub(super) const PLAIN: &str = "urn:ruge:";
 
-/// Reads N-Triples. A line with a mistake is a bad line; the next one is read afresh.
+/// Reads N-Triples. A line with an error is skipped; parsing restarts on the next line.
 pub(super) fn read_ntriples(
     source: Source<'_>,
     names: &mut Names,
@@ -61,8 +62,8 @@ fn parse_lines<'t>(text: &'t [u8], known: &Names, options: &ReadOptions) -> (Par
             push(iris.map(|text| plain_name(text).map_or(Cow::Borrowed(text), Cow::Owned)));
             return Ok(());
         }
-        // A parser of its own for every line keeps a mistake from reaching the next line. More than one statement can
-        // come of a line only if it holds bare carriage returns, which end a statement as well.
+        // One parser per line keeps an error from affecting the next line. A line can give more than one statement only
+        // if it contains bare carriage returns, which also end a statement.
         statements.clear();
         for statement in NTriplesParser::new().for_slice(line) {
             let names = named(statement.map_err(|error| located(&error))?);
@@ -75,8 +76,8 @@ fn parse_lines<'t>(text: &'t [u8], known: &Names, options: &ReadOptions) -> (Par
     (local.into_new(), block)
 }
 
-/// The IRIs of a statement `<S> <P> <O> .` in this very spacing and without escapes, as most are; anything else is left
-/// to the parser. Twice as fast as the parser, since nothing is copied.
+/// The IRIs of a statement with exactly the spacing `<S> <P> <O> .` and no escapes, as most have; anything else goes to
+/// the parser. Twice as fast as the parser, since nothing is copied.
 fn three_iris(line: &str) -> Option<[&str; 3]> {
     let cut = |text: &'_ str| memchr(b'>', text.as_bytes());
     let line = line.strip_prefix('<')?;
@@ -88,12 +89,11 @@ fn three_iris(line: &str) -> Option<[&str; 3]> {
     iris.iter().all(|iri| NamedNodeRef::new(iri).is_ok()).then_some(iris)
 }
 
-/// The parser's words, with the column where it stumbled.
+/// The parser's message, with the column of the error.
 pub(super) fn located(error: &TurtleSyntaxError) -> Reason {
     Reason::Rdf(format!("{} (column {})", error.message(), error.location().start.column + 1))
 }
 
-/// The names of a statement.
 pub(super) fn named(statement: Statement) -> [String; 3] {
     let head = match statement.subject {
         NamedOrBlankNode::NamedNode(node) => iri(node.into_string()),
@@ -102,7 +102,6 @@ pub(super) fn named(statement: Statement) -> [String; 3] {
     [head, iri(statement.predicate.into_string()), name(statement.object)]
 }
 
-/// The name of a term.
 pub(super) fn name(term: Term) -> String {
     match term {
         Term::NamedNode(node) => iri(node.into_string()),
@@ -115,7 +114,7 @@ fn iri(iri: String) -> String {
     plain_name(&iri).unwrap_or(iri)
 }
 
-/// The plain name an IRI stands for; `None` if it is an IRI like any other.
+/// The plain name encoded by an IRI; `None` for other IRIs.
 fn plain_name(iri: &str) -> Option<String> {
     let encoded = iri.strip_prefix(PLAIN)?;
     let mut bytes = Vec::with_capacity(encoded.len());
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(name("urn:ruge:New%20York"), "New York");
         assert_eq!(name("urn:ruge:%C3%BC"), "ü");
         assert_eq!(name("urn:other:x"), "urn:other:x");
-        // Not UTF-8, or no name at all: the IRI stays as it is.
+        // Not UTF-8, or an empty name: the IRI is kept.
         assert_eq!(name("urn:ruge:%FF"), "urn:ruge:%FF");
         assert_eq!(name("urn:ruge:"), "urn:ruge:");
     }

@@ -1,12 +1,12 @@
-//! Files that are complete or not there: written under another name, and moved to their place when the disk has them.
+//! Atomic file replacement: a file is written under a temporary name, synced, and renamed. It is complete or absent.
 //!
-//! *Drafts.* The other name is `.NAME.PROCESS-NUMBER.tmp`, next to the file. Whoever writes a draft holds a lock on it, which
-//! the system takes back when the process ends, however it ends. So a draft whose lock can be had is nobody's: it is what a
-//! killed process left, and goes when the same file is written next. Where the file system knows no locks, a draft is
-//! nobody's if its process is gone or it was not touched for ten minutes.
+//! *Drafts.* The temporary name is `.NAME.PROCESS-NUMBER.tmp`, in the same folder. The writer holds a lock on the
+//! draft, which the system releases when the process ends in any way. So a draft whose lock is free was left by a
+//! killed process, and is removed when the same file is written next. On file systems without locks, a draft is
+//! abandoned if its process is gone or it was not modified for ten minutes.
 //!
-//! *Links.* A path that the user names may be a link, and then the file it leads to is replaced. A file inside a folder that
-//! the program fills must not be: a link there would lead a later command to write elsewhere.
+//! *Links.* A path given by the user may be a symbolic link; then the file it points to is replaced. Links inside a
+//! folder that the program fills are refused: a link there would make a later command write elsewhere.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use crate::error::KgError;
 
-/// Gives a file new content: complete or not at all.
+/// Replaces the content of a file: completely or not at all.
 ///
-/// A link is followed to the file it means. What is no plain file (a pipe, a terminal) is written to directly. `write` hands
-/// the file back when it has written everything. An error leaves the old content and no draft, with one exception: if the
-/// folder cannot be synced at the very end, the new content is in place, and only a power cut could undo it.
+/// Symbolic links are followed. Anything but a plain file (a pipe, a terminal) is written to directly. `write` returns
+/// the file once it has written everything. On error the old content stays and no draft is left, with one exception: if
+/// the folder cannot be synced at the very end, the new content is in place, and only a power failure could undo it.
 pub fn replace_file<T, E: From<KgError>>(
     path: &Path,
     write: impl FnOnce(File) -> Result<(File, T), E>,
@@ -34,8 +34,8 @@ pub fn replace_file<T, E: From<KgError>>(
     replace(path, &target, write)
 }
 
-/// [`replace_file`] for a file inside a folder that the program fills: where a link or anything else but a plain file stands
-/// in its place, or on the way there from `folder`, nothing is written.
+/// [`replace_file`] for a file inside a folder that the program fills: nothing is written if its path, or any part of
+/// it below `folder`, is a link or anything but a plain file.
 pub fn replace_file_in<T, E: From<KgError>>(
     folder: &Path,
     name: &str,
@@ -53,7 +53,7 @@ pub fn replace_file_in<T, E: From<KgError>>(
         };
         return Err(KgError::NotOurs { path: place, found }.into());
     }
-    // A link that is put there from now on is replaced by the file: moving a file follows no link.
+    // A link created from now on is replaced by the file: renaming does not follow links.
     replace(&path, &path, write)
 }
 
@@ -62,19 +62,19 @@ fn replace<T, E: From<KgError>>(
     target: &Path,
     write: impl FnOnce(File) -> Result<(File, T), E>,
 ) -> Result<T, E> {
-    // A draft that cannot be removed is no reason not to write.
+    // Failing to remove an old draft does not prevent writing.
     let _ = sweep(target);
     let (draft, file) = Draft::begin(target).map_err(KgError::io(path, "write"))?;
     let (file, result) = write(file)?;
     file.sync_all().map_err(KgError::io(path, "write"))?;
-    // Moved while the lock is held: without it the draft would be anybody's.
+    // Renamed while the lock is held: without it another process could remove the draft.
     fs::rename(&draft.path, target).map_err(KgError::io(path, "write"))?;
     drop(file);
     sync_folder(folder_of(target)).map_err(KgError::io(path, "sync the folder of the new file"))?;
     Ok(result)
 }
 
-/// Removes what [`replace_file`] left of files in a folder when it was killed; what somebody is writing stays.
+/// Removes the drafts of killed processes from a folder; drafts being written stay.
 pub fn remove_drafts(folder: &Path, files: &[&str]) -> Result<(), KgError> {
     for file in files {
         sweep(&target_of(&folder.join(file)))?;
@@ -82,7 +82,7 @@ pub fn remove_drafts(folder: &Path, files: &[&str]) -> Result<(), KgError> {
     Ok(())
 }
 
-/// Removes the drafts of a file that nobody writes any more.
+/// Removes the abandoned drafts of a file.
 fn sweep(target: &Path) -> Result<(), KgError> {
     let Some(file) = target.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     let Ok(entries) = fs::read_dir(folder_of(target)) else { return Ok(()) };
@@ -96,9 +96,9 @@ fn sweep(target: &Path) -> Result<(), KgError> {
     Ok(())
 }
 
-/// Removes a draft if it is nobody's.
+/// Removes a draft if it is abandoned.
 fn remove_dead(path: &Path, writer: Writer) -> io::Result<()> {
-    // A link with the name of a draft is not ours to open.
+    // A link with the name of a draft is not opened.
     if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn remove_dead(path: &Path, writer: Writer) -> io::Result<()> {
     }
 }
 
-/// Through a link to the file it means, which is to be replaced, not the link.
+/// Follows a link to the file to replace.
 fn target_of(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
@@ -123,7 +123,7 @@ fn folder_of(target: &Path) -> &Path {
     target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the disk keep a move. A file system that cannot sync folders says so, and is believed; a disk that fails is not.
+/// Makes a rename durable. File systems that cannot sync folders are ignored; disk errors are not.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         Err(error) if cannot_sync(&error) => Ok(()),
@@ -132,13 +132,13 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 fn cannot_sync(error: &io::Error) -> bool {
-    /// A handle that is no handle for this: some network file systems say so of folders.
+    /// "Bad file descriptor": some network file systems return it for folders.
     const EBADF: i32 = 9;
     let kinds = [ErrorKind::InvalidInput, ErrorKind::Unsupported, ErrorKind::PermissionDenied, ErrorKind::IsADirectory];
     kinds.contains(&error.kind()) || (cfg!(unix) && error.raw_os_error() == Some(EBADF))
 }
 
-/// Whether the file that is open is the one at this path.
+/// Whether the open file is the one at this path.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -148,16 +148,16 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Whether the file that is open is the one at this path: elsewhere a file that is open keeps its name.
+/// Whether the open file is the one at this path. On other systems an open file keeps its name.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Numbers of drafts begun in this process.
+/// Number of drafts started in this process.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Who began a draft.
+/// The process that started a draft.
 #[derive(Clone, Copy)]
 struct Writer {
     process: u32,
@@ -165,7 +165,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// The writer of a draft of `file`, if this is the name of one.
+    /// The writer of a draft of `file`, if `name` is one.
     fn of(name: &str, file: &str) -> Option<Self> {
         let rest = name.strip_prefix('.')?.strip_prefix(file)?.strip_prefix('.')?.strip_suffix(".tmp")?;
         let (process, number) = rest.split_once('-')?;
@@ -174,13 +174,13 @@ impl Writer {
         both.then_some(Self { process: process.parse().ok()?, number: number.parse().ok()? })
     }
 
-    /// Whether nobody writes the draft any more, as far as can be told without locks. In another container or on another
-    /// machine processes have numbers of their own, so a draft that was not touched for a while counts as left too.
+    /// Whether the draft is abandoned, as far as can be known without locks. Other containers and machines have their
+    /// own process numbers, so a draft that was not modified for a while also counts as abandoned.
     fn is_gone(self, path: &Path) -> bool {
         let touched = fs::metadata(path).and_then(|metadata| metadata.modified());
         let rests = touched.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_secs(600)));
         let gone = if self.process == std::process::id() {
-            // Left by a namesake, if we have not come to this number yet.
+            // Left by an earlier process with our number, if we have not reached this draft number yet.
             self.number >= NUMBER.load(Ordering::Relaxed)
         } else {
             Path::new("/proc/self").exists() && !Path::new("/proc").join(self.process.to_string()).exists()
@@ -189,7 +189,7 @@ impl Writer {
     }
 }
 
-/// A file on its way; removed unless it arrives.
+/// A file being written; removed unless it is moved into place.
 struct Draft {
     path: PathBuf,
 }
@@ -201,11 +201,11 @@ impl Draft {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let path = target.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()));
             let file = match File::create_new(&path) {
-                // In a container every process may have the same number, one that was killed too.
+                // In a container every process may have the same number, including one that was killed.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 other => other?,
             };
-            // Between its creation and its lock somebody may have taken the draft for a dead one.
+            // Between creation and locking, another process may have removed the draft as abandoned.
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) => continue,
                 Ok(()) if !is_at(&file, &path) => continue,
@@ -217,7 +217,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After the move there is nothing left to remove, and before it nothing more to say.
+        // After the rename there is nothing to remove; before it, the error is already reported.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -252,7 +252,7 @@ mod tests {
     fn drafts_that_nobody_holds_go_and_held_ones_stay() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let at = |name: &str| folder.path().join(name);
-        // Whether a process of that number runs says nothing: process 1 always does.
+        // Whether a process with that number runs says nothing: process 1 always does.
         let all = [".a.txt.1-0.tmp", ".a.txt.1-7.tmp", ".a.txt.4194305-x.tmp", ".b.txt.1-0.tmp", "a.txt"];
         for name in all {
             fs::write(at(name), "half").unwrap();
@@ -318,7 +318,7 @@ mod tests {
                 let target = &target;
                 scope.spawn(move || {
                     for round in 0..50 {
-                        // Every write sweeps before it begins, while others are between creating and locking.
+                        // Every write removes abandoned drafts first, while others are between creating and locking.
                         put(target, &format!("{writer} {round}")).unwrap();
                     }
                 });
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(fs::read(folder.path().join("plain")).unwrap(), b"ours again");
         assert_eq!(fs::read(&precious).unwrap(), b"mine");
         assert_eq!(names(elsewhere.path()), ["precious"]);
-        // A link that the user names is another matter.
+        // A link given by the user is followed.
         put(&folder.path().join("planted"), "replaced").unwrap();
         assert_eq!(fs::read(&precious).unwrap(), b"replaced");
     }

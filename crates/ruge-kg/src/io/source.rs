@@ -1,10 +1,10 @@
-//! Bytes of a file: read in large pieces, decoded on the fly when compressed.
+//! Input files: read in large pieces and decompressed on the fly.
 //!
-//! Nothing is mapped into memory: a mapped file that another program cuts short ends us by a signal. A file that changes
-//! while it is read is an error instead, found by comparing its length and time before and after.
+//! Files are not memory-mapped: if another program truncated a mapped file, a signal would kill the process. Instead, a
+//! file that changes while it is read is an error, found by comparing its length and time before and after.
 //!
-//! Line-oriented readers ask for batches of blocks cut at line ends, so that a file of any size is parsed in parallel
-//! with bounded memory; others look at a [`Text`] through a window; a few take the whole text, as far as memory allows.
+//! Line-oriented readers receive batches of blocks cut at line ends, so a file of any size is parsed in parallel with
+//! bounded memory. Other readers see a [`Text`] through a window; a few take the whole text, as far as memory allows.
 
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
@@ -20,20 +20,20 @@ use super::{Limits, ReadOptions};
 use crate::error::KgError;
 use crate::memory;
 
-/// Text handed to one parser at a time. Large enough that the names of a block repeat, small enough to balance.
+/// Bytes per parser. Large enough that the names of a block repeat, small enough to balance the load.
 pub(super) const BLOCK: usize = 2 << 20;
 
 /// Compressed bytes read at once.
 const PACKED: usize = 1 << 18;
 
-/// Bytes of the text that are looked at to guess its format.
+/// Bytes used to guess the format.
 const PEEK: usize = 1 << 16;
 
-/// How a file is packed; told by its first bytes, not by its name.
+/// Compression of a file, detected from its first bytes, not its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
     /// gzip, any number of members.
     Gzip,
@@ -59,7 +59,7 @@ impl Compression {
     }
 }
 
-/// What a file was like when it was opened.
+/// Length and time of a file when it was opened.
 #[derive(PartialEq)]
 struct Stamp {
     length: u64,
@@ -73,9 +73,8 @@ impl Stamp {
 }
 
 enum Origin<'a> {
-    /// A plain file, which can be read again.
     File(File, Stamp),
-    /// Bytes in memory: given by the caller, or what a pipe had to say.
+    /// Bytes in memory: from the caller or from a pipe.
     Bytes(Cow<'a, [u8]>),
 }
 
@@ -89,7 +88,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Opens a file, whatever its compression. A pipe is read to its end, as far as memory allows.
+    /// Opens a file of any compression. A pipe is read to its end, as far as memory allows.
     pub(crate) fn open(path: &Path, limits: Limits) -> Result<Source<'static>, KgError> {
         let mut file = File::open(path).map_err(KgError::io(path, "open"))?;
         let metadata = file.metadata().map_err(KgError::io(path, "read"))?;
@@ -117,7 +116,7 @@ impl<'a> Source<'a> {
         Ok(Source { path: path.to_path_buf(), origin, compression, start: Vec::new(), limits })
     }
 
-    /// Bytes that are in memory already.
+    /// A source over bytes in memory.
     pub(crate) fn from_bytes(name: &Path, bytes: &'a [u8], limits: Limits) -> Self {
         let (path, origin) = (name.to_path_buf(), Origin::Bytes(Cow::Borrowed(bytes)));
         Self { path, origin, compression: Compression::of(bytes), start: Vec::new(), limits }
@@ -131,7 +130,7 @@ impl<'a> Source<'a> {
         self.compression
     }
 
-    /// The first bytes of the text, for guessing at its format.
+    /// The first bytes of the text, for guessing its format.
     pub(crate) fn peek(&mut self) -> Result<&[u8], KgError> {
         if self.start.is_empty() {
             let mut start = Vec::new();
@@ -141,12 +140,12 @@ impl<'a> Source<'a> {
         Ok(&self.start)
     }
 
-    /// The text from its beginning, through a window.
+    /// The text from the start, through a window.
     pub(crate) fn text(&self) -> Result<Text<'_>, KgError> {
         Ok(Text { source: self, reader: self.reader()?, buffer: Vec::new(), start: 0, end: 0, ended: false })
     }
 
-    /// The whole text, if it can be held beside what is made of it.
+    /// The whole text, if there is memory for it and for what is built from it.
     pub(crate) fn whole(&self) -> Result<Cow<'_, [u8]>, KgError> {
         if let (Origin::Bytes(bytes), Compression::None) = (&self.origin, self.compression) {
             return Ok(Cow::Borrowed(bytes));
@@ -165,10 +164,10 @@ impl<'a> Source<'a> {
         Ok(Cow::Owned(bytes))
     }
 
-    /// Hands the text over in batches of blocks that end at line ends, until it ends or the visitor has enough.
+    /// Passes the text to the visitor in batches of blocks cut at line ends, until the text ends or the visitor stops.
     ///
-    /// A line that is longer than lines may be comes as a block of its own, cut one byte behind that length: enough for a
-    /// parser to say that it is too long. What follows of it is passed over.
+    /// A line above the maximum length is passed as its own block, cut one byte after that length, so that the parser
+    /// can report it. The rest of it is skipped.
     pub(crate) fn for_each_batch(
         &self,
         options: &ReadOptions,
@@ -196,14 +195,14 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Compares the file with what it was when it was opened.
+    /// Checks that the file has not changed since it was opened.
     fn unchanged(&self) -> Result<(), KgError> {
         let Origin::File(file, before) = &self.origin else { return Ok(()) };
         let after = file.metadata().map_err(KgError::io(&self.path, "read"))?;
         if Stamp::of(&after) == *before { Ok(()) } else { Err(KgError::Changed { path: self.path.clone() }) }
     }
 
-    /// What an error of reading means: the disk's own, a file that changed below us, or data that cannot be unpacked.
+    /// Classifies a read error: a disk error, a file that changed, or data that cannot be decompressed.
     fn failed(&self, source: std::io::Error) -> KgError {
         let path = self.path.clone();
         if self.compression == Compression::None || source.raw_os_error().is_some() {
@@ -212,7 +211,7 @@ impl<'a> Source<'a> {
         if let Err(changed) = self.unchanged() {
             return changed;
         }
-        // The decoder's word for a frame that looks further back than 128 MiB.
+        // The decoder's error for a window above 128 MiB.
         if self.compression == Compression::Zstd && source.to_string().contains("too much memory") {
             return KgError::Window { path };
         }
@@ -220,7 +219,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The text of a source from its beginning on, seen through a window that moves and grows.
+/// The text of a source, seen through a window that moves and grows.
 pub(crate) struct Text<'s> {
     source: &'s Source<'s>,
     reader: Box<dyn Read + 's>,
@@ -231,17 +230,14 @@ pub(crate) struct Text<'s> {
 }
 
 impl Text<'_> {
-    /// What is in the window.
     pub(crate) fn window(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Whether the window reaches to the end of the text.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Moves the window forward.
     pub(crate) fn pass(&mut self, bytes: usize) {
         self.start += bytes;
     }
@@ -258,7 +254,7 @@ impl Text<'_> {
         let target = self.start + wanted;
         while self.end < target {
             if self.end == self.buffer.len() {
-                // Step by step: a small file should not pay for a large window.
+                // Grown step by step, so that small files do not pay for a large window.
                 let length = target.min((2 * self.end).max(PEEK));
                 memory::reserve(&mut self.buffer, length - self.end, "text that is read", self.source.limits.memory)?;
                 self.buffer.resize(length, 0);
@@ -277,7 +273,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Passes over the rest of a line, its end included.
+    /// Skips the rest of a line, including its end.
     pub(crate) fn pass_line(&mut self) -> Result<(), KgError> {
         loop {
             let end = memchr(b'\n', self.window());
@@ -289,7 +285,7 @@ impl Text<'_> {
         }
     }
 
-    /// [`Source::for_each_batch`] for what is left of the text.
+    /// [`Source::for_each_batch`] for the rest of the text.
     pub(crate) fn for_each_batch(
         mut self,
         options: &ReadOptions,
@@ -310,7 +306,7 @@ impl Text<'_> {
         }
     }
 
-    /// Fills the window with a batch of whole lines. Returns its length, 0 at the end, and whether it is the beginning of a
+    /// Fills the window with a batch of whole lines. Returns its length (0 at the end) and whether it is the start of a
     /// line that is too long.
     pub(crate) fn next_batch(&mut self, options: &ReadOptions) -> Result<(usize, bool), KgError> {
         let mut wanted = 2 * rayon::current_num_threads() * options.block.max(1);
@@ -332,7 +328,7 @@ impl Text<'_> {
     }
 }
 
-/// Text that is held whole may take half of what is left: the other half is for what is made of it.
+/// Text held as a whole may take half of the available memory; the other half is for what is built from it.
 fn most_held(limits: Limits) -> u64 {
     limits.memory.or_else(memory::available).map_or(u64::MAX, |left| left / 2)
 }
@@ -342,7 +338,7 @@ enum Stopped {
     Memory(KgError),
 }
 
-/// Reads to the end, or until there are more than `most` bytes; whether it was the end.
+/// Reads to the end or to more than `most` bytes; returns whether it reached the end.
 fn read_within(reader: &mut dyn Read, bytes: &mut Vec<u8>, most: u64, limits: Limits) -> Result<bool, Stopped> {
     let mut piece = vec![0; BLOCK];
     loop {
@@ -359,12 +355,12 @@ fn read_within(reader: &mut dyn Read, bytes: &mut Vec<u8>, most: u64, limits: Li
     }
 }
 
-/// Lines in blocks, each for one parser.
+/// Splits lines into blocks, each for one parser.
 pub(super) fn blocks<'t>(mut text: &'t [u8], options: &ReadOptions) -> Vec<&'t [u8]> {
     let block = options.block.max(1);
     let mut blocks = Vec::new();
     while !text.is_empty() {
-        // A block ends behind the next line end.
+        // A block ends after the next line end.
         let end = text.get(block..).and_then(|tail| memchr(b'\n', tail)).map_or(text.len(), |at| block + at + 1);
         let (first, rest) = text.split_at(end);
         blocks.push(first);
@@ -379,7 +375,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything that comes in batches.
+    /// All batches joined.
     fn batches(source: &Source<'_>) -> Result<Vec<u8>, KgError> {
         let mut all = Vec::new();
         source.for_each_batch(&ReadOptions { block: 1 << 10, ..Default::default() }, |blocks| {

@@ -1,8 +1,9 @@
-//! One file into train, valid and test.
+//! Splits one file into train, valid and test.
 //!
-//! Triples are visited in an order fixed by the seed; one leaves train only if its head, its tail and its relation each
-//! keep another triple there. So no name is missing from train, the time is linear, and the same file and seed give
-//! the same split everywhere. Where the graph is too sparse for the wished shares, the held-out parts come out smaller.
+//! Triples are visited in an order determined by the seed. A triple leaves train only if its head, tail and relation
+//! each keep another triple there. So no name is missing from train, the time is linear, and the same file and seed
+//! give the same split everywhere. If the graph is too sparse for the requested shares, the held-out splits are
+//! smaller.
 
 use crate::random::{SPLIT, permutation};
 use crate::triple::Triple;
@@ -10,11 +11,11 @@ use crate::triple::Triple;
 /// Three parts of a list of distinct triples, each in the order of the list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Parts {
-    /// What is learnt from.
+    /// Training triples.
     pub train: Vec<Triple>,
-    /// What choices are made on.
+    /// Triples for model selection.
     pub valid: Vec<Triple>,
-    /// What is reported.
+    /// Triples for the reported results.
     pub test: Vec<Triple>,
 }
 
@@ -41,7 +42,7 @@ pub fn split(entities: usize, relations: usize, triples: &[Triple], held_out: [f
         entity_uses[head.index()] -= 1;
         entity_uses[tail.index()] -= u32::from(tail != head);
         relation_uses[relation.index()] -= 1;
-        // The part that lags behind its quota comes next, so that both see the same mixture.
+        // The split furthest behind its quota is next, so that both get the same mixture.
         let behind = |side: usize| taken[side] * quota[1 - side];
         let side = usize::from(taken[0] == quota[0] || (taken[1] < quota[1] && behind(1) < behind(0)));
         taken[side] += 1;

@@ -1,6 +1,6 @@
-//! Plain text triples: one a line, fields between separators, nothing quoted; parsed in parallel.
+//! Plain-text triples: one per line, fields between separators, no quoting; parsed in parallel.
 //!
-//! Tab- and blank-separated files come here, and CSV files without a single quote.
+//! This covers tab- and blank-separated files, and CSV files without quotes.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::{Columns, FileContents, Format, Header, ReadOptions, Source, blank_fi
 use crate::error::{KgError, Reason};
 use crate::vocabulary::Names;
 
-/// Reads triples whose fields are separated by tabs, blanks or a byte, and taken as they are.
+/// Reads triples whose fields are separated by tabs, blanks or a byte, and taken literally.
 pub(super) fn read(
     source: Source<'_>,
     names: &mut Names,
@@ -29,7 +29,7 @@ pub(super) fn read(
     })
 }
 
-/// Parses blocks in parallel and adds what they hold.
+/// Parses blocks in parallel and merges their contents.
 pub(super) fn read_batch(
     blocks: &[&[u8]],
     names: &mut Names,
@@ -47,7 +47,7 @@ pub(super) fn read_batch(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Passes over a byte-order mark and a header line, noting both.
+/// Skips a byte-order mark and a header line, and records both.
 pub(super) fn open_file<'t>(block: &'t [u8], options: &ReadOptions, contents: &mut FileContents) -> &'t [u8] {
     let format = contents.report.format;
     let text = contents.report.pass_bom(block);
@@ -70,7 +70,6 @@ pub(super) fn open_file<'t>(block: &'t [u8], options: &ReadOptions, contents: &m
     text
 }
 
-/// The three fields of a well-formed line.
 fn fields(line: &str, format: Format, columns: Columns) -> Option<[&str; 3]> {
     let mut wanted = [None; 3];
     let mut count = 0;
@@ -97,7 +96,7 @@ type Items = Block<[u32; 3]>;
 /// Lines whose names are looked up together.
 const LINES_AT_ONCE: usize = 128;
 
-/// The names of a block, and those of its last lines that are not looked up yet.
+/// The names of a block, and those of its last lines that have not been looked up.
 struct Local<'t, 'k> {
     names: BlockNames<'k, &'t str>,
     entities: Vec<&'t str>,
@@ -110,7 +109,7 @@ impl<'t, 'k> Local<'t, 'k> {
         Self { names: BlockNames::new(known), entities, relations }
     }
 
-    /// Adds a triple; its ids come when there are enough lines.
+    /// Adds a triple; its ids are filled in once there are enough lines.
     #[inline]
     fn push(&mut self, block: &mut Items, [head, relation, tail]: [&'t str; 3]) {
         self.entities.extend([head, tail]);
@@ -121,7 +120,7 @@ impl<'t, 'k> Local<'t, 'k> {
         }
     }
 
-    /// Gives the last items their ids.
+    /// Looks up the ids of the last items.
     fn look_up(&mut self, block: &mut Items) {
         let first = block.items.len() - self.relations.len();
         let items = &mut block.items[first..];
@@ -138,7 +137,7 @@ type New<'t> = NewNames<&'t str>;
 
 fn parse<'t>(text: &'t [u8], known: &Names, format: Format, options: &ReadOptions) -> ((New<'t>, New<'t>), Items) {
     let mut local = Local::new(known);
-    // The common case gets a loop of its own: three fields in order, nothing allocated.
+    // The common case has its own loop: three fields in order, no allocation.
     let mut block = match format.separator_byte() {
         Some(separator) if options.columns == Columns::default() => {
             let most = options.limits.name;
@@ -152,7 +151,6 @@ fn parse<'t>(text: &'t [u8], known: &Names, format: Format, options: &ReadOption
     (local.names.into_new(), block)
 }
 
-/// `head relation tail` between separators.
 #[inline]
 fn in_order<'t>(
     block: &mut Items,
@@ -195,7 +193,7 @@ fn by_columns<'t>(
 
 #[inline]
 fn intern<'t>(block: &mut Items, local: &mut Local<'t, '_>, fields: [&'t str; 3], most: usize) -> Result<(), Reason> {
-    // All three are looked at before any is interned: a bad line must leave no name behind.
+    // All three are checked before any is interned: a bad line must add no name.
     let [head, relation, tail] = fields;
     let mut trimmed = 0;
     let head = trim(head, "head", &mut trimmed)?;
@@ -207,7 +205,7 @@ fn intern<'t>(block: &mut Items, local: &mut Local<'t, '_>, fields: [&'t str; 3]
     Ok(())
 }
 
-/// A field without the blanks around it, counted if there were any.
+/// A field without surrounding blanks, which are counted.
 #[inline]
 pub(super) fn trim<'t>(field: &'t str, name: &'static str, trimmed_fields: &mut u64) -> Result<&'t str, Reason> {
     let bytes = field.as_bytes();
@@ -224,7 +222,7 @@ pub(super) fn trim<'t>(field: &'t str, name: &'static str, trimmed_fields: &mut 
     }
 }
 
-/// Refuses names that are longer than any that is kept.
+/// Rejects names above the maximum length.
 #[inline]
 pub(super) fn short_enough(names: [&str; 3], most: usize) -> Result<(), Reason> {
     if names.iter().all(|name| name.len() <= most) {
@@ -234,7 +232,7 @@ pub(super) fn short_enough(names: [&str; 3], most: usize) -> Result<(), Reason> 
     Err(Reason::LongName { field: long.map_or("name", |(_, field)| field), most })
 }
 
-/// Says whether the line merely uses another separator, or has too few or too many fields.
+/// Decides whether the line uses another separator or has too few or too many fields.
 pub(super) fn wrong_columns(line: &str, format: Format, columns: Columns) -> Reason {
     let bytes = line.as_bytes();
     let found = match format {
@@ -250,7 +248,8 @@ pub(super) fn wrong_columns(line: &str, format: Format, columns: Columns) -> Rea
         (Format::Whitespace, if memchr2(b' ', b'\t', bytes).is_some() { blank_fields(bytes) } else { 0 }),
     ];
     let same = |other: Format| other == format || other.separator_byte() == format.separator_byte();
-    // A line with the file's separator is separated by it, however many commas and blanks its names hold; tabs they do not.
+    // A line that contains the file's separator uses it, however many commas and blanks its names have. Names do not
+    // contain tabs.
     let uses = found > 1 && format != Format::Whitespace;
     let other = |other: Format| !same(other) && (!uses || other == Format::Tsv);
     match others.iter().find(|&&(format, count)| other(format) && count == columns.count) {

@@ -1,7 +1,7 @@
-//! Turtle, read from top to bottom: a statement may span lines, and prefixes hold for all that follows.
+//! Turtle, read sequentially: a statement may span lines, and prefixes apply to all that follows.
 //!
-//! The text goes past in pieces: once to collect the labels of blank nodes, once to the parser. The parser keeps what is not
-//! yet a whole token, so a statement may be only so long before something must come of it.
+//! The text is read in pieces twice: once to collect the labels of blank nodes, once for the parser. The parser buffers
+//! incomplete tokens, so the text without a result has a maximum length.
 
 use memchr::{memchr, memchr_iter, memrchr};
 use oxrdf::{NamedOrBlankNode, Term, Triple as Statement};
@@ -16,19 +16,19 @@ use super::{BOM, FileContents, ReadOptions, Source};
 use crate::error::{KgError, Problem, Reason, shown};
 use crate::vocabulary::Names;
 
-/// Bytes that are searched for labels at a time.
+/// Bytes searched for labels at a time.
 const SCANNED: usize = 1 << 20;
 
-/// Bytes of a line that go to the parser at a time.
+/// Bytes of a line passed to the parser at a time.
 const PIECE: usize = 1 << 16;
 
-/// Lines' worth of text that may bring nothing, comments and prefixes included: see [`Limits::line`](super::Limits).
+/// Maximum text without a result, comments and prefixes included, in units of [`Limits::line`](super::Limits).
 const SILENT_LINES: usize = 2;
 
-/// Reads Turtle. After a mistake the parser resumes behind the next full stop; what the broken statement had said
-/// before the mistake stays.
+/// Reads Turtle. After an error the parser resumes after the next full stop; triples that the broken statement gave
+/// before the error are kept.
 ///
-/// The parser is fed line by line, and a triple is said to stand on the line that completed it.
+/// The parser is fed line by line, and a triple is assigned to the line that completed it.
 pub(super) fn read(
     source: Source<'_>,
     names: &mut Names,
@@ -39,8 +39,8 @@ pub(super) fn read(
     let mut feed = Feed::new(source.text()?, options)?;
     contents.report.bom = feed.bom;
     let mut parser = TurtleParser::new().low_level();
-    // A token of many lines is looked at again with every line added to it. Long silence doubles what is added, which
-    // keeps the time linear; only lines after such silence are told with less precision.
+    // A token of many lines is scanned again with every added line. After many lines without a result, the amount added
+    // doubles, which keeps the time linear; only line numbers after such a stretch are less precise.
     let mut silent_pieces = 0usize;
     let mut silent_bytes = 0usize;
     let mut last_bad_line = 0;
@@ -80,7 +80,7 @@ pub(super) fn read(
                         Err(_) => Reason::InvalidUtf8,
                         Ok(_) => located(&error),
                     };
-                    // One slip can make the parser stumble over every token up to the next full stop.
+                    // One error can make the parser report every token up to the next full stop.
                     if std::mem::replace(&mut last_bad_line, line) == line {
                         continue;
                     }
@@ -97,7 +97,7 @@ pub(super) fn read(
             feed.tell(contents);
             return Ok(());
         }
-        // A lenient reader cannot go on either: nobody knows where the statement would end.
+        // Lenient mode cannot continue either: the end of the statement is unknown.
         let most = SILENT_LINES * options.limits.line;
         if silent_bytes > most {
             let (line, content) = feed.line_at(feed.fed - silent_bytes as u64);
@@ -107,18 +107,16 @@ pub(super) fn read(
     }
 }
 
-/// The text on its way to the parser, line by line, and what is told about lines.
+/// The text on its way to the parser, line by line, with line counts.
 struct Feed<'s> {
     text: Text<'s>,
-    /// What the parser has not yet answered for, with some more before it, to be shown with an error.
+    /// Text that the parser has not processed yet, and some before it, to show in errors.
     recent: Vec<u8>,
-    /// How much of it is kept.
     kept: usize,
-    /// The offset of its first byte, and the line that stands on.
+    /// The offset of its first byte, and its line.
     base: (u64, u64),
-    /// The place last asked for: errors come in order, so lines are counted onwards from there.
+    /// The last requested position: errors come in order, so lines are counted from there.
     asked: (u64, u64),
-    /// Bytes that went to the parser.
     fed: u64,
     bom: bool,
     lines: u64,
@@ -128,13 +126,13 @@ struct Feed<'s> {
     current: Line,
 }
 
-/// What is known of a line that is not yet complete.
+/// State of an incomplete line.
 #[derive(Default)]
 struct Line {
     begun: bool,
-    /// Its first and its last byte that is no blank.
+    /// Its first and last non-blank byte.
     ends: Option<(u8, u8)>,
-    /// Whether a CR is the last byte so far.
+    /// Whether the last byte so far is a CR.
     cr: bool,
 }
 
@@ -183,7 +181,7 @@ impl<'s> Feed<'s> {
             piece.ends_with(b"\n") || (self.current.begun && self.text.ended() && self.text.window().is_empty());
         if ended {
             let Line { ends, cr, .. } = std::mem::take(&mut self.current);
-            // Inside a statement a blank line may be part of a long literal, so only those outside are counted.
+            // Within a statement a blank line may belong to a long literal, so only those outside are counted.
             let blank = ends.is_none_or(|(first, _)| first == b'#');
             let stopped = ends.is_some_and(|(_, last)| last == b'.');
             self.blank_lines += u64::from(blank && !self.in_statement);
@@ -194,12 +192,11 @@ impl<'s> Feed<'s> {
         Ok(&self.recent[start..])
     }
 
-    /// The line that the parser is on.
     fn line(&self) -> u64 {
         (self.lines + u64::from(self.current.begun)).max(1)
     }
 
-    /// The line of an offset, and what stands there.
+    /// The line of an offset, and its text.
     fn line_at(&mut self, offset: u64) -> (u64, &[u8]) {
         let offset = offset.clamp(self.base.0, self.fed);
         if offset < self.asked.0 || self.asked.0 < self.base.0 {
@@ -213,7 +210,7 @@ impl<'s> Feed<'s> {
         (self.asked.1, strip_line_end(&self.recent[start..end]).0)
     }
 
-    /// Puts what was counted into the report.
+    /// Copies the counts to the report.
     fn tell(&self, contents: &mut FileContents) {
         contents.report.lines = self.lines;
         contents.report.blank_lines = self.blank_lines;
@@ -242,10 +239,10 @@ fn newlines(text: &[u8]) -> u64 {
     memchr_iter(b'\n', text).count() as u64
 }
 
-/// Gives the nameless nodes of Turtle, `[…]` and `(…)`, names that are the same in every run.
+/// Gives the anonymous nodes of Turtle, `[…]` and `(…)`, names that are the same in every run.
 ///
-/// The parser draws them at random, and its random names look like labels a file could use. So the labels of the file
-/// are collected first: a hexadecimal label that is not among them was drawn.
+/// The parser generates random names that look like labels a file could use. So the labels of the file are collected
+/// first; a hexadecimal label that is not among them was generated.
 struct BlankNodes {
     labels: FxHashSet<Box<[u8]>>,
     given: FxHashMap<u128, oxrdf::BlankNode>,
@@ -253,13 +250,12 @@ struct BlankNodes {
 }
 
 impl BlankNodes {
-    /// Collects the labels of a text.
     fn of(mut text: Text<'_>) -> Result<Self, KgError> {
         let mut labels = FxHashSet::default();
         loop {
             text.fill(SCANNED)?;
             let window = text.window();
-            // A label that the window cuts is looked at again in the next one, unless it is longer than any window.
+            // A label cut by the window is read again in the next one, unless it is longer than any window.
             let tail = window.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count() + 2;
             let end = if text.ended() || tail >= window.len() { window.len() } else { window.len() - tail };
             for at in memchr::memmem::find_iter(window, b"_:").take_while(|&at| at < end) {
@@ -295,7 +291,7 @@ impl BlankNodes {
             *node = given.clone();
             return;
         }
-        // Another file of the data set may have nameless nodes too; those are other nodes.
+        // Another file of the data set may also have anonymous nodes; those are different nodes.
         let label = loop {
             let label = format!("anon{}", self.next);
             self.next += 1;

@@ -1,7 +1,7 @@
-//! Triples onto disk: tab-separated text, and N-Triples for everyone else's tools.
+//! Writes triples as tab-separated text or as N-Triples.
 //!
-//! What is written here reads back as the same names in the same order. TSV refuses a name it cannot hold; N-Triples
-//! holds them all: a name that is an RDF term is written as that term, any other becomes an IRI under `urn:ruge:`.
+//! The output reads back as the same names in the same order. TSV rejects a name it cannot represent. N-Triples
+//! represents every name: an RDF term as that term, any other name as an IRI under `urn:ruge:`.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::vocabulary::Names;
 
 pub use super::replace::{remove_drafts, replace_file, replace_file_in};
 
-/// Writes triples to a file, compressed if its name ends in `.gz` or `.zst`; returns how many.
+/// Writes triples to a file, compressed if its name ends in `.gz` or `.zst`; returns their number.
 pub fn write_triples(
     path: &Path,
     format: Format,
@@ -27,7 +27,7 @@ pub fn write_triples(
     replace_file(path, |file| write_compressed(file, path, format, names, triples))
 }
 
-/// Writes triples to anything; `name` stands for the path in messages. Returns how many.
+/// Writes triples to any writer; `name` is used as the path in messages. Returns their number.
 pub fn print_triples(
     out: &mut dyn Write,
     name: &Path,
@@ -64,7 +64,7 @@ fn write_compressed(
         Some("zst") => {
             let mut encoder =
                 zstd::stream::write::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(failed)?;
-            // gzip always has one; without it a flipped bit may go unnoticed.
+            // gzip always has a checksum; without one a flipped bit may go unnoticed.
             encoder.include_checksum(true).map_err(failed)?;
             let mut out = BufWriter::new(encoder);
             let count = print_triples(&mut out, path, format, names, triples)?;
@@ -103,7 +103,7 @@ fn print_tsv(
         check("entity", head, &mut entities_checked[triple.head.index()])?;
         check("relation", relation, &mut relations_checked[triple.relation.index()])?;
         check("entity", tail, &mut entities_checked[triple.tail.index()])?;
-        // A first triple that reads like a header would be passed over as one; behind a real header it is safe.
+        // A first triple that looks like a header would be skipped by readers; after a real header it is safe.
         if count == 0 && looks_like_header(head, relation, tail) {
             out.write_all(b"head\trelation\ttail\n").map_err(KgError::io(path, "write"))?;
         }
@@ -113,7 +113,7 @@ fn print_tsv(
     Ok(count)
 }
 
-/// Why a name cannot stand between tabs and come back the same.
+/// Why a name cannot be stored between tabs and read back unchanged.
 fn refused_by_tsv(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("it is empty")
@@ -136,7 +136,7 @@ fn print_ntriples(
     names: &Names,
     triples: impl Iterator<Item = Triple>,
 ) -> Result<usize, KgError> {
-    // A name is turned into a term once, not once per triple.
+    // Each name is converted once, not once per triple.
     let mut entities: Vec<Option<Box<str>>> = vec![None; names.entities.len()];
     let mut relations: Vec<Option<Box<str>>> = vec![None; names.relations.len()];
     let mut count = 0;
@@ -164,7 +164,7 @@ fn print_ntriples(
         let subject = entities[head.index()].as_deref().unwrap_or_default();
         let predicate = relations[relation.index()].as_deref().unwrap_or_default();
         let object = entities[tail.index()].as_deref().unwrap_or_default();
-        // A literal may be said of something, but nothing may be said of a literal.
+        // RDF allows a literal as an object but not as a subject.
         let written = if subject.starts_with('"') {
             writeln!(out, "{} {predicate} {object} .", disguised(names.entities.name(head)))
         } else {
@@ -176,7 +176,7 @@ fn print_ntriples(
     Ok(count)
 }
 
-/// The name as a term, if the reader gives back exactly this name for it; the reader itself is asked.
+/// The name as a term, if the reader maps the term back to exactly this name.
 fn term(name: &str) -> Option<String> {
     if name.bytes().any(|byte| byte.is_ascii_control()) {
         return None;
@@ -190,7 +190,6 @@ fn term(name: &str) -> Option<String> {
     }
 }
 
-/// Any name as an IRI.
 fn disguised(name: &str) -> String {
     let mut out = format!("<{PLAIN}");
     for byte in name.bytes() {

@@ -1,4 +1,4 @@
-//! How facts spread over entities and relations, and how many partners a relation allows.
+//! How facts are distributed over entities and relations, and how many partners a relation allows.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -7,13 +7,13 @@ use super::EXAMPLES;
 use crate::graph::Graph;
 use crate::triple::{EntityId, RelationId};
 
-/// Mean partners from which a side counts as *many*, the custom since Bordes et al. (2013).
+/// Mean partners from which a side counts as *many*, the convention since Bordes et al. (2013).
 const MANY: f64 = 1.5;
 
-/// Edges per entity in train. An edge counts at both its ends, a reflexive one twice at its one.
+/// Edges per entity in train. An edge counts at both ends; a reflexive edge counts twice.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Degrees {
-    /// The distribution over all entities, those that train lacks included with nought.
+    /// The distribution over all entities; those absent from train count 0.
     #[serde(flatten)]
     pub spread: Spread,
     /// The entities with most edges, most first, ties in id order.
@@ -36,25 +36,25 @@ pub struct Sizes {
     pub smallest: Vec<(RelationId, usize)>,
 }
 
-/// Where a list of numbers lies. Quantiles are by nearest rank: each is a number of the list.
+/// Summary of a list of numbers. Quantiles use the nearest rank, so each is an element of the list.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Spread {
-    /// The least.
+    /// The minimum.
     pub min: usize,
-    /// Half of the list is no larger.
+    /// The median.
     pub median: usize,
-    /// Sum over count.
+    /// The mean.
     pub mean: f64,
-    /// Nine tenths of the list are no larger.
+    /// The 90th percentile.
     pub p90: usize,
-    /// 99 of 100 are no larger.
+    /// The 99th percentile.
     pub p99: usize,
-    /// The greatest.
+    /// The maximum.
     pub max: usize,
 }
 
 impl Spread {
-    /// Nothing but noughts for an empty list.
+    /// All zeros for an empty list.
     fn of(mut numbers: Vec<usize>) -> Self {
         if numbers.is_empty() {
             return Self::default();
@@ -91,7 +91,7 @@ pub enum CardinalityClass {
 }
 
 impl CardinalityClass {
-    /// All four, in the customary order.
+    /// All four, in the usual order.
     pub const ALL: [Self; 4] = [Self::OneToOne, Self::OneToMany, Self::ManyToOne, Self::ManyToMany];
 
     /// `1-1`, `1-N`, `N-1` or `N-N`.
@@ -114,7 +114,7 @@ impl CardinalityClass {
     }
 }
 
-/// How many relations, and how many of their facts, are of one class.
+/// How many relations, and how many facts, have a cardinality class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Cardinality {
     /// The class.
@@ -125,10 +125,10 @@ pub struct Cardinality {
     pub triples: usize,
 }
 
-/// One relation of train.
+/// Statistics of one relation in train.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct RelationStats {
-    /// Which.
+    /// The relation.
     pub relation: RelationId,
     /// Its facts.
     pub facts: usize,
@@ -136,15 +136,15 @@ pub struct RelationStats {
     pub heads: usize,
     /// Distinct tails.
     pub tails: usize,
-    /// Mean tails of a head.
+    /// Mean number of tails per head.
     pub tails_per_head: f64,
-    /// Mean heads of a tail.
+    /// Mean number of heads per tail.
     pub heads_per_tail: f64,
-    /// The class these means make; `None` without facts.
+    /// The resulting class; `None` without facts.
     pub cardinality: Option<CardinalityClass>,
     /// Facts whose head is their tail.
     pub reflexive: usize,
-    /// Share of the facts between two different entities, in all splits together, that hold both ways.
+    /// Share of the facts between two different entities, over all splits, that hold in both directions.
     pub symmetric: f64,
 }
 
@@ -167,7 +167,7 @@ pub(super) fn sizes(rows: &[RelationStats]) -> Sizes {
     }
 }
 
-/// The positions and values of the few numbers that come first by `key`, ties in order of position.
+/// Positions and values of the first few numbers by `key`, ties in order of position.
 fn extremes<K: Ord>(numbers: impl Iterator<Item = usize>, key: impl Fn(usize) -> K) -> Vec<(u32, usize)> {
     let mut best: Vec<(K, u32, usize)> = Vec::with_capacity(EXAMPLES + 1);
     for (at, number) in numbers.enumerate() {

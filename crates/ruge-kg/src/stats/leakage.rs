@@ -1,8 +1,8 @@
-//! What of a held-out part stands in train in another guise.
+//! Leakage: held-out triples that train contains in another form.
 //!
-//! A test triple whose reverse, or whose pair under a duplicate relation, is in train can be answered by copying.
-//! FB15K and WN18 are known for it; a score on such a set says little about reasoning. So we count, per triple, how it
-//! could be copied.
+//! A test triple whose reverse, or whose pair under a duplicate relation, is in train can be answered by copying. FB15K
+//! and WN18 are known for it, and a score on such a set says little about reasoning. This module counts, per triple,
+//! how it could be copied.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -11,26 +11,26 @@ use super::patterns::StrongPairs;
 use crate::graph::Graph;
 use crate::triple::Triple;
 
-/// How many triples of a part could be copied from train, and how. A triple may count in several places.
+/// How many triples of a split could be copied from train, and how. A triple may be counted in several ways.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Leakage {
-    /// Triples of the part.
+    /// Triples in the split.
     pub triples: usize,
-    /// Of them, counts.
+    /// Counts by kind of copy.
     #[serde(flatten)]
     pub counts: Leaks,
-    /// `copyable` over `triples`, nought for an empty part.
+    /// `copyable` over `triples`, 0 for an empty split.
     pub share_copyable: f64,
-    /// `linked` over `triples`, nought for an empty part.
+    /// `linked` over `triples`, 0 for an empty split.
     pub share_linked: f64,
 }
 
-/// Triples by the way they could be copied. A reflexive triple has no reverse.
+/// Triples by how they could be copied. A reflexive triple has no reverse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Leaks {
     /// `r(y,x)` is in train.
     pub reverse_same: usize,
-    /// `r₂(y,x)` is in train for a relation `r₂` whose facts, turned round, are mostly facts of `r`.
+    /// `r₂(y,x)` is in train for a relation `r₂` whose facts, reversed, are mostly facts of `r`.
     pub reverse_inverse: usize,
     /// `r₂(y,x)` is in train for any relation `r₂`, `r` included.
     pub reverse_any: usize,
@@ -40,7 +40,7 @@ pub struct Leaks {
     pub duplicate_any: usize,
     /// A symmetric, inverse or duplicate pattern leads from train to the triple: one rule would answer it.
     pub copyable: usize,
-    /// The two entities are linked in train in any way but by the triple itself.
+    /// The two entities are linked in train by anything other than the triple itself.
     pub linked: usize,
 }
 
@@ -51,7 +51,7 @@ impl Leaks {
         for edge in graph.links_between(triple.head, triple.tail) {
             let same = edge.label.relation() == triple.relation;
             if edge.label.is_inverse() {
-                // A reflexive link shows both its labels; the forward one has spoken for it.
+                // A reflexive link appears under both labels; the forward one has been counted.
                 if reflexive {
                     continue;
                 }

@@ -1,10 +1,9 @@
-//! What is in a data set, counted: the numbers behind `ruge check`.
+//! Data set statistics: the numbers behind `ruge check`.
 //!
-//! One call, [`describe`], looks at a [`Dataset`] and returns plain values; it prints nothing. Degrees and relation
-//! sizes are those of *train*, since that is all a model or a miner ever sees. Patterns are those of all splits
-//! together: they are a property of the relations, and a random split that holds a fifth back would make a perfect
-//! inverse look like one of 80 %. Every number is a count or a ratio of two counts, so the thread count cannot change
-//! it.
+//! [`describe`] takes a [`Dataset`] and returns plain values; it prints nothing. Degrees and relation sizes are those
+//! of *train*, since models and miners see nothing else. Patterns are counted over all splits: they are a property of
+//! the relations, and a random split that holds out a fifth would make a perfect inverse look like one of 80 %. Every
+//! number is a count or a ratio of two counts, so the number of threads cannot change it.
 
 mod distribution;
 mod leakage;
@@ -21,21 +20,21 @@ pub use distribution::{Cardinality, CardinalityClass, Degrees, RelationStats, Si
 pub use leakage::{Leakage, Leaks};
 pub use patterns::{MIN_FACTS, Pattern, Patterns, STRONG};
 
-/// How many examples a list of names holds.
+/// Maximum examples in a list of names.
 pub const EXAMPLES: usize = 10;
 
-/// Everything that is known about a data set.
+/// All statistics of a data set.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Stats {
-    /// Entities of all splits.
+    /// Entities in all splits.
     pub entities: usize,
-    /// Relations of all splits.
+    /// Relations in all splits.
     pub relations: usize,
-    /// What each split holds: train, valid, test.
+    /// Each split: train, valid, test.
     pub splits: [Split; 3],
-    /// Names that valid or test know and train lacks, both splits together.
+    /// Names in valid or test that are missing from train, both splits together.
     pub unseen: Unseen,
-    /// Triples that stand in two splits.
+    /// Triples shared by two splits.
     pub overlap: Overlap,
     /// Entities that no triple of any split mentions.
     pub unused_entities: usize,
@@ -47,11 +46,11 @@ pub struct Stats {
     pub relation_sizes: Sizes,
     /// Relations and facts of each cardinality class: 1-1, 1-N, N-1, N-N.
     pub cardinalities: [Cardinality; 4],
-    /// Symmetric relations, inverse pairs and duplicate pairs of all splits together.
+    /// Symmetric relations, inverse pairs and duplicate pairs over all splits.
     pub patterns: Patterns,
-    /// What of valid stands in train in another guise.
+    /// Leakage of valid: triples that train contains in another form.
     pub valid_leakage: Leakage,
-    /// What of test stands in train in another guise.
+    /// Leakage of test: triples that train contains in another form.
     pub test_leakage: Leakage,
     /// One row per relation, in id order.
     pub per_relation: Vec<RelationStats>,
@@ -64,26 +63,26 @@ pub struct Split {
     pub triples: usize,
     /// Triples whose head is their tail.
     pub reflexive: usize,
-    /// Triples that mention an entity train lacks.
+    /// Triples with an entity missing from train.
     pub with_unseen_entity: usize,
-    /// Triples whose relation train lacks.
+    /// Triples with a relation missing from train.
     pub with_unseen_relation: usize,
 }
 
-/// Names train lacks.
+/// Names missing from train.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Unseen {
-    /// How many entities.
+    /// Number of entities.
     pub entities: usize,
-    /// How many relations.
+    /// Number of relations.
     pub relations: usize,
-    /// The first of the entities, in id order.
+    /// The first entities, in id order.
     pub first_entities: Vec<EntityId>,
-    /// The first of the relations, in id order.
+    /// The first relations, in id order.
     pub first_relations: Vec<RelationId>,
 }
 
-/// Triples that stand in two splits: they are asked for although they were given.
+/// Triples shared by two splits: these are tested although they were trained on, or tested twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Overlap {
     /// In train and in valid.
@@ -94,7 +93,7 @@ pub struct Overlap {
     pub valid_test: usize,
 }
 
-/// Counts everything. Linear in the triples, but for the pairs of relations that share a pair of entities.
+/// Computes all statistics. Linear in the triples, except for the pairs of relations that share a pair of entities.
 pub fn describe(data: &Dataset) -> Stats {
     let graph = data.graph();
     let (patterns, symmetric_shares) = if data.valid().is_empty() && data.test().is_empty() {

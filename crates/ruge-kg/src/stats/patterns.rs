@@ -4,8 +4,8 @@
 //! confidence. Only facts between two different entities are counted: a reflexive fact is its own reverse and would
 //! make any relation look symmetric.
 //!
-//! Each relation is counted on its own, over the links between the two ends of each of its facts, into one array with
-//! two places per relation; nothing is ever kept for all pairs of relations.
+//! Each relation is counted separately, over the links between the two ends of each of its facts, into one array with
+//! two entries per relation. Nothing is stored for all pairs of relations.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -14,10 +14,10 @@ use serde::Serialize;
 use crate::graph::Graph;
 use crate::triple::{Label, RelationId};
 
-/// The share from which a pattern is reported.
+/// Minimum share of a reported pattern.
 pub const STRONG: f64 = 0.8;
 
-/// Relations with fewer facts make no pattern: chance would.
+/// Relations with fewer facts are ignored: their patterns would be chance.
 pub const MIN_FACTS: usize = 10;
 
 /// The strong patterns of a graph, each list strongest first.
@@ -27,18 +27,18 @@ pub struct Patterns {
     pub symmetric: Vec<Pattern>,
     /// `r₁(x,y)` with `r₂(y,x)`.
     pub inverse: Vec<Pattern>,
-    /// `r₁(x,y)` with `r₂(x,y)`: equal, or one within the other.
+    /// `r₁(x,y)` with `r₂(x,y)`: equal, or one a subset of the other.
     pub duplicate: Vec<Pattern>,
 }
 
-/// Two relations that hold of the same pairs, each pair of relations once.
+/// Two relations that hold for the same pairs. Each pair of relations is listed once.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Pattern {
-    /// The relation more of whose facts take part.
+    /// The relation with the larger share.
     pub first: RelationId,
     /// The other.
     pub second: RelationId,
-    /// Facts of `first` that have their partner in `second`.
+    /// Facts of `first` that have a partner in `second`.
     pub support: usize,
     /// `support` over the facts of `first` between two different entities.
     pub share_of_first: f64,
@@ -50,8 +50,8 @@ pub struct Pattern {
 pub(super) type StrongPairs = FxHashSet<(RelationId, Label)>;
 
 impl Patterns {
-    /// For each relation the labels that foretell it: where such a label leads from x to y, the relation most likely
-    /// does too. A relation within a larger one foretells the larger one, not the other way round.
+    /// For each relation, the labels that predict it: if such a label leads from x to y, the relation most likely holds
+    /// too. A relation contained in a larger one predicts the larger one, not the other way round.
     pub(super) fn strong_pairs(&self) -> StrongPairs {
         let mut pairs = StrongPairs::default();
         for (list, label) in [
@@ -70,7 +70,7 @@ impl Patterns {
     }
 }
 
-/// The strong patterns, and for every relation the share of its facts that hold both ways.
+/// The strong patterns, and for every relation the share of its facts that hold in both directions.
 pub(super) fn find(graph: &Graph) -> (Patterns, Vec<f64>) {
     let relations: Vec<RelationId> = graph.relations().collect();
     let proper: Vec<usize> = relations
@@ -107,7 +107,7 @@ pub(super) fn find(graph: &Graph) -> (Patterns, Vec<f64>) {
                 }
                 continue;
             }
-            // A pair is met from both its relations; it is told from the one it says more about.
+            // A pair is found from both relations; it is reported from the one with the larger share.
             let better = pattern.share_of_first > pattern.share_of_second
                 || (pattern.share_of_first == pattern.share_of_second && first < second);
             if is_strong(support, first) && (better || !is_strong(support, second)) {
@@ -128,8 +128,8 @@ pub(super) fn find(graph: &Graph) -> (Patterns, Vec<f64>) {
     (patterns, symmetric_shares)
 }
 
-/// How many facts of `relation` between two different entities are also walked by each label, in label order.
-/// `counts` has two places per relation, all nought before and after.
+/// How many facts of `relation` between two different entities are also connected by each label, in label order.
+/// `counts` has two entries per relation, all zero before and after.
 fn partners(graph: &Graph, relation: RelationId, counts: &mut [usize]) -> Vec<(Label, usize)> {
     let mut met: Vec<Label> = Vec::new();
     for pair in graph.facts(relation).iter().filter(|pair| pair.key != pair.other) {

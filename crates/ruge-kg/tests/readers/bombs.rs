@@ -1,5 +1,5 @@
-//! Input that is larger than it looks: lines without an end, archives that unpack to more than memory, copies by the million.
-//! Limits are made small, so that small bombs meet them.
+//! Input larger than it looks: endless lines, archives that unpack to more than memory, millions of copies. The limits
+//! are lowered, so that small inputs reach them.
 
 use std::io::Read;
 
@@ -16,7 +16,7 @@ fn with_memory(memory: u64) -> ReadOptions {
     ReadOptions { limits: Limits { memory: Some(memory), ..Limits::default() }, ..Default::default() }
 }
 
-/// `size` times one byte between two pieces of text, compressed without ever being whole.
+/// `size` copies of a byte between two pieces of text, compressed as a stream.
 fn zstd_bomb(before: &str, byte: u8, size: u64, after: &str) -> Vec<u8> {
     let text = before.as_bytes().chain(std::io::repeat(byte).take(size)).chain(after.as_bytes());
     zstd::encode_all(text, 1).unwrap()
@@ -46,7 +46,7 @@ fn a_line_without_an_end_is_named_in_every_format() {
                 other => panic!("{name}: {other:?}"),
             }
         }
-        // A lenient reader goes on behind it, with the right line numbers.
+        // A lenient reader continues after it, with the right line numbers.
         let rest = format!("\n{}", first.replace('b', "c"));
         let (named, contents) = read(name, zstd_bomb(first, b'x', 1 << 20, &rest), &limited(1 << 12, true)).unwrap();
         assert_eq!((named.len(), contents.lines.line(1)), (2, 3), "{name}");
@@ -81,7 +81,7 @@ fn a_quote_that_is_never_closed_is_not_read_to_the_end_of_the_file() {
     assert_eq!(contents.report.problems[0].reason, Reason::UnclosedQuote);
     assert_eq!((contents.report.problems[0].line, contents.report.bad_lines), (2, 1));
     assert_eq!(contents.lines.line(1001), 1003);
-    // And a record with line ends in it may be as long as a line.
+    // A record with line ends in it may be as long as a line.
     let inside = format!("a,\"{}\",b\nc,r,d\n", "x\n".repeat(100));
     assert_eq!(read("a.csv", &inside, &limited(512, false)).unwrap().0.len(), 2);
     let (named, contents) = read("a.csv", &inside, &limited(64, true)).unwrap();
@@ -127,7 +127,7 @@ fn a_statement_of_turtle_without_an_end_is_an_error() {
             }
         }
     }
-    // A file without a single line end is Turtle like any other.
+    // A file without line ends is still Turtle.
     let one_line: String = (0..20_000).map(|i| format!("<a:{i}> <a:r> <a:ü> . ")).collect();
     let (named, contents) = read("a.ttl", &one_line, &limited(1 << 12, false)).unwrap();
     assert_eq!((named.len(), contents.report.lines, contents.lines.line(19_999)), (20_000, 1, 1));
@@ -136,7 +136,7 @@ fn a_statement_of_turtle_without_an_end_is_an_error() {
 
 #[test]
 fn labels_of_blank_nodes_are_found_wherever_the_text_is_cut() {
-    // More than a window of text, labels at every place of it: a drawn label must never meet one of the file.
+    // More than one window of text with labels throughout: a generated label must never equal one of the file.
     let mut text: String = (0..60_000).map(|i| format!("_:anon{i} <a:r> [] .\n")).collect();
     text.push_str("_:abc <a:r> _:ffffffffffffffffffffffffffffffff .\n");
     let (named, _) = good("a.ttl", &text);
@@ -217,7 +217,7 @@ fn copies_by_the_million_are_dropped_and_counted() {
         assert_eq!((told.read[0], told.duplicates[0].count), (130_000, 129_950));
         assert_eq!(told.duplicates[0].first, expected.duplicates[0].first);
         assert_eq!(told.duplicates[0].first[0].1, 2);
-        // With room for a few thousand triples the copies do not fit; what is distinct does.
+        // There is room for a few thousand triples: enough for the distinct ones, not for the copies.
         let tight = ReadOptions { limits: Limits { memory: Some(150_000), ..limits }, block: 64, ..Default::default() };
         assert_eq!(Dataset::load(folder.path(), &tight).unwrap().0.train(), all.train());
     }

@@ -1,4 +1,4 @@
-//! Folders: OpenKE, LibKGE, splits, and what is wrong with them.
+//! Folders: OpenKE, LibKGE, splits, and their errors.
 
 use super::*;
 

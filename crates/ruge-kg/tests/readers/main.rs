@@ -1,5 +1,4 @@
-//! Every reader, and every complaint a reader can make: the line it names, the text it shows, and what a lenient
-//! reader does instead.
+//! Every reader, and every error a reader can report: the line, the text, and what a lenient reader does instead.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +9,7 @@ use ruge_kg::{Columns, Dataset, Format, Header, KgError, Names, Problem, ReadOpt
 
 type Named = Vec<[String; 3]>;
 
-/// The triples of a text in words, with the line of each.
+/// The triples of a text by name, with their lines.
 fn words(names: &Names, contents: &FileContents) -> Vec<(u64, [String; 3])> {
     contents
         .triples
@@ -33,7 +32,7 @@ fn read(name: &str, text: impl AsRef<[u8]>, options: &ReadOptions) -> Result<(Na
     Ok((words(&names, &contents).into_iter().map(|(_, words)| words).collect(), contents))
 }
 
-/// Reads what must be readable.
+/// Reads text that must be valid.
 fn good(name: &str, text: impl AsRef<[u8]>) -> (Named, FileContents) {
     read(name, text, &ReadOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -42,7 +41,7 @@ fn triples(list: &[[&str; 3]]) -> Named {
     list.iter().map(|triple| triple.map(str::to_string)).collect()
 }
 
-/// The complaints of a strict reader.
+/// The problems a strict reader reports.
 fn problems(name: &str, text: impl AsRef<[u8]>) -> Vec<Problem> {
     match read(name, text, &ReadOptions::default()) {
         Err(KgError::BadLines { problems, .. }) => problems,
@@ -51,7 +50,7 @@ fn problems(name: &str, text: impl AsRef<[u8]>) -> Vec<Problem> {
     }
 }
 
-/// The one complaint: line, text, reason.
+/// The only problem: line, text, reason.
 fn problem(name: &str, text: impl AsRef<[u8]>) -> (u64, String, Reason) {
     let mut problems = problems(name, text);
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -64,7 +63,6 @@ fn lenient() -> ReadOptions {
     ReadOptions { lenient: true, ..Default::default() }
 }
 
-/// A folder with these files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -311,7 +309,7 @@ mod csv {
 
     #[test]
     fn an_unclosed_quote_does_not_swallow_lines_up_to_the_next_quote() {
-        // To a forgiving parser this is one record of three fields, its head spanning two lines.
+        // A forgiving parser would read one record of three fields, with a head that spans two lines.
         let text = "\"open,r,b\n\"c\",r,d\n";
         assert_eq!(problem("a.csv", text), (1, "\"open,r,b".into(), Reason::UnclosedQuote));
         assert_eq!(read("a.csv", text, &lenient()).unwrap().0, triples(&[["c", "r", "d"]]));
@@ -466,7 +464,7 @@ mod rdf {
             words(&names, &contents).into_iter().map(|(_, words)| words).collect::<Vec<_>>()
         };
         assert_eq!(read(text), triples(&[["_:anon2", "a:r", "_:anon1"], ["_:a", "a:r", "_:ff"]]));
-        // A second file of the same data set: its nameless nodes are other nodes.
+        // A second file of the same data set has different anonymous nodes.
         assert_eq!(read("<a:a> <a:r> [], [] .\n"), triples(&[["a:a", "a:r", "_:anon3"], ["a:a", "a:r", "_:anon4"]]));
     }
 
