@@ -1,9 +1,10 @@
-//! An epoch of ComplEx and of RUGE in the paper's setting (d = 200, ten negatives, 100 batches), against the time in which
-//! the machine could move the 48 GB that a plain implementation moves, at the triad rate measured in the same run.
+//! Benchmark: an epoch of ComplEx and of RUGE in the paper's setting (d = 200, ten negatives, 100 batches), compared
+//! with the time the machine needs to move the 48 GB that a plain implementation moves, at the triad rate of the same
+//! run.
 //!
 //! Arguments: `--data FOLDER` (or the variable `RUGE_DATA`) for a real data set, `--model NAME`, `--dimension N`,
-//! `--negatives N`, `--epochs N`, `--threads N`. With `--scaling`: how the cost grows with d, α, triples, unlabeled triples, τ
-//! and threads, in a few minutes.
+//! `--negatives N`, `--epochs N`, `--threads N`. `--scaling` measures how the cost grows with d, α, triples, unlabeled
+//! triples, τ and threads; it takes a few minutes.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod scaling;
@@ -23,7 +24,7 @@ fn argument<T: std::str::FromStr>(name: &str) -> Option<T> {
     arguments.next()?.parse().ok()
 }
 
-/// As many triples as FB15K has, small ids popular.
+/// As many triples as FB15K, with small ids more popular.
 fn synthetic() -> (usize, usize, Vec<Triple>) {
     let (entities, relations, triples) = (14_951, 1_345, 483_142);
     let draw = |i: u64, j: u64, bound: usize| {
@@ -34,7 +35,7 @@ fn synthetic() -> (usize, usize, Vec<Triple>) {
     (entities, relations, facts.collect())
 }
 
-/// So many groundings; one premise in five cases of six, as FB15K and its published rules give.
+/// `count` groundings; five in six have one premise, as with FB15K and its published rules.
 fn groundings(facts: &[Triple], count: usize) -> Evidence {
     let mut evidence = Evidence::default();
     let draw =
@@ -79,7 +80,7 @@ fn main() {
     }
 }
 
-/// Unguided and guided epochs in turn, so that a neighbour's load falls on both.
+/// Unguided and guided epochs alternate, so that other load affects both.
 fn measure<F: ScoringFunction + Clone>(scoring: F, graph: &Graph, facts: &[Triple]) {
     let evidence = groundings(facts, 96_724);
     let triad = support::triad();

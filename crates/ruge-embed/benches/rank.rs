@@ -1,5 +1,5 @@
-//! Exact filtered ranking at FB15K's size, as a share of the machine's multiply-add rate in the same run; and the ten best
-//! answers to the same queries, as a share of ranking's rate.
+//! Benchmark: exact filtered ranking at FB15K's size, as a share of the machine's multiply-add rate in the same run;
+//! and the ten best answers to the same queries, as a share of the ranking rate.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod support;
@@ -48,7 +48,7 @@ fn measure<F: ScoringFunction>(scoring: &F, facts: &[Triple], known: &Filter, pe
         100.0 * share,
         seconds * 118_142.0 / queries.len() as f64,
     );
-    // By processor time and in turns, so that a busy machine disturbs neither.
+    // CPU time, alternating, so that other load disturbs neither.
     let options = TopOptions { hide: Hide::Known(known), ..TopOptions::new(10) };
     let spent = |work: &dyn Fn()| {
         let before = support::cpu_seconds();
@@ -74,7 +74,7 @@ fn measure<F: ScoringFunction>(scoring: &F, facts: &[Triple], known: &Filter, pe
 fn main() {
     let triples: usize = std::env::args().filter_map(|x| x.parse().ok()).next().unwrap_or(6_000);
     let draw = |i: usize, j: u64, bound: usize| {
-        // A square makes small ids popular, as in real graphs.
+        // Squaring makes small ids popular, as in real graphs.
         let x = random::unit(random::draw(1, Stream(1), j, i as u64));
         (x * x * bound as f64) as u32
     };

@@ -1,9 +1,9 @@
-//! An epoch of softmax training on the processor beside its floor: the three products of every batch, by the `gemm` crate
-//! alone, in the same run and on the same shapes.
+//! Benchmark: an epoch of softmax training on the CPU, compared with its lower bound: the three matrix products of
+//! every batch by the `gemm` crate alone, in the same run and with the same shapes.
 //!
-//! `cargo bench -p ruge-embed --bench softmax -- [RANK] [BATCH] [SAMPLE] [ISA]` (200, 1000, 1000, the widest): ComplEx with
-//! reciprocal relations on random triples in FB15K's numbers. A tenth of an epoch is run and told as a whole one. Processor seconds, the floor and the step in
-//! turn and the best of each, so that a neighbour's load falls on both.
+//! `cargo bench -p ruge-embed --bench softmax -- [RANK] [BATCH] [SAMPLE] [ISA]` (200, 1000, 1000, the widest): ComplEx
+//! with reciprocal relations on random triples of FB15K's size. A tenth of an epoch is run and extrapolated. CPU
+//! seconds; the bound and the step alternate and the best of each counts, so that other load affects both.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod support;
@@ -21,11 +21,11 @@ use ruge_kg::{Graph, Triple};
 const ENTITIES: usize = 14_951;
 const RELATIONS: usize = 1_345;
 const TRIPLES: usize = 483_142;
-/// The share of an epoch that is run.
+/// The fraction of an epoch that is run.
 const PART: usize = 10;
 const ROUNDS: u64 = 5;
 
-/// Small ids popular, as in real graphs.
+/// Small ids are popular, as in real graphs.
 fn facts(count: usize) -> Vec<Triple> {
     let draw = |i: usize, j: u64, bound: usize| {
         let x = random::unit(random::draw(1, Stream(1), j, i as u64));
@@ -44,7 +44,7 @@ fn table(rows: usize, width: usize) -> Table {
     table
 }
 
-/// The matrices of a batch, for a thread of its own: queries, candidates, scores, and both gradients.
+/// The matrices of a batch, for one thread: queries, candidates, scores, and both gradients.
 struct Batch {
     queries: Table,
     candidates: Table,
@@ -56,12 +56,12 @@ struct Batch {
 impl Batch {
     fn new(batch: usize, sample: usize, width: usize) -> Self {
         let (queries, candidates) = (table(batch, width), table(sample, width));
-        // A stride that is no power of two keeps rows out of each other's cache sets.
+        // A stride that is not a power of two avoids cache conflicts between rows.
         let scores = Table::zeros(batch, sample + 16);
         Self { d_queries: queries.clone(), d_candidates: candidates.clone(), queries, candidates, scores }
     }
 
-    /// Scores, and the products of scores with candidates and with queries, each as one call.
+    /// Scores, and their products with candidates and with queries, one call each.
     fn products(&mut self) {
         let isa = Isa::detect();
         let rows = |table: &Table| (table.rows(), table.width(), table.stride());

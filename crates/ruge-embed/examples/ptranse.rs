@@ -1,4 +1,4 @@
-//! Trains PTransE on a data set and prints its paths, its pace and the filtered MRR of the first validation triples.
+//! Trains PTransE on a data set and prints its paths, its speed and the filtered MRR of the first validation triples.
 //!
 //! `cargo run --release -p ruge-embed --example ptranse -- FOLDER [EPOCHS] [TRIPLES] [MAX_PATH] [CUT_OFF] [RATE]`
 #![allow(clippy::print_stdout)]

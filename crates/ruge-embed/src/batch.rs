@@ -1,5 +1,5 @@
-//! One mini-batch as plain data: labeled triples with their negatives, unlabeled ones with their evidence, and who
-//! touches which row.
+//! One mini-batch as plain data: labeled triples with their negatives, unlabeled ones with their evidence, and the
+//! transpose: which rows each triple touches.
 //!
 //! All of it is a pure function of (plan, epoch, batch), so a batch can be prepared while another trains, on any thread.
 
@@ -10,21 +10,21 @@ use crate::evidence::{Evidence, Guidance};
 use crate::incidence::Incidence;
 use crate::plan::{EpochOrder, Plan};
 
-/// Which relation replaces a conclusion's in KALE's corrupted groundings.
+/// The stream for the replacement relations of KALE's corrupted groundings.
 pub const CORRUPTIONS: Stream = Stream(0x115);
 
-/// ℒ of one batch: positives with their negatives.
+/// ℒ of one batch: positives and their negatives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Examples {
-    /// The positives, sorted by relation: a relation's row then stays in the cache.
+    /// The positives, sorted by relation, so that a relation's row stays in the cache.
     pub positives: Vec<Triple>,
     /// `stride` entities per positive: first those that replace the head, then those that replace the tail.
     pub negatives: Vec<EntityId>,
-    /// How many of each positive's negatives replace the head.
+    /// Number of head replacements among each positive's negatives.
     pub heads: Vec<u32>,
     /// Negatives per positive.
     pub stride: usize,
-    /// What each positive weighs, relative to their mean; empty where all weigh the same.
+    /// Weight of each positive relative to their mean; empty if all are equal.
     pub weights: Vec<f32>,
 }
 
@@ -35,31 +35,31 @@ impl Examples {
         self.negatives[positive * self.stride..(positive + 1) * self.stride].split_at(self.heads[positive] as usize)
     }
 
-    /// What a positive weighs, relative to the mean one.
+    /// Weight of a positive relative to the mean.
     #[inline(always)]
     pub fn weight(&self, positive: usize) -> f32 {
         self.weights.get(positive).copied().unwrap_or(1.0)
     }
 
-    /// Positives and negatives together.
+    /// Number of positives and negatives.
     pub fn labeled(&self) -> usize {
         self.positives.len() * (1 + self.stride)
     }
 }
 
-/// A batch ready to train on.
+/// A batch ready for training.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The labeled part.
     pub examples: Examples,
-    /// Triples without a label, sorted by relation: distinct conclusions under soft labels, atoms under injection.
+    /// Unlabeled triples, sorted by relation: distinct conclusions with soft labels, atoms with injection.
     pub unlabeled: Vec<Triple>,
-    /// The groundings dealt to this batch.
+    /// The groundings assigned to this batch.
     pub evidence: Evidence,
-    /// Per grounding, the places in `unlabeled` it speaks of. Soft labels: its conclusion. Injection: its premises, its
-    /// conclusion and the corrupted conclusion, one grounding after the other.
+    /// Per grounding, its indexes into `unlabeled`. Soft labels: its conclusion. Injection: its premises, its
+    /// conclusion and the corrupted conclusion, grounding by grounding.
     pub places: Vec<u32>,
-    /// Who touches which row.
+    /// The transpose: contributions to each row.
     pub incidence: Incidence,
     order: Vec<(u32, u32, u32)>,
     sorted: Vec<u32>,
@@ -74,7 +74,7 @@ impl Batch {
         self.incidence.build(plan.entities, plan.relations, &self.examples, &self.unlabeled);
     }
 
-    /// Fills the unlabeled part alone: for devices that sample and transpose by themselves.
+    /// Fills only the unlabeled part, for devices that sample and transpose themselves.
     pub fn prepare_unlabeled(&mut self, plan: &Plan<'_>, order: &EpochOrder, batch: usize) {
         self.evidence.clear();
         if plan.guidance != Guidance::None {
@@ -85,7 +85,7 @@ impl Batch {
         self.fill_unlabeled(plan, order, batch);
     }
 
-    /// A batch of given content, for tests and for those who sample by themselves. Positives are put in order.
+    /// A batch with given content, for tests and for callers that sample themselves. Sorts the positives.
     pub fn of(plan: &Plan<'_>, examples: Examples, evidence: Evidence) -> Self {
         let mut batch = Self { examples, evidence, ..Self::default() };
         batch.fill_unlabeled(plan, &EpochOrder::default(), 0);
@@ -99,7 +99,7 @@ impl Batch {
             let triple = plan.triples[index];
             (triple.relation.0, triple.head.0, position as u32)
         }));
-        // Positions are distinct, so the order is total whatever the sort does with equals.
+        // Positions are distinct, so the order is total even with an unstable sort.
         self.order.sort_unstable();
         let examples = &mut self.examples;
         examples.positives.clear();
@@ -156,7 +156,7 @@ impl Batch {
     }
 }
 
-/// A uniform relation that occurs nowhere in the grounding; the conclusion's own where there is no other.
+/// A uniform relation that does not occur in the grounding; the conclusion's own if there is no other.
 fn corrupt_relation(plan: &Plan<'_>, epoch: u64, position: u64, premises: &[Triple], conclusion: Triple) -> RelationId {
     for attempt in 0..100u64 {
         let stream = Stream(CORRUPTIONS.0 + (attempt << 32));

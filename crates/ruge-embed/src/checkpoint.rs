@@ -1,9 +1,10 @@
-//! Checkpoints: a run on disk, exact to the bit, whole or not there at all.
+//! Checkpoints: the exact state of a run on disk, complete or absent.
 //!
-//! A checkpoint is one sealed `safetensors` file ([`tensor_file`]), readable from any language: tables as tensors, counters and the
-//! caller's own words as a JSON object in one entry of the metadata. The format keeps metadata in a hash map, so several entries would
-//! come in any order; with one, equal runs write equal bytes. It is written under another name, flushed to the disk, and renamed:
-//! whoever is killed in between leaves the old file. Every byte is under the checksum of the seal.
+//! A checkpoint is one sealed `safetensors` file ([`tensor_file`]), readable from any language. Tables are tensors;
+//! counters and the caller's notes are a JSON object in one metadata entry. The format keeps metadata in a hash map, so
+//! several entries would be written in any order; with one entry, equal runs write equal bytes. The file is written
+//! under a temporary name, flushed and renamed: a kill in between leaves the old file. The seal's checksum covers every
+//! byte.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,29 +18,29 @@ use crate::table::Table;
 use crate::tensor_file::{self, Content, Fault, TensorFile};
 use crate::trainer::{Best, Progress};
 
-/// The version this code writes, and the newest it reads. Versions 1 and 2 had no seal, and a hash over their tables alone; version 1
-/// had an entry of metadata for each counter.
+/// The version written, and the newest version read. Versions 1 and 2 had no seal, only a hash over their tables;
+/// version 1 had one metadata entry per counter.
 pub const VERSION: u32 = tensor_file::FORMAT;
 
-/// The metadata entry that holds everything.
+/// The metadata entry with all counters and notes.
 const ENTRY: &str = "ruge.checkpoint";
-/// Before, each counter was an entry of its own, behind this; the other entries were the caller's.
+/// Prefix of our metadata entries in version 1; the others were the caller's.
 const OURS: &str = "ruge.checkpoint.";
 
-/// A run, as stored.
+/// A stored run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     /// Parameters, moments and steps.
     pub state: State,
-    /// Epochs done, best model, validations since.
+    /// Epochs done, the best model, validations since.
     pub progress: Progress,
-    /// The caller's own words: its spec, its data.
+    /// The caller's notes: its spec, its data.
     pub notes: BTreeMap<String, String>,
-    /// Whether an earlier program wrote it: then only its tables are under a checksum.
+    /// Whether an earlier version wrote it; then the checksum covers only its tables.
     pub is_old: bool,
 }
 
-/// What a checkpoint holds besides tables.
+/// The contents of a checkpoint other than tables.
 #[derive(Default, Serialize, Deserialize)]
 struct Words {
     ours: BTreeMap<String, String>,
@@ -62,7 +63,7 @@ impl Words {
     }
 }
 
-/// Writes a checkpoint in one piece: at every moment, `path` is the old file or the new one.
+/// Writes a checkpoint atomically: at any time, `path` is the old file or the new one.
 pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<String, String>) -> Result<()> {
     let tables = tables(state, progress);
     let mut ours = BTreeMap::new();
@@ -70,7 +71,7 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
     put("version", VERSION.to_string());
     put("epoch", progress.epoch.to_string());
     put("stale", progress.stale.to_string());
-    // Runs without a plateau are written as ever.
+    // Runs without a plateau keep the earlier format.
     for (key, count) in [("cuts", progress.cuts), ("waited", progress.waited)] {
         if count > 0 {
             put(key, count.to_string());
@@ -80,7 +81,7 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
     put("moments", state.moments.len().to_string());
     if let Some(best) = &progress.best {
         put("best-epoch", best.epoch.to_string());
-        // In bits: a decimal could round, and a resumed run must compare with the very same number.
+        // As bits: a decimal could round, and a resumed run must compare with the same number.
         put("best-mrr", format!("{:016x}", best.mrr.to_bits()));
     }
     let entry = Words { ours, notes: notes.clone() };
@@ -90,7 +91,7 @@ pub fn write(path: &Path, state: &State, progress: &Progress, notes: &BTreeMap<S
     tensor_file::write(path, tensors, metadata).map_err(|source| EmbedError::Io { path: path.to_path_buf(), source })
 }
 
-/// Reads a checkpoint and checks it whole.
+/// Reads and verifies a checkpoint.
 pub fn read(path: &Path) -> Result<Checkpoint> {
     TensorFile::open(path).and_then(parse).map_err(|fault| match fault {
         Fault::Io(source) => EmbedError::Io { path: path.to_path_buf(), source },
@@ -142,7 +143,6 @@ fn parse(file: TensorFile) -> std::result::Result<Checkpoint, Fault> {
     Ok(Checkpoint { state, progress, notes, is_old: !sealed })
 }
 
-/// All tables of a run, in a fixed order.
 fn tables<'a>(state: &'a State, progress: &'a Progress) -> Vec<(String, &'a Table)> {
     let mut tables = Vec::new();
     let mut put = |prefix: &str, embeddings: &'a Embeddings| {
@@ -160,7 +160,7 @@ fn tables<'a>(state: &'a State, progress: &'a Progress) -> Vec<(String, &'a Tabl
     tables
 }
 
-/// The hash of earlier versions: 64 bits over the bits of all tables; order counts, padding does not.
+/// The hash of earlier versions: 64 bits over the bits of all tables, in order, without padding.
 fn hash<'a>(tables: impl Iterator<Item = &'a Table>) -> u64 {
     let mut hash = 0x243f_6a88_85a3_08d3u64;
     for table in tables {
@@ -190,7 +190,7 @@ mod tests {
         (state, progress)
     }
 
-    /// A file as programs before the seal wrote it.
+    /// A file as written before there were seals.
     fn old_file(path: &Path, state: &State, progress: &Progress, metadata: HashMap<String, String>) {
         let dense: Vec<(String, [usize; 2], Vec<u8>)> = tables(state, progress)
             .into_iter()
@@ -248,7 +248,7 @@ mod tests {
         write(&path, &state, &progress, &notes).unwrap();
         let good = std::fs::read(&path).unwrap();
         assert_eq!(read(&path).unwrap(), Checkpoint { state, progress, notes, is_old: false });
-        // Every byte, a bit of it in turn; every single bit is tried on a smaller file in `tensor_file`.
+        // One bit of every byte; `tensor_file` tries every bit of a smaller file.
         for (byte, bit) in (0..good.len()).map(|byte| (byte, byte % 8)) {
             let mut bad = good.clone();
             bad[byte] ^= 1 << bit;

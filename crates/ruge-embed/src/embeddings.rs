@@ -1,6 +1,6 @@
-//! Θ: one row of parameters per entity and per relation, and how they start.
+//! Θ: one row of parameters per entity and per relation, and their initial values.
 //!
-//! Every start value is a pure function of (seed, row, column), so it depends on neither threads nor table sizes.
+//! Every initial value is a pure function of (seed, row, column), so it depends on neither threads nor table sizes.
 
 use rayon::prelude::*;
 use ruge_kg::random::{self, Stream};
@@ -11,25 +11,25 @@ use crate::error::{EmbedError, Result};
 use crate::scoring::{ScoringFunction, entity_parameters, relation_parameters};
 use crate::table::Table;
 
-/// Start values of entity rows, and of all rows where the seed is shared.
+/// The stream for initial entity rows, and for all rows if the seed is shared.
 pub const INIT_ENTITIES: Stream = Stream(0x101);
-/// Start values of relation rows.
+/// The stream for initial relation rows.
 pub const INIT_RELATIONS: Stream = Stream(0x102);
 
 /// The parameters of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embeddings {
-    /// A row per entity.
+    /// One row per entity.
     pub entities: Table,
-    /// A row per relation.
+    /// One row per relation.
     pub relations: Table,
 }
 
-/// How rows of one kind start.
+/// Initial distribution of rows.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "distribution", deny_unknown_fields)]
 pub enum Start {
-    /// N(0, deviation²), every entry by itself.
+    /// N(0, deviation²), entries independent.
     Normal {
         /// Standard deviation.
         deviation: f32,
@@ -39,15 +39,15 @@ pub enum Start {
     },
     /// Uniform over [−bound, bound).
     Uniform {
-        /// The largest size.
+        /// The largest absolute value.
         bound: f32,
         /// Whether rows are then divided by their L2 norm.
         #[serde(default)]
         unit: bool,
     },
-    /// Uniform over [−sum/d, sum/d): distances, which add up d entries, then begin at the same size for every d.
+    /// Uniform over [−sum/d, sum/d), so that distances, which sum d entries, start at the same size for every d.
     Spread {
-        /// d times the largest size.
+        /// d times the largest absolute value.
         sum: f32,
     },
 }
@@ -80,7 +80,7 @@ impl Start {
         }
     }
 
-    /// The same, once d is known.
+    /// The distribution for a given d.
     fn at(self, dimension: usize) -> Self {
         match self {
             Self::Spread { sum } => Self::Uniform { bound: sum / dimension as f32, unit: false },
@@ -89,7 +89,7 @@ impl Start {
     }
 }
 
-/// How all rows start.
+/// Initial distributions of all rows.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Init {
@@ -99,14 +99,14 @@ pub struct Init {
     /// Relation rows.
     #[serde(default)]
     pub relations: Start,
-    /// As the reference program starts: it restarts the same generator for each matrix, so imaginary parts equal real
-    /// parts and relation row k equals entity row k. By default all entries are independent.
+    /// Initialise as the reference program: it restarts the same generator for each matrix, so imaginary parts equal
+    /// real parts and relation row k equals entity row k. By default all entries are independent.
     #[serde(default)]
     pub shared: bool,
 }
 
 impl Embeddings {
-    /// Whether stored numbers are those of such a model.
+    /// Checks that stored parameters have the shape of this model.
     pub fn require(&self, scoring: &impl ScoringFunction, entities: usize, relations: usize) -> Result<()> {
         let words = |entities: (usize, usize), relations: (usize, usize)| {
             format!("{} x {} and {} x {}", entities.0, entities.1, relations.0, relations.1)
@@ -117,13 +117,13 @@ impl Embeddings {
         if found == expected { Ok(()) } else { Err(EmbedError::Shape { what: "tables", found, expected }) }
     }
 
-    /// Start values for a model.
+    /// Initial values for a model.
     pub fn new(scoring: &impl ScoringFunction, entities: usize, relations: usize, init: &Init, seed: u64) -> Self {
         let fill = |rows, width: usize, parts: usize, start: Start, stream| {
             let mut table = Table::zeros(rows, width);
             let start = start.at(scoring.dimension());
             let part = width / parts;
-            // Every entry is drawn by its place, so rows may be filled by anyone.
+            // Every entry is drawn by position, so rows can be filled in any order.
             let stride = table.stride();
             table.as_mut_slice().par_chunks_mut(stride).enumerate().for_each(|(index, row)| {
                 let row = &mut row[..width];
@@ -145,7 +145,7 @@ impl Embeddings {
         }
     }
 
-    /// Bytes held.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.entities.bytes() + self.relations.bytes()
     }
@@ -155,7 +155,7 @@ impl Embeddings {
         self.entities.is_finite() && self.relations.is_finite()
     }
 
-    /// Copies all of another model's parameters of the same shape.
+    /// Copies the parameters of another model of the same shape.
     pub fn copy_from(&mut self, other: &Self) {
         self.entities.copy_from(&other.entities);
         self.relations.copy_from(&other.relations);

@@ -1,4 +1,4 @@
-//! What can go wrong while training, said so that a reader can act on it.
+//! Errors of training and of model files.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use ruge_kg::{Cancelled, RankError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// The loss is no number any more.
+    /// The loss is not a finite number.
     #[error(
         "training diverged in epoch {epoch}: the loss is {loss}, with learning rates {entity_rate} (entities) and \
          {relation_rate} (relations); try rates ten times smaller, a row cap on the gradients, or smaller start values"
@@ -28,39 +28,39 @@ pub enum EmbedError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file is no checkpoint, or is broken.
+    /// A file is not a valid checkpoint.
     #[error("{}: not a usable checkpoint: {reason}", path.display())]
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The device a model lives on failed.
+    /// The model's device failed.
     #[error("{source}")]
     Device {
-        /// What happened, in the words of the device's own crate.
+        /// The error of the device's crate.
         source: Box<dyn std::error::Error + Send + Sync>,
-        /// Whether another model on this device would meet it too.
+        /// Whether another model on this device would fail too.
         lasting: bool,
     },
     /// Ranking failed.
     #[error(transparent)]
     Rank(RankError),
-    /// The caller asked to stop, or the time was up.
+    /// The caller cancelled, or the deadline passed.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// A setting of PTransE is out of range.
     #[error("ptranse: {name} = {value}, but it must be {want}")]
     Setting {
-        /// Which one.
+        /// The setting.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         want: &'static str,
     },
     /// PTransE packs a path into 64 bits, which bounds the number of relations.
@@ -68,10 +68,10 @@ pub enum EmbedError {
     TooManyRelations {
         /// In the graph.
         found: usize,
-        /// The most there may be.
+        /// The maximum.
         limit: usize,
     },
-    /// A stored state does not belong to this model.
+    /// A stored state does not fit this model.
     #[error("the stored state has {what} of {found}, the model expects {expected}")]
     Shape {
         /// What disagrees.

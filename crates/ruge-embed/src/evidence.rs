@@ -1,15 +1,15 @@
-//! Evidence: what speaks for triples that nobody has observed, as neutral data.
+//! Evidence for unobserved triples, as plain data.
 //!
-//! A grounding says "where these premises hold, that conclusion should", with a confidence. Who drew the conclusion,
-//! and by which rule, this crate does not know. From the current truth values of the premises the unlabeled
-//! conclusions get *soft labels*, Eq. (9), towards which the embeddings are then pulled, Eq. (10).
+//! A grounding says "if these premises hold, that conclusion should hold", with a confidence. This crate does not know
+//! which rule it comes from. The current truth values of the premises give the unlabeled conclusions *soft labels*, Eq.
+//! (9), towards which the embeddings are then pulled, Eq. (10).
 
 use ruge_kg::Triple;
 use serde::{Deserialize, Serialize};
 
 use crate::fuzzy::{Step, TNorm};
 
-/// Groundings as flat arrays: premises ragged, one conclusion and one confidence each.
+/// Groundings as flat arrays: ragged premises, one conclusion and one confidence each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     ends: Vec<u32>,
@@ -21,7 +21,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// No grounding at all.
+    /// Empty evidence.
     pub fn nothing() -> &'static Self {
         static NOTHING: Evidence = Evidence {
             ends: Vec::new(),
@@ -41,7 +41,7 @@ impl Evidence {
 
     /// Adds a grounding whose premise is any formula of ∧, ∨ and ¬ over its triples; an empty one is their conjunction.
     ///
-    /// Panics where the formula does not come down to one value or names a premise that is not there.
+    /// Panics if the formula does not reduce to one value or refers to a missing premise.
     pub fn push_formula(&mut self, premises: &[Triple], formula: &[Step], conclusion: Triple, confidence: f32) {
         let mut depth = usize::from(formula.is_empty());
         for step in formula {
@@ -70,12 +70,12 @@ impl Evidence {
         self.conclusions.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no groundings.
     pub fn is_empty(&self) -> bool {
         self.conclusions.is_empty()
     }
 
-    /// Forgets all groundings and keeps the memory.
+    /// Removes all groundings and keeps the memory.
     pub fn clear(&mut self) {
         self.ends.clear();
         self.premises.clear();
@@ -91,7 +91,7 @@ impl Evidence {
         &self.formulas[from..self.formula_ends[grounding] as usize]
     }
 
-    /// Adds a grounding of another collection.
+    /// Adds a grounding from another collection.
     pub fn push_from(&mut self, other: &Self, grounding: usize) {
         let formula = other.formula(grounding);
         self.premises.extend_from_slice(other.premises(grounding));
@@ -108,7 +108,7 @@ impl Evidence {
         &self.premises[from..self.ends[grounding] as usize]
     }
 
-    /// All premises, one grounding after the other.
+    /// All premises, grounding by grounding.
     pub fn all_premises(&self) -> &[Triple] {
         &self.premises
     }
@@ -118,7 +118,7 @@ impl Evidence {
         self.conclusions[grounding]
     }
 
-    /// The conclusions, one per grounding, repetitions included.
+    /// The conclusions, one per grounding, including repetitions.
     pub fn conclusions(&self) -> &[Triple] {
         &self.conclusions
     }
@@ -130,11 +130,11 @@ impl Evidence {
 }
 
 impl TNorm {
-    /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings, by
-    /// falling truth.
+    /// s(x_u): Eq. (9) for one conclusion of truth `truth`, given (truth of premises, confidence) of its groundings in
+    /// order of descending truth.
     ///
-    /// Product: a violation a(1 − s) is linear in s, and the sum of pushes is the exact minimiser. Łukasiewicz: the
-    /// violation max(0, a − s) ends at s = a, so the label climbs from one premise truth towards the next. Gödel: not
+    /// Product: the violation a(1 − s) is linear in s, so the sum of the pulls is the exact minimiser. Łukasiewicz: the
+    /// violation max(0, a − s) is zero from s = a on, so the label rises from one premise truth to the next. Gödel: not
     /// convex; the gradient is taken at s = `truth`.
     #[inline]
     pub fn soft_label(self, truth: f32, groundings: &[(f32, f32)], slackness: f32) -> f32 {
@@ -165,25 +165,25 @@ fn lukasiewicz(truth: f32, groundings: &[(f32, f32)], slackness: f32) -> f32 {
     label
 }
 
-/// What is made of evidence.
+/// How evidence is used.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Guidance {
-    /// Nothing.
+    /// Not at all.
     #[default]
     None,
-    /// RUGE: soft labels anew in every batch, Eq. (9), and a pull towards them, Eq. (10).
+    /// RUGE: soft labels recomputed in every batch, Eq. (9), and a pull towards them, Eq. (10).
     SoftLabels {
         /// C
         slackness: f32,
-        /// How truths combine.
+        /// How truth values combine.
         #[serde(default)]
         t_norm: TNorm,
     },
-    /// A pull, Eq. (10), towards labels that never change: the confidence of a conclusion's most confident grounding. No
-    /// premise is asked. What remains of RUGE without its iteration.
+    /// A pull, Eq. (10), towards constant labels: the confidence of a conclusion's most confident grounding. Premises
+    /// are ignored. This is RUGE without its iteration.
     FixedLabels,
-    /// KALE: a grounding should be truer than its copy with another relation in the conclusion, by a margin.
+    /// KALE: a grounding should be truer, by a margin, than its copy with another relation in the conclusion.
     Injection {
         /// Weight of the rule loss.
         weight: f32,
@@ -192,14 +192,14 @@ pub enum Guidance {
     },
 }
 
-/// Which groundings go with which batch.
+/// How groundings are assigned to batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dealing {
-    /// Shuffled and dealt round-robin on their own, each once an epoch: the reference program.
+    /// Shuffled and dealt round-robin, each once per epoch: the reference program.
     #[default]
     Shuffled,
-    /// With the batch that holds all their premises, if one does: the paper's wording.
+    /// To the batch that contains all their premises, if any: the paper's wording.
     WithPremises,
 }
 

@@ -1,4 +1,4 @@
-//! Truth between 0 and 1 for formulas of ∧, ∨ and ¬: Eq. (3)–(6) of the paper.
+//! Fuzzy truth values of formulas of ∧, ∨ and ¬: Eq. (3)–(6) of the paper.
 //!
 //! The truth π of a formula is computed from the truths of its premises. The paper combines them by the product t-norm:
 //!
@@ -9,15 +9,15 @@
 //! | ¬a, Eq. (5) | 1 − π(a) | 1 − π(a) | 1 − π(a) |
 //! | a ⇒ b, Eq. (6) | π(a)π(b) − π(a) + 1 | min(1, 1 − π(a) + π(b)) | max(1 − π(a), π(b)) |
 //!
-//! In all three, ∨ is the dual of ∧ (De Morgan) and a ⇒ b is ¬a ∨ b. No implication is evaluated on its own: training uses
-//! its violation 1 − π(a ⇒ b), whose best response is [`TNorm::soft_label`] in closed form.
+//! In all three, ∨ is the dual of ∧ (De Morgan) and a ⇒ b is ¬a ∨ b. Implications are never evaluated themselves:
+//! training uses its violation 1 − π(a ⇒ b), whose best response is [`TNorm::soft_label`] in closed form.
 
 use serde::{Deserialize, Serialize};
 
 /// A step of a premise formula in postfix order, over the truths of the grounding's premises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Puts down the truth of the premise at this place.
+    /// Pushes the truth of the premise at this index.
     Premise(u32),
     /// ¬: 1 − a.
     Not,
@@ -41,7 +41,7 @@ pub enum TNorm {
 }
 
 impl TNorm {
-    /// The truth of a conjunction; of no premise at all, 1.
+    /// The truth of a conjunction; 1 if it is empty.
     pub fn conjunction(self, truths: impl ExactSizeIterator<Item = f32>) -> f32 {
         let spare = truths.len() as f32 - 1.0;
         match self {
@@ -51,7 +51,7 @@ impl TNorm {
         }
     }
 
-    /// π: the truth of a formula, given the truths of its premises; of an empty formula, their conjunction.
+    /// π: the truth of a formula, given the truths of its premises; an empty formula is their conjunction.
     pub fn truth_of(self, formula: &[Step], truths: &[f32], stack: &mut Vec<f32>) -> f32 {
         if formula.is_empty() {
             return self.conjunction(truths.iter().copied());
@@ -67,7 +67,7 @@ impl TNorm {
             };
             stack.push(value);
         }
-        // Rounding may leave a hair below 0 or above 1.
+        // Rounding may leave the value slightly below 0 or above 1.
         stack.pop().unwrap_or(0.0).clamp(0.0, 1.0)
     }
 
@@ -174,7 +174,7 @@ mod tests {
             }
         }
 
-        /// a ⇒ b is ¬a ∨ b, and gives the violations that soft labels answer to.
+        /// a ⇒ b is ¬a ∨ b, and gives the violations that soft labels minimise.
         #[test]
         fn implication(a in 0.0..=1.0f32, b in 0.0..=1.0f32) {
             let implies = [Step::Premise(0), Step::Not, Step::Premise(1), Step::Or];
@@ -184,7 +184,7 @@ mod tests {
             prop_assert_eq!(of(TNorm::Godel, &implies, &[a, b]), (1.0 - a).max(b));
         }
 
-        /// What every t-norm is: commutative, associative, monotone, with 1 as its unit.
+        /// The t-norm axioms: commutative, associative, monotone, with unit 1.
         #[test]
         fn they_are_t_norms(a in 0.0..=1.0f32, b in 0.0..=1.0f32, c in 0.0..=1.0f32) {
             for t in T_NORMS {

@@ -1,26 +1,25 @@
-//! What evidence pulls: from the truths of premises to soft labels (RUGE) or to slopes of rule losses (KALE).
+//! From the truths of premises to soft labels (RUGE) or to gradients of rule losses (KALE).
 //!
-//! Pure functions of truth values; where the truths come from is the model's affair.
+//! These are pure functions of truth values; the model computes the truths.
 
 use std::cmp::Reverse;
 
 use crate::batch::Batch;
 use crate::fuzzy::TNorm;
 
-/// What speaks for the unlabeled triples of a batch, by triple.
+/// The groundings of a batch, grouped by the unlabeled triple they conclude.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Supports {
-    /// (place of the triple, grounding, truth of its premises), sorted by place, then falling truth.
+    /// (index of the triple, grounding, truth of its premises), sorted by index, then descending truth.
     sorted: Vec<(u32, u32, f32)>,
     /// (truth of premises, confidence), in the same order.
     groundings: Vec<(f32, f32)>,
-    /// Where each triple's groundings end.
     ends: Vec<u32>,
     stack: Vec<f32>,
 }
 
 impl Supports {
-    /// The groundings that conclude the triple at a place, by falling truth of their premises.
+    /// The groundings that conclude a triple, by descending truth of their premises.
     #[inline(always)]
     pub fn of(&self, place: usize) -> &[(f32, f32)] {
         let from = if place == 0 { 0 } else { self.ends[place - 1] as usize };
@@ -38,7 +37,7 @@ impl Supports {
             sorted.push((batch.places[grounding], grounding as u32, premise));
             from = to;
         }
-        // Truths are not negative, so their bits are in their order.
+        // Truths are not negative, so their bits sort like their values.
         sorted.sort_unstable_by_key(|&(place, grounding, premise)| (place, Reverse(premise.to_bits()), grounding));
         groundings.clear();
         ends.clear();
@@ -50,7 +49,7 @@ impl Supports {
 }
 
 /// KALE: `pull` · ∂/∂I of Σ max(0, margin − π(g) + π(g′)) for every atom, with π = premise · (I_c − 1) + 1; g′ has
-/// another relation in its conclusion. `truths` are the atoms' I; confidences are not asked.
+/// another relation in its conclusion. `truths` are the atoms' I; confidences are ignored.
 pub(crate) fn inject(batch: &Batch, truths: &[f32], pull: f32, margin: f32, d_scores: &mut Vec<f32>) {
     d_scores.clear();
     d_scores.resize(batch.unlabeled.len(), 0.0);
@@ -69,7 +68,7 @@ pub(crate) fn inject(batch: &Batch, truths: &[f32], pull: f32, margin: f32, d_sc
             continue;
         }
         for at in 0..premises {
-            // A formula is linear in each of its atoms: the slope is the difference between true and false.
+            // A formula is linear in each atom: the slope is the difference between true and false.
             let own = atoms[at];
             let [below, above] = [0.0, 1.0].map(|truth| {
                 atoms[at] = truth;

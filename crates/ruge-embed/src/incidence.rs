@@ -1,19 +1,19 @@
-//! Who touches which row: the transpose of a batch.
+//! The transpose of a batch: which contributions each row receives.
 //!
-//! The first pass of a step works triple by triple and leaves, for each *slot* (a positive with its negatives, or an
-//! unlabeled triple), a few vectors; the second pass works row by row, and whoever owns a row adds up the vectors that
-//! touch it, in the fixed order listed here. So no two threads ever add to the same row, and the sums have the same bits
-//! however many threads there are.
+//! The first pass of a step works triple by triple and writes a few vectors for each *slot* (a positive with its
+//! negatives, or an unlabeled triple). The second pass works row by row: the owner of a row adds the vectors that touch
+//! it, in the fixed order listed here. So no two threads add to the same row, and the sums have the same bits on any
+//! number of threads.
 
 use ruge_kg::Triple;
 
 use crate::batch::Examples;
 
-/// Vectors a slot leaves: its two queries, and the gradients of its head and its tail.
+/// Vectors per slot: its two queries, and the gradients of its head and tail.
 pub const PARTS: usize = 4;
-/// The tail query, met by the negatives that replace the tail.
+/// The tail query, used by the negatives that replace the tail.
 pub const TAIL_QUERY: usize = 0;
-/// The head query, met by the negatives that replace the head.
+/// The head query, used by the negatives that replace the head.
 pub const HEAD_QUERY: usize = 1;
 /// The gradient of the slot's head.
 pub const HEAD_GRADIENT: usize = 2;
@@ -25,18 +25,18 @@ pub const TAIL_GRADIENT: usize = 3;
 pub struct Touch {
     /// slot · PARTS + part.
     pub source: u32,
-    /// Where the coefficient stands; `u32::MAX` for 1.
+    /// Index of the coefficient; `u32::MAX` stands for 1.
     pub coefficient: u32,
 }
 
-/// Consecutive slots of one relation, few enough to share the work.
+/// Consecutive slots of one relation, short enough to balance the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// The relation.
     pub relation: u32,
     /// First slot.
     pub from: u32,
-    /// Behind the last slot.
+    /// One past the last slot.
     pub to: u32,
 }
 
@@ -49,7 +49,7 @@ pub struct Incidence {
     touches: Vec<Touch>,
     /// Occurrences of each entity in labeled and in unlabeled triples.
     pub entity_occurrences: Vec<[u32; 2]>,
-    /// Slots cut by relation; positives first.
+    /// Slots split by relation; positives first.
     pub segments: Vec<Segment>,
     relation_ends: Vec<u32>,
     relation_segments: Vec<u32>,
@@ -70,7 +70,7 @@ impl Incidence {
         &self.relation_segments[self.relation_ends[relation] as usize..self.relation_ends[relation + 1] as usize]
     }
 
-    /// Rebuilds the transpose; both kinds of triples sorted by relation.
+    /// Rebuilds the transpose. Both kinds of triples must be sorted by relation.
     pub(crate) fn build(&mut self, entities: usize, relations: usize, examples: &Examples, unlabeled: &[Triple]) {
         self.cut(&examples.positives, unlabeled);
         let labeled = 1 + examples.stride as u32;
@@ -82,7 +82,7 @@ impl Incidence {
         for triple in unlabeled {
             self.relation_occurrences[triple.relation.index()][1] += 1;
         }
-        // A counting sort, twice the same walk: lengths first, then places. `ends` is shifted by one while filling.
+        // A counting sort in two passes: lengths, then positions. `ends` is shifted by one while filling.
         let Self { relation_ends, relation_segments, segments, .. } = self;
         starts(relation_ends, relations, segments.iter().map(|segment| segment.relation as usize));
         relation_segments.clear();
@@ -135,7 +135,7 @@ impl Incidence {
         }
     }
 
-    /// Cuts the slots into segments of one relation each.
+    /// Splits the slots into segments of one relation each.
     fn cut(&mut self, positives: &[Triple], unlabeled: &[Triple]) {
         self.segments.clear();
         for (first, triples) in [(0, positives), (positives.len(), unlabeled)] {
@@ -152,8 +152,8 @@ impl Incidence {
     }
 }
 
-/// Where each key's run begins, in `ends[key + 1]`: filling moves it to where the run ends, and so `ends[key]` is then
-/// where it begins.
+/// The start of each key's run, in `ends[key + 1]`. Filling advances it to the end of the run, so that `ends[key]` is
+/// then the start.
 fn starts(ends: &mut Vec<u32>, keys: usize, items: impl Iterator<Item = usize>) {
     ends.clear();
     ends.resize(keys + 2, 0);

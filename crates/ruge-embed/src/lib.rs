@@ -1,7 +1,7 @@
 //! Knowledge graph embeddings: scoring functions, training, exact ranking.
 //!
-//! This crate knows graphs and never rules. What rules have to say reaches it as neutral [`evidence`]: triples nobody has
-//! observed, the triples that speak for them, and weights.
+//! This crate knows graphs but not rules. Rules reach it as plain [`evidence`]: unobserved triples, the triples that
+//! support them, and weights.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -31,22 +31,22 @@
 //! # }
 //! ```
 //!
-//! A scoring function of your own is an `impl` of [`ScoringFunction`]; the example `own_scoring` of the crate `ruge` trains one.
+//! To add a scoring function, implement [`ScoringFunction`]; the example `own_scoring` in the crate `ruge` trains one.
 //!
-//! | question | room |
+//! | question | module |
 //! |---|---|
 //! | how is a triple scored? | [`scoring`]: one file per model |
 //! | what does an epoch consist of? | [`plan`], [`batch`], [`negatives`], [`evidence`] |
 //! | how true is a formula of premises? | [`fuzzy`] |
 //! | what is minimised, and how? | [`objective`], [`optimizer`] |
-//! | where do the numbers live and move? | [`model`], with `pass` and `update`, its two passes, and [`cpu`] |
-//! | how do relation paths train and rank? | [`ptranse`], a model of its own |
+//! | where are parameters stored and updated? | [`model`], with its passes `pass` and `update`, and [`cpu`] |
+//! | how do relation paths train and rank? | [`ptranse`], a separate model |
 //! | when does it stop, and how does it resume? | [`trainer`], [`checkpoint`] |
 //! | how good is it? | [`rank`](mod@rank), [`metrics`] |
 //! | what does it answer? | [`top`] |
 
-/// The version of the arithmetic: raised by every change after which the same spec, data and seed give other bits. A run that was
-/// begun under another number is not continued, whatever the version of the program.
+/// The version of the arithmetic. Raise it with every change after which the same spec, data and seed give different
+/// bits. A run started under another number is not continued, whatever the program version.
 pub const NUMERICS: u32 = 1;
 
 pub mod batch;

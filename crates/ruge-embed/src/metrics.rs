@@ -1,8 +1,8 @@
-//! What ranks say: MRR, median, Hits@N, mean rank, and the same by side, by relation and by kind of relation.
+//! Metrics of ranks: MRR, median, Hits@N, mean rank, overall and by side, relation and kind of relation.
 //!
-//! The paper pools all ranks, head and tail queries together. A relation with many test triples then outweighs the
-//! rest, so the *macro* average over relations stands beside it. The adjusted mean rank index puts the mean rank on a
-//! scale from 1 (always first) over 0 (as good as chance) to negative values, whatever the number of candidates.
+//! The paper pools all ranks of head and tail queries, so a relation with many test triples outweighs the rest. The
+//! *macro* average over relations is reported as well. The adjusted mean rank index is independent of the number of
+//! candidates: 1 is always first, 0 is chance, negative is worse.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use ruge_kg::{Graph, RelationId};
 use ruge_kg::{Place, Rank, RankQuery, Side, Ties};
 use serde::{Deserialize, Serialize};
 
-/// Metrics of a set of ranks. All sums run in query order, in `f64`.
+/// Metrics of a set of ranks. All sums are in query order, in `f64`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Number of queries.
     pub queries: usize,
     /// Mean reciprocal rank.
     pub mrr: f64,
-    /// Median rank; the mean of the two middle ranks where their number is even.
+    /// Median rank; the mean of the two middle ranks if the number is even.
     pub median: f64,
     /// Mean rank.
     pub mean_rank: f64,
@@ -31,7 +31,7 @@ pub struct Metrics {
 pub const HITS: [u32; 4] = [1, 3, 5, 10];
 
 impl Metrics {
-    /// Metrics of places under a tie policy. Of no place at all, everything is 0.
+    /// Metrics of places under a tie policy. All 0 if there are no places.
     pub fn of(places: impl IntoIterator<Item = Place>, ties: Ties, hits: &[u32]) -> Self {
         let places: Vec<Place> = places.into_iter().collect();
         let mut ranks: Vec<f64> = places.iter().map(|place| place.rank(ties)).collect();
@@ -69,7 +69,7 @@ impl Metrics {
     }
 }
 
-/// A relation's kind, by how many tails a head has on average, and heads a tail; "many" begins at 1.5.
+/// A relation's kind, by the mean number of tails per head and heads per tail; "many" starts at 1.5.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Category {
     /// One head, one tail.
@@ -100,18 +100,18 @@ impl Category {
     }
 }
 
-/// Metrics of one evaluation from every angle.
+/// All metrics of one evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Both sides pooled: the figures of the paper.
+    /// Filtered, both sides pooled: the figures of the paper.
     pub pooled: Metrics,
-    /// The same with known facts kept among the candidates.
+    /// The same without filtering known facts.
     pub raw: Metrics,
-    /// Filtered, ties broken for and against the answer.
+    /// Filtered, ties broken in favour of the answer.
     pub optimistic: Metrics,
     /// Filtered, ties broken against the answer.
     pub pessimistic: Metrics,
-    /// Filtered, by the side asked for.
+    /// Filtered, by the hidden side.
     pub by_side: BTreeMap<Side, Metrics>,
     /// Filtered, by relation.
     pub by_relation: BTreeMap<RelationId, Metrics>,
@@ -122,7 +122,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Sums up ranks; `graph` tells the kinds of relations apart.
+    /// Summarises ranks; `graph` determines the kinds of relations.
     pub fn new(queries: &[RankQuery], ranks: &[Rank], graph: &Graph, ties: Ties, hits: &[u32]) -> Self {
         assert_eq!(queries.len(), ranks.len(), "one rank per query");
         let pairs = || queries.iter().zip(ranks);

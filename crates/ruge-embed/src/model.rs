@@ -1,8 +1,8 @@
-//! Θ where it lives: a scoring function with its rows, on the processor.
+//! Θ and its training: a scoring function with its rows, on the CPU.
 //!
-//! [`CpuModel::train`] is Algorithm 1, lines 3 to 5, for one batch: soft labels from the parameters at the batch's start,
-//! then τ steps of the labeled and the unlabeled pull together. A step is two passes, `pass` and
-//! `update`, each free of shared sums, so its bits are the same on any number of threads.
+//! [`CpuModel::train`] is Algorithm 1, lines 3 to 5, for one batch: soft labels from the parameters at the start of the
+//! batch, then τ steps on labeled and unlabeled triples together. A step is two passes, `pass` and `update`, without
+//! shared sums, so its bits are the same on any number of threads.
 
 use rayon::prelude::*;
 use ruge_kg::{Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, Scored, TopOptions, Triple};
@@ -28,40 +28,40 @@ use crate::softmax::{Questions, Softmax, step};
 use crate::table::Table;
 use crate::update::{EntitySources, Kind, Normalise, Owner, RelationSources, Rows, Sources, transform_of};
 
-/// All that training changes: parameters, the optimiser's memory, and the number of steps taken.
+/// All state that training changes: parameters, optimiser state, and the number of steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     /// Θ
     pub embeddings: Embeddings,
-    /// One table pair per moment the optimiser keeps.
+    /// One pair of tables per moment of the optimiser.
     pub moments: Vec<Embeddings>,
-    /// Gradient steps so far.
+    /// Gradient steps taken.
     pub steps: u64,
 }
 
-/// What an epoch, or a batch, has seen.
+/// Losses of an epoch or a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Losses {
-    /// Mean loss over labeled triples, penalty not counted.
+    /// Mean loss over labeled triples, without penalty.
     pub labeled: f64,
     /// Mean loss over unlabeled triples.
     pub unlabeled: f64,
 }
 
-/// What training asks of a model, whatever its scoring function and its device; questions are the [`Ranker`]'s.
+/// What training needs from a model, independent of scoring function and device; answering queries is [`Ranker`].
 pub trait Model: Ranker {
-    /// One epoch of Algorithm 1; epochs count from 1. After an error, and after a cancellation above all, the parameters are worth
-    /// nothing until a state is restored.
+    /// One epoch of Algorithm 1; epochs count from 1. After an error, including cancellation, the parameters are
+    /// invalid until a state is restored.
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses>;
-    /// Parameters and all that resuming needs.
+    /// Parameters and all other state needed to resume.
     fn state(&self) -> Result<&State>;
-    /// Takes over a stored state.
+    /// Restores a stored state.
     fn restore(&mut self, state: State) -> Result<()>;
-    /// Bytes that ranking may take for a packed copy of the entities, where it takes any.
+    /// Maximum bytes for a packed copy of the entities, if ranking uses one.
     fn limit_packing(&mut self, _bytes: usize) {}
 }
 
-/// Whether a stored state belongs to a model with this one.
+/// Checks that a stored state has the shape of `own`.
 pub fn check_shapes(state: &State, own: &State) -> Result<()> {
     let shape = |x: &Embeddings| {
         let of = |table: &Table| format!("{} x {}", table.rows(), table.width());
@@ -80,19 +80,19 @@ pub fn check_shapes(state: &State, own: &State) -> Result<()> {
     Ok(())
 }
 
-/// A model on the processor.
+/// A model on the CPU.
 pub struct CpuModel<F> {
     scoring: F,
     optimizer: Optimizer,
     state: State,
-    /// Rows as scored, where that is another basis than the parameters'.
+    /// Rows as scored, if that basis differs from the parameters'.
     images: Option<Embeddings>,
     packing: Packing,
     work: Work,
     isa: Isa,
 }
 
-/// Memory that steps reuse.
+/// Buffers reused by steps.
 struct Work {
     slots: Table,
     partials: Table,
@@ -131,7 +131,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         model
     }
 
-    /// The same model on a given instruction set; results do not change.
+    /// The same model on a given instruction set; results are the same.
     pub fn with_isa(mut self, isa: Isa) -> Self {
         self.isa = isa;
         self
@@ -147,7 +147,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         self.images.as_ref().unwrap_or(&self.state.embeddings)
     }
 
-    /// Parameters and all that resuming needs.
+    /// Parameters and all other state needed to resume.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -166,7 +166,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         Candidates { scoring: &self.scoring, entities, relations, packing: &self.packing, isa: self.isa }
     }
 
-    /// Bytes held: parameters, state, images, packed entities and the memory of steps.
+    /// Size in bytes: parameters, optimiser state, images, packed entities and buffers.
     pub fn bytes(&self) -> usize {
         let rows = self.state.embeddings.bytes() + self.state.moments.iter().map(Embeddings::bytes).sum::<usize>();
         rows + self.images.as_ref().map_or(0, Embeddings::bytes)
@@ -186,7 +186,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         aims.clear();
         if let Guidance::SoftLabels { slackness, t_norm } = plan.guidance {
             self.weigh_evidence(plan, batch, t_norm);
-            // With a single step the labels follow where the scores are needed anyway; more steps must hold them.
+            // With a single step the labels are computed along with the scores; with more steps they must be held.
             if plan.inner_steps > 1 {
                 self.soft_labels(plan, batch, t_norm, slackness, &mut aims);
             }
@@ -214,7 +214,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         losses
     }
 
-    /// The truth of every grounding's premises under the current parameters, by conclusion.
+    /// The truth of all premises under the current parameters, grouped by conclusion.
     fn weigh_evidence(&mut self, plan: &Plan<'_>, batch: &Batch, t_norm: TNorm) {
         let mut premises = std::mem::take(&mut self.work.premise_scores);
         premises.resize(batch.evidence.all_premises().len(), 0.0);
@@ -293,7 +293,6 @@ impl<F: ScoringFunction> CpuModel<F> {
         Losses { labeled: sums[0] * f64::from(pull.weight), unlabeled: sums[1] * f64::from(unlabeled_weight) }
     }
 
-    /// The second pass over both tables.
     fn update(&mut self, plan: &Plan<'_>, batch: &Batch, weights: [f32; 2]) {
         self.state.steps += 1;
         let l2 = match plan.objective.penalty {
@@ -354,7 +353,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         );
     }
 
-    /// An epoch of softmax over all entities. Panics where the scoring function is no dot product.
+    /// An epoch of softmax over all entities. Panics unless the scoring function is a dot product.
     fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Result<Losses, Cancelled> {
         assert!(F::COMPARATOR == Comparator::Dot, "softmax needs a dot product");
         let questions = Questions::new(plan, softmax, epoch);
@@ -396,7 +395,7 @@ impl<F: ScoringFunction> CpuModel<F> {
         Err(EmbedError::Diverged { epoch, loss, entity_rate, relation_rate })
     }
 
-    /// Brings the images up to date with all parameters.
+    /// Recomputes the images from all parameters.
     fn refresh_images(&mut self) {
         let Some(transform) = self.scoring.transform() else { return };
         let Embeddings { entities, relations } = &self.state.embeddings;
@@ -418,7 +417,7 @@ impl<F: ScoringFunction> CpuModel<F> {
     }
 }
 
-/// Moves a table's rows; under a cap on whole matrices, measures their gradient first.
+/// Updates a table's rows; with a cap on whole matrices, measures their gradient first.
 fn move_rows<S: Sources>(
     mut owner: Owner<'_, S>,
     cap: Cap,
@@ -449,7 +448,7 @@ fn normalise(table: &mut Table, isa: Isa) {
 }
 
 impl Work {
-    /// Makes room; batches differ by a few slots, so some to spare.
+    /// Grows the buffers, with some room to spare because batches differ by a few slots.
     fn reserve(&mut self, slot_rows: usize, segments: usize, negatives: usize) {
         if self.slots.rows() < slot_rows {
             self.slots = Table::zeros(slot_rows + slot_rows / 64, self.slots.width());
@@ -515,7 +514,8 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
         self.packing.clear();
         if let Some(softmax) = &plan.softmax {
-            // On a thread of the pool: from outside it, each of an epoch's thousands of parallel loops would put its caller to sleep.
+            // On a thread of the pool: from outside, each of an epoch's thousands of parallel loops would put its
+            // caller to sleep.
             let sum = rayon::scope(|_| self.softmax_epoch(plan, softmax, epoch));
             return self.finite(epoch, sum?);
         }
@@ -524,7 +524,7 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         current.prepare(plan, &order, 0);
         let mut sum = Losses::default();
         for index in 0..plan.batches {
-            // The next batch is a pure function of the plan: it is made while this one trains.
+            // The next batch is a pure function of the plan, so it is prepared while this one trains.
             let (losses, ()) = rayon::join(
                 || self.train(plan, &current),
                 || {
@@ -561,10 +561,10 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
     }
 }
 
-/// Scoring functions whose models are compiled here: the loops of a model take seconds to compile for every instruction set,
-/// and a crate that asks for a [`CpuModel`] by its type would compile them again.
+/// Scoring functions whose models are compiled in this crate. The loops of a model take seconds to compile for every
+/// instruction set, and a crate that used [`CpuModel`] directly would compile them again.
 pub trait OnProcessor: ScoringFunction {
-    /// A model with these numbers.
+    /// A CPU model with these parameters.
     fn on_processor(self, embeddings: Embeddings, optimizer: Optimizer) -> Box<dyn Model>;
 }
 

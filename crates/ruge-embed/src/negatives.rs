@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 
-/// Which entity replaces.
+/// The stream for replacement entities.
 pub const NEGATIVES: Stream = Stream(0x113);
-/// Which side is replaced.
+/// The stream for the replaced side.
 pub const SIDES: Stream = Stream(0x114);
 
-/// Tries to find a negative that is no fact before any is taken.
+/// Attempts to draw a negative that is not a fact; after that, any is accepted.
 const ATTEMPTS: u64 = 100;
 
 /// Which end of the positive is replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sides {
-    /// ⌊count/2⌋ heads and as many tails: the reference program. An odd count loses one.
+    /// ⌊count/2⌋ heads and as many tails: the reference program. An odd count is rounded down.
     #[default]
     Halves,
-    /// Each by a fair coin, as `ttrouill/complex` does.
+    /// Each by a fair coin, as in `ttrouill/complex`.
     Coin,
     /// Each by a coin that favours the side with more answers (Wang et al. 2014): fewer false negatives.
     Bernoulli,
-    /// All negatives of a positive at one end, which a fair coin chooses: each then asks one question, as self-adversarial
-    /// negatives and the sampled softmax want it.
+    /// All negatives of a positive at one end, chosen by a fair coin. Each positive is then one query, as
+    /// self-adversarial negatives and the sampled softmax require.
     OneEnd,
 }
 
@@ -39,10 +39,10 @@ pub struct Negatives {
     /// Which end is replaced.
     #[serde(default)]
     pub sides: Sides,
-    /// Whether the replaced entity itself may come back; never so in the reference.
+    /// Whether a draw may return the replaced entity itself; not in the reference.
     #[serde(default)]
     pub keep_original: bool,
-    /// Whether observed triples are drawn again; never so in the reference.
+    /// Whether observed triples are redrawn; not in the reference.
     #[serde(default)]
     pub filtered: bool,
 }
@@ -54,7 +54,7 @@ impl Default for Negatives {
 }
 
 impl Negatives {
-    /// Negatives each positive really gets.
+    /// Actual negatives per positive.
     pub fn per_positive(&self) -> usize {
         match self.sides {
             Sides::Halves => self.count / 2 * 2,

@@ -1,11 +1,11 @@
-//! What training minimises: a loss over labeled triples and a penalty on the rows they touch.
+//! The objective: a loss over labeled triples and a penalty on the rows they touch.
 //!
-//! A loss meets a model only through one number per triple, `d_score` = ∂loss/∂η. The sigmoid is the reference's, cut
-//! off at ±10: a triple fitted beyond that pulls no more.
+//! A loss acts on a model only through one number per triple, `d_score` = ∂loss/∂η. The sigmoid is clipped at ±10 as in
+//! the reference: a triple with a larger score has no gradient.
 
 use serde::{Deserialize, Serialize};
 
-/// Scores beyond which the sigmoid is 0 or 1.
+/// Scores beyond this have a sigmoid of 0 or 1.
 pub const CUT: f32 = 10.0;
 
 /// φ: the truth value of a score.
@@ -20,7 +20,7 @@ pub fn truth(score: f32) -> f32 {
     }
 }
 
-/// What is summed over the labeled triples of a batch.
+/// Loss over the labeled triples of a batch.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Loss {
@@ -37,14 +37,15 @@ pub enum Loss {
         margin: f32,
     },
     /// ½ (−ln φ(η⁺) − Σ p ln φ(−η⁻)), mean over positives, where p is the softmax of temperature · η over a positive's
-    /// negatives and counts as a constant: hard negatives pull more (Sun et al. 2019). 0 lets all pull alike.
+    /// negatives treated as a constant: hard negatives weigh more (Sun et al. 2019). At temperature 0 all weigh the
+    /// same.
     SelfAdversarial {
-        /// How much more.
+        /// The temperature.
         #[serde(default = "one")]
         temperature: f32,
     },
-    /// Mean cross-entropy of a positive against its negatives, each of which speaks for as many entities as were not drawn: an
-    /// estimate of the softmax over all entities, for any model. Needs all negatives of a positive at one end.
+    /// Mean cross-entropy of a positive against its negatives, each weighted by the number of entities it stands for:
+    /// an estimate of the softmax over all entities, for any model. Requires all negatives of a positive at one end.
     SampledSoftmax,
 }
 
@@ -52,11 +53,11 @@ fn one() -> f32 {
     1.0
 }
 
-/// What holds parameters small.
+/// Regularisation of parameters.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Penalty {
-    /// Nothing.
+    /// None.
     #[default]
     None,
     /// weight/d · (‖h‖² + ‖r‖² + ‖t‖²) for each *occurrence* of a triple, inside the mean of its loss.
@@ -70,16 +71,16 @@ pub enum Penalty {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
-    /// Over labeled triples.
+    /// Loss over labeled triples.
     pub loss: Loss,
-    /// On the rows they touch.
+    /// Penalty on the rows they touch.
     #[serde(default)]
     pub penalty: Penalty,
-    /// φ = σ(shift + η): distance models score at most 0 and need one, others leave it at 0.
+    /// φ = σ(shift + η). Distance models score at most 0 and need a shift; others use 0.
     #[serde(default)]
     pub shift: f32,
-    /// Whether a positive weighs 1/√(count of (h, r) + count of (r, t)), relative to the mean of its batch, with counts that
-    /// start at 4: what is asked often then counts less each time (Sun et al. 2019).
+    /// Whether a positive is weighted by 1/√(count of (h, r) + count of (r, t)), relative to the mean of its batch,
+    /// with counts starting at 4: frequent queries count less per triple (Sun et al. 2019).
     #[serde(default, skip_serializing_if = "is_false")]
     pub subsampling: bool,
 }
@@ -95,29 +96,29 @@ impl Default for Objective {
 }
 
 impl Objective {
-    /// A loss alone.
+    /// A loss without penalty.
     pub fn ranking(loss: Loss) -> Self {
         Self { loss, penalty: Penalty::None, ..Self::default() }
     }
 }
 
-/// An [`Objective`] with its constants worked out for a model and a batch.
+/// An [`Objective`] with its constants computed for a model and a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Pull {
     loss: Loss,
     shift: f32,
-    /// What one triple, pair or positive weighs.
+    /// Weight of one triple, pair or positive.
     pub weight: f32,
-    /// What one occurrence of a triple weighs in the penalty.
+    /// Weight of one occurrence of a triple in the penalty.
     pub occurrence: f32,
     /// Factor from η to I.
     scale: f32,
-    /// Logarithm of how many entities a negative speaks for.
+    /// Logarithm of how many entities a negative stands for.
     share: f32,
 }
 
 impl Pull {
-    /// For a batch of `labeled` triples of which `pairs` are negatives, in a graph of so many `entities`.
+    /// For a batch of `labeled` triples, `pairs` of them negatives, in a graph with this many `entities`.
     pub fn new(objective: &Objective, dimension: usize, labeled: usize, pairs: usize, entities: usize) -> Self {
         let positives = labeled - pairs;
         let (n, occurrences, scale) = match objective.loss {
@@ -131,8 +132,8 @@ impl Pull {
         Self { loss: objective.loss, shift: objective.shift, weight, occurrence, scale, share }
     }
 
-    /// Turns the scores of one positive and its negatives into `d_score`s, in place; returns the loss. Both are those of a
-    /// positive that weighs `relative` to the mean one; the loss is not divided by their number.
+    /// Turns the scores of one positive and its negatives into `d_score`s, in place; returns the loss. Both are scaled
+    /// by `relative`, the positive's weight relative to the mean; the loss is not divided by the number of positives.
     #[inline(always)]
     pub fn labeled(&self, positive: &mut f32, negatives: &mut [f32], relative: f32) -> f64 {
         let weight = self.weight * relative;
@@ -207,12 +208,12 @@ impl Pull {
     }
 }
 
-/// Logarithm of how many of the entities besides the answer each of `drawn` negatives speaks for.
+/// Logarithm of how many entities other than the answer each of `drawn` negatives stands for.
 pub fn share(entities: usize, drawn: usize) -> f32 {
     (entities.saturating_sub(1).max(1) as f32 / drawn.max(1) as f32).ln()
 }
 
-/// ln(1 + eˣ) and its slope, to the last: Adam makes a step of a pull however small, so nothing is cut off here.
+/// ln(1 + eˣ) and its slope, without clipping: Adam takes a full step for any gradient, however small.
 #[inline(always)]
 fn softplus(x: f32) -> (f32, f64) {
     let small = (-x.abs()).exp();
@@ -237,7 +238,7 @@ impl Softplus {
         Self { linear: 0.0, product: 1.0 }
     }
 
-    /// Adds softplus(x) and returns φ(−x). Beyond the cut the exponential, below 5e-5, is left out of the loss.
+    /// Adds softplus(x) and returns φ(−x). Beyond the clip the exponential, below 5e-5, is left out of the loss.
     #[inline(always)]
     fn add(&mut self, x: f32) -> f32 {
         self.linear += f64::from(x.max(0.0));
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!((positive, negatives), (-0.5, [0.5, 0.0]));
     }
 
-    /// The loss of one positive in f64, with given shares of the negatives where those count as constants.
+    /// The loss of one positive in f64, with given weights of the negatives if those are constants.
     fn exact(loss: Loss, shift: f64, scores: &[f64], shares: &[f64]) -> f64 {
         let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
         match loss {

@@ -1,31 +1,31 @@
-//! How a gradient row moves a parameter row: AdaGrad with its row cap, SGD, Adam. All data, all applied row by row.
+//! How a gradient row updates a parameter row: AdaGrad with its row cap, SGD, Adam.
 //!
-//! Rows that no triple of the batch touches do not move and keep their state, so a sweep over touched rows equals the
-//! dense loop of the reference.
+//! Rows that no triple of the batch touches do not change and keep their state, so updating only touched rows equals
+//! the dense loop of the reference.
 
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::row;
 
-/// How long a gradient may be.
+/// Maximum norm of a gradient.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "per", deny_unknown_fields)]
 pub enum Cap {
-    /// As long as it is.
+    /// No maximum.
     None,
-    /// Each row's, real and imaginary halves apart: the "gradient normalisation" of the paper.
+    /// Per row, with real and imaginary halves separately: the "gradient normalisation" of the paper.
     Row {
-        /// The longest.
+        /// The maximum.
         norm: f32,
     },
-    /// Each whole matrix's, as in `ttrouill/complex`.
+    /// Per matrix, as in `ttrouill/complex`.
     Matrix {
-        /// The longest.
+        /// The maximum.
         norm: f32,
     },
 }
 
-/// How a gradient moves a row.
+/// Update rule of a row.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum UpdateRule {
@@ -34,13 +34,13 @@ pub enum UpdateRule {
         /// ε
         #[serde(default = "small")]
         epsilon: f32,
-        /// Whether ε stands inside the root, √(A + ε).
+        /// Whether ε is inside the root, √(A + ε).
         #[serde(default)]
         inside: bool,
     },
     /// θ ← θ − γ g.
     Sgd,
-    /// Adam with bias correction; moments of untouched rows rest.
+    /// Adam with bias correction; moments of untouched rows do not change.
     Adam {
         /// Decay of the first moment.
         #[serde(default = "first")]
@@ -70,13 +70,13 @@ fn second() -> f32 {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Optimizer {
-    /// How a gradient moves a row.
+    /// The update rule.
     pub rule: UpdateRule,
     /// γ of entity rows.
     pub entity_rate: f32,
     /// γ of relation rows.
     pub relation_rate: f32,
-    /// How long a gradient may be.
+    /// The cap on gradients.
     pub cap: Cap,
 }
 
@@ -92,12 +92,12 @@ impl Default for Optimizer {
 }
 
 impl Optimizer {
-    /// The same with other learning rates.
+    /// The same with learning rates multiplied by `rate`.
     pub fn slowed(&self, rate: f32) -> Self {
         Self { entity_rate: self.entity_rate * rate, relation_rate: self.relation_rate * rate, ..*self }
     }
 
-    /// Tables of state beside the parameters.
+    /// Number of state tables besides the parameters.
     pub fn state_tables(&self) -> usize {
         match self.rule {
             UpdateRule::Sgd => 0,
@@ -107,11 +107,11 @@ impl Optimizer {
     }
 }
 
-/// What is done to rows besides gradient steps.
+/// Projection of rows besides gradient steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Projection {
-    /// Nothing.
+    /// None.
     #[default]
     None,
     /// TransE: entity rows are divided by their L2 norm before each batch.
@@ -147,13 +147,13 @@ impl Move {
         Self { rule: optimizer.rule, rate, row_cap, parts, corrections }
     }
 
-    /// Whether a row without a gradient stays as it is.
+    /// Whether a row without a gradient is unchanged.
     #[inline(always)]
     pub fn rests(&self) -> bool {
         !matches!(self.rule, UpdateRule::Adam { .. })
     }
 
-    /// Caps the gradient row and moves the parameter row; state rows are empty where the rule has none.
+    /// Caps the gradient row and updates the parameter row; state rows are empty if the rule has none.
     #[inline(always)]
     pub fn apply(&self, gradient: &mut [f32], parameters: &mut [f32], first: &mut [f32], second: &mut [f32]) {
         if let Some(cap) = self.row_cap {

@@ -1,9 +1,9 @@
-//! The first pass of a step: scores, losses and the vectors each slot leaves, from frozen rows.
+//! The first pass of a step: scores, losses and the vectors of each slot, computed from frozen rows.
 //!
-//! A positive shares its two queries with all its negatives, so each negative costs one comparison and one addition
-//! into a sum: with q_t from (h, r), tails t₀ … t_k and their d_scores c, the gradient by (h, r) is the adjoint of the
-//! query applied to Σ c ∂score/∂q. What a negative's own row gets, c · ∂score/∂t_k, is left to the row's owner in the
-//! [second pass](crate::update), who finds q_t in the slot.
+//! A positive shares its two queries with all its negatives, so each negative costs one comparison and one addition to
+//! a sum: with q_t from (h, r), tails t₀ … t_k and their d_scores c, the gradient by (h, r) is the adjoint of the query
+//! applied to Σ c ∂score/∂q. The gradient of a negative's own row, c · ∂score/∂t_k, is left to the row's owner in the
+//! [second pass](crate::update), which reads q_t from the slot.
 
 use ruge_kg::{Control, Triple};
 
@@ -16,18 +16,18 @@ use crate::objective::Pull;
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
 
-/// What pulls on the unlabeled triples of a batch.
+/// The pull on the unlabeled triples of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aims<'a> {
-    /// Cross-entropy towards soft labels that follow from these groundings, each of the given weight.
+    /// Cross-entropy towards soft labels computed from these groundings, with the given weight.
     Supports(&'a Supports, TNorm, f32, f32),
-    /// Cross-entropy towards soft labels worked out already, each of the given weight.
+    /// Cross-entropy towards given soft labels, with the given weight.
     Labels(&'a [f32], f32),
-    /// ∂loss/∂η, worked out already.
+    /// Given ∂loss/∂η.
     DScores(&'a [f32]),
 }
 
-/// What the first pass reads.
+/// The input of the first pass.
 pub(crate) struct Pass<'a, F> {
     pub scoring: &'a F,
     /// Rows as scored.
@@ -40,11 +40,11 @@ pub(crate) struct Pass<'a, F> {
     pub stride: usize,
     pub relation_stride: usize,
     pub isa: Isa,
-    /// Who may cancel; what is written is then worth nothing.
+    /// Cancels the pass; its output is then invalid.
     pub control: Option<&'a Control<'a>>,
 }
 
-/// Where it writes: places for a run of segments.
+/// The output of the first pass, for a run of segments.
 pub(crate) struct Places<'a> {
     /// PARTS rows per slot.
     pub slots: &'a mut [f32],
@@ -56,11 +56,11 @@ pub(crate) struct Places<'a> {
     pub losses: &'a mut [[f64; 2]],
 }
 
-/// Slots below which splitting the work costs more than it saves.
+/// Minimum slots for which splitting the work pays off.
 const GRAIN: u32 = 64;
 
 impl<F: ScoringFunction> Pass<'_, F> {
-    /// Runs over segments, in parallel; what is written does not depend on how the work is split.
+    /// Processes segments in parallel; the output does not depend on how the work is split.
     pub fn run(&self, segments: &[Segment], places: Places<'_>) {
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
         if self.control.is_some_and(|control| control.is_cancelled()) {
@@ -113,7 +113,7 @@ impl<F: ScoringFunction> Kernel for RunPass<'_, '_, F> {
         let examples = &pass.batch.examples;
         let positives = examples.positives.len();
         let (width, relation_width) = (pass.scoring.entity_width(), pass.scoring.relation_width());
-        // Sums over negatives; the only memory this pass asks for, once per run of segments.
+        // Sums over negatives: the only allocation of this pass, once per run of segments.
         let mut sums = vec![0.0f32; 2 * width];
         let (d_tail_query, d_head_query) = sums.split_at_mut(width);
         let mut slots = places.slots.chunks_exact_mut(PARTS * pass.stride);
@@ -138,7 +138,6 @@ impl<F: ScoringFunction> Kernel for RunPass<'_, '_, F> {
     }
 }
 
-/// The four vectors of a slot.
 #[inline(always)]
 fn split(vectors: &mut [f32], stride: usize, width: usize) -> [&mut [f32]; PARTS] {
     let (a, rest) = vectors.split_at_mut(stride);
@@ -147,7 +146,6 @@ fn split(vectors: &mut [f32], stride: usize, width: usize) -> [&mut [f32]; PARTS
     [&mut a[..width], &mut b[..width], &mut c[..width], &mut d[..width]]
 }
 
-/// A positive with its negatives.
 #[inline(always)]
 fn positive<F: ScoringFunction>(
     pass: &Pass<'_, F>,
@@ -192,7 +190,7 @@ fn positive<F: ScoringFunction>(
         row::add_d_candidate(F::COMPARATOR, d_positive, tail_query, tail, d_tail);
     }
     for (&d_score, &entity) in d_tails.iter().zip(tails) {
-        // Well-fitted triples pull by exactly 0: their rows need no second reading.
+        // Well-fitted triples have a gradient of exactly 0, so their rows need not be read again.
         if d_score != 0.0 {
             row::add_d_query(F::COMPARATOR, d_score, tail_query, pass.entity(entity), d_tail_query);
             pulled = true;
@@ -213,7 +211,7 @@ fn positive<F: ScoringFunction>(
     loss
 }
 
-/// Asks for the rows of the next positive while this one is worked on.
+/// Prefetches the rows of the next positive.
 #[inline(always)]
 fn fetch_next<F: ScoringFunction>(pass: &Pass<'_, F>, examples: &Examples, slot: usize) {
     if let Some(next) = examples.positives.get(slot + 1) {
@@ -225,7 +223,7 @@ fn fetch_next<F: ScoringFunction>(pass: &Pass<'_, F>, examples: &Examples, slot:
     }
 }
 
-/// An unlabeled triple. Nobody but itself meets its query, which is not kept.
+/// An unlabeled triple. No other triple uses its query, which is not kept.
 #[inline(always)]
 fn unlabeled<F: ScoringFunction>(
     pass: &Pass<'_, F>,
@@ -267,7 +265,6 @@ fn unlabeled<F: ScoringFunction>(
     loss
 }
 
-/// Scores triples one by one.
 pub(crate) struct Scores<'a, F> {
     pub scoring: &'a F,
     pub entities: &'a Table,

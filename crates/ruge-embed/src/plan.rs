@@ -1,8 +1,8 @@
-//! The plan of training: what an epoch consists of, as data.
+//! The training plan: the contents of an epoch, as data.
 //!
-//! An epoch shuffles the observed triples, deals them round-robin into batches, draws negatives, and deals the groundings
-//! of the evidence on their own (the paper's Algorithm 1, as the reference program has it). Every draw is a pure function
-//! of (seed, stream, epoch, position).
+//! An epoch shuffles the observed triples, deals them round-robin into batches, draws negatives, and deals the
+//! groundings of the evidence separately (the paper's Algorithm 1, as in the reference program). Every draw is a pure
+//! function of (seed, stream, epoch, position).
 
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Cancelled, Control, Graph, Label, Triple};
@@ -15,38 +15,38 @@ use crate::objective::Objective;
 use crate::optimizer::Projection;
 use crate::softmax::{Example, Softmax};
 
-/// The order of the positives.
+/// The stream for the order of the positives.
 pub const SHUFFLE: Stream = Stream(0x111);
-/// The order of the groundings.
+/// The stream for the order of the groundings.
 pub const GROUNDINGS: Stream = Stream(0x112);
 
-/// How positives come into batches.
+/// How positives are assigned to batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Batching {
-    /// Shuffled, then position i goes to batch i mod batches: each triple once an epoch.
+    /// Shuffled; position i goes to batch i mod batches, so each triple occurs once per epoch.
     #[default]
     Dealt,
-    /// ⌊triples / batches⌋ drawn with replacement for each batch, as `ttrouill/complex` does.
+    /// ⌊triples / batches⌋ drawn with replacement for each batch, as in `ttrouill/complex`.
     WithReplacement,
 }
 
-/// What an epoch consists of.
+/// The contents of an epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// 𝒪, the observed triples.
     pub triples: &'a [Triple],
-    /// The same, indexed; asked by filtered and Bernoulli negatives.
+    /// The same, indexed; used by filtered and Bernoulli negatives.
     pub graph: &'a Graph,
-    /// Entities of the model.
+    /// Number of entities.
     pub entities: usize,
-    /// Relations of the model.
+    /// Number of relations.
     pub relations: usize,
     /// Seed of every draw.
     pub seed: u64,
-    /// Batches of an epoch.
+    /// Batches per epoch.
     pub batches: usize,
-    /// How positives come into batches.
+    /// How positives are assigned to batches.
     pub batching: Batching,
     /// How negatives are drawn.
     pub negatives: Negatives,
@@ -54,23 +54,23 @@ pub struct Plan<'a> {
     pub objective: Objective,
     /// Groundings.
     pub evidence: &'a Evidence,
-    /// What is made of them.
+    /// How groundings are used.
     pub guidance: Guidance,
-    /// Which batch they go with.
+    /// How groundings are assigned to batches.
     pub dealing: Dealing,
-    /// Groundings of an epoch at most; of more, every epoch takes a share drawn anew.
+    /// Maximum groundings per epoch; if there are more, every epoch draws a new sample.
     pub most_groundings: usize,
-    /// τ: gradient steps per batch, soft labels held.
+    /// τ: gradient steps per batch with the same soft labels.
     pub inner_steps: usize,
-    /// What is done to rows besides gradient steps.
+    /// Projection of rows besides gradient steps.
     pub projection: Projection,
-    /// What learning rates are multiplied by.
+    /// Factor on the learning rates.
     pub rate: f32,
-    /// Softmax over all entities instead of negatives, objective, batches and guidance above.
+    /// Softmax over all entities; replaces the negatives, objective, batches and guidance above.
     pub softmax: Option<Softmax>,
-    /// Weighted triples that softmax learns from besides the observed ones.
+    /// Weighted triples for softmax training in addition to the observed ones.
     pub examples: &'a [Example],
-    /// Who may cancel an epoch under way.
+    /// Cancels an epoch.
     pub control: Option<&'a Control<'a>>,
 }
 
@@ -100,17 +100,17 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether the epoch was cancelled. What it has done so far is then worth nothing.
+    /// Whether the epoch was cancelled. Its results are then invalid.
     pub fn is_cancelled(&self) -> bool {
         self.control.is_some_and(|control| control.is_cancelled())
     }
 
-    /// An error if it was.
+    /// Returns an error if the epoch was cancelled.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// Appends what the positives of a batch weigh relative to their mean, where frequent questions count less
+    /// Appends the weights of a batch's positives relative to their mean, if frequent queries count less
     /// ([`Objective::subsampling`]).
     pub fn subsample(&self, positives: impl Iterator<Item = Triple>, weights: &mut Vec<f32>) {
         let first = weights.len();
@@ -132,13 +132,13 @@ pub struct EpochOrder {
     pub epoch: u64,
     positives: Vec<u32>,
     groundings: Vec<u32>,
-    /// Where each batch's groundings end; empty where they are dealt in turn, every batch one at a time.
+    /// Where each batch's groundings end; empty if they are dealt round-robin.
     grounding_ends: Vec<u32>,
     batches: usize,
 }
 
 impl EpochOrder {
-    /// Shuffles and deals.
+    /// Shuffles and assigns to batches.
     pub fn new(plan: &Plan<'_>, epoch: u64) -> Self {
         let n = plan.triples.len();
         let positives = match plan.batching {
@@ -179,7 +179,7 @@ impl EpochOrder {
         }
     }
 
-    /// Positions of a batch's positives, each with its place among the triples.
+    /// Positions of a batch's positives, each with its index among the triples.
     pub fn positives<'s>(&'s self, plan: &Plan<'_>, batch: usize) -> impl Iterator<Item = (usize, usize)> + 's {
         let (from, to, step) = match plan.batching {
             Batching::Dealt => (batch, self.positives.len(), plan.batches),
@@ -191,7 +191,7 @@ impl EpochOrder {
         (from..to).step_by(step).map(|position| (position, self.positives[position] as usize))
     }
 
-    /// The place of a position's triple among the triples.
+    /// The index of a position's triple.
     #[inline]
     pub fn index(&self, position: usize) -> usize {
         self.positives[position] as usize

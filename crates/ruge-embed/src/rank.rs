@@ -1,15 +1,17 @@
-//! Exact filtered ranking: where does the true answer stand among all entities?
+//! Exact filtered ranking: the rank of the true answer among all entities.
 //!
-//! A query hides the head or the tail of a triple, every entity is scored in its place, and the answer's rank counts who
-//! scores higher. Candidates that form another known fact are left out of the *filtered* rank and kept in the *raw* one.
-//! Scores are counted as they are computed (see [`tile`]) and never stored, so memory stays within a stated bound
-//! whatever the number of queries.
+//! A query hides the head or the tail of a triple, every entity is scored in its place, and the rank counts the higher
+//! scores. Candidates that form another known fact are excluded from the *filtered* rank and included in the *raw* one.
+//! Scores are counted as they are computed (see [`tile`]) and never stored, so memory is bounded for any number of
+//! queries.
 //!
-//! *Packing.* Entities are transposed in panels of 32 rows before they are scored. A [`Packing`] keeps the panels between calls, so that
-//! a model that is only asked packs its table once; a table above its limit is packed slab by slab, each time.
+//! *Packing.* Entities are transposed into panels of 32 rows before they are scored. A [`Packing`] keeps the panels
+//! between calls, so a model that only answers queries packs its table once. A table above the limit is packed slab by
+//! slab in every call.
 //!
-//! *Threads.* Work is cut into blocks of queries and, where there are few, ranges of panels, so that one query uses all cores, too.
-//! Counts are whole numbers: ranks are the same on every instruction set and thread count. *NaN* counts as −∞, below every number.
+//! *Threads.* Work is split into blocks of queries and, if there are few, ranges of panels, so that a single query also
+//! uses all cores. Counts are integers: ranks are the same on every instruction set and number of threads. *NaN* counts
+//! as −∞, below every number.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -24,26 +26,26 @@ use crate::cpu::{Isa, Kernel};
 use crate::scoring::{Comparator, ScoringFunction};
 use crate::table::Table;
 
-/// Groups of queries that share one walk over the panels: 192 queries, whose vectors stay in the second-level cache.
+/// Groups of queries that share a pass over the panels: 192 queries, whose vectors stay in the L2 cache.
 pub(crate) const GROUPS: usize = 16;
 pub(crate) const BLOCK: usize = GROUPS * GROUP;
-/// Multiply-adds of one task at most, so that cancelling takes effect soon.
+/// Maximum multiply-adds per task, so that cancelling takes effect soon.
 const TASK: usize = 1 << 31;
-/// Panels of one task at least.
+/// Minimum panels per task.
 const LEAST_PANELS: usize = 8;
 
-/// The entity table as ranking walks it: packed when it is first asked for, and kept.
+/// The packed entity table, built on first use and kept.
 #[derive(Default)]
 pub struct Packing {
     limit: Limit,
     whole: OnceLock<Panels>,
 }
 
-/// Bytes that a packed table may take.
+/// Maximum bytes of a packed table.
 #[derive(Clone, Copy)]
 struct Limit(usize);
 
-/// Bytes for the packed entity table where nothing else is said.
+/// Default maximum bytes of the packed entity table.
 pub const PACKING: usize = 1 << 30;
 
 impl Default for Limit {
@@ -53,28 +55,27 @@ impl Default for Limit {
 }
 
 impl Packing {
-    /// At most so many bytes; larger tables are packed slab by slab.
+    /// At most `bytes`; larger tables are packed slab by slab.
     pub fn within(bytes: usize) -> Self {
         Self { limit: Limit(bytes), whole: OnceLock::new() }
     }
 
-    /// Forgets what was packed: the table has changed.
+    /// Drops the packed table, because the parameters have changed.
     pub fn clear(&mut self) {
         self.whole = OnceLock::new();
     }
 
-    /// Bytes held.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.whole.get().map_or(0, |panels| panels.data.bytes())
     }
 
-    /// The whole table, where it may be kept.
+    /// The whole table, if it may be kept.
     fn whole(&self, entities: &Table) -> Option<&Panels> {
         let fits = 4 * entities.rows().next_multiple_of(PANEL) * entities.width() <= self.limit.0;
         fits.then(|| self.whole.get_or_init(|| Panels::pack(entities, 0, entities.rows())))
     }
 
-    /// Calls `with` for each slab of the table, in order.
     pub(crate) fn each_slab<E>(
         &self,
         entities: &Table,
@@ -89,7 +90,7 @@ impl Packing {
     }
 }
 
-/// Rows as scored, and how they are walked: all that ranking needs of a model.
+/// All that ranking needs of a model: the rows as scored, and their packing.
 pub struct Candidates<'a, F> {
     /// η.
     pub scoring: &'a F,
@@ -131,7 +132,7 @@ impl<F: ScoringFunction> Candidates<'_, F> {
         Ok(tallies.iter().zip(queries).map(|(tally, query)| finish(*tally, query, known, candidates)).collect())
     }
 
-    /// Scores every entity for each query, a row of `scores` each, in the order of summation of ranking.
+    /// Scores every entity for each query, one row of `scores` each, in ranking's order of summation.
     pub fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) {
         let (rows, width) = (self.entities.rows(), self.scoring.entity_width());
         assert_eq!(scores.len(), rows * queries.len(), "a score per query and entity");
@@ -153,7 +154,7 @@ impl<F: ScoringFunction> Candidates<'_, F> {
             if queries.len() > 1 || threads == 1 {
                 return run(0, &vectors, scores, rows);
             }
-            // A query alone is shared among the threads.
+            // A single query is split among the threads.
             let part = rows.div_ceil(4 * threads).next_multiple_of(PANEL);
             scores.par_chunks_mut(part).enumerate().for_each(|(at, scores)| {
                 let stride = scores.len();
@@ -173,7 +174,7 @@ impl<F: ScoringFunction> Candidates<'_, F> {
     }
 }
 
-/// How far a walk over panels has come, told in queries.
+/// Progress of a pass over panels, in queries.
 pub(crate) struct Progress<'a> {
     pairs: AtomicUsize,
     entities: usize,
@@ -186,7 +187,7 @@ impl<'a> Progress<'a> {
         Self { pairs: AtomicUsize::new(0), entities, queries, control }
     }
 
-    /// So many queries have met these panels.
+    /// Records that a number of queries have been scored against these panels.
     pub(crate) fn add(&self, panels: &Panels, range: &Range<usize>, queries: usize) {
         let entities = (panels.from + range.end * PANEL).min(panels.to) - (panels.from + range.start * PANEL);
         let pairs = self.pairs.fetch_add(entities * queries, Ordering::Relaxed) + entities * queries;
@@ -194,8 +195,8 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Cuts queries into blocks and panels into ranges, and does the task of each pair. What tasks find comes in the order of blocks,
-/// then ranges, each with the place of its block's first query.
+/// Splits queries into blocks and panels into ranges, and runs a task for each pair. Results are in order of block,
+/// then range, each with the index of its block's first query.
 pub(crate) fn in_tasks<T: Send>(
     panels: &Panels,
     queries: &[RankQuery],
@@ -220,7 +221,7 @@ pub(crate) fn in_tasks<T: Send>(
         .collect()
 }
 
-/// Turns counts into places: the answer is not its own rival.
+/// Turns counts into places; the answer does not compete with itself.
 fn finish(tally: Tally, query: &RankQuery, known: Option<&Filter>, candidates: u32) -> Rank {
     let known = known.map_or(&[][..], |filter| query.known(filter));
     let others_known = known.len() as u32 - u32::from(known.binary_search(&query.answer()).is_ok());
@@ -246,12 +247,10 @@ struct ScoreMany<'a> {
     comparator: Comparator,
     entities: &'a Table,
     packed: Option<&'a Panels>,
-    /// The first entity, at the beginning of a panel.
+    /// The first entity, at the start of a panel.
     from: usize,
     vectors: &'a [f32],
-    /// A row per vector.
     scores: &'a mut [f32],
-    /// Entities to score: the length of a row.
     stride: usize,
 }
 
@@ -305,7 +304,7 @@ impl Panels {
     }
 }
 
-/// Transposes rows into a panel; places without a row are NaN, which no target loses to or ties with.
+/// Transposes rows into a panel; positions without a row are NaN, which is never better or equal.
 fn pack_panel(entities: &Table, from: usize, to: usize, panel: &mut [f32]) {
     for place in 0..PANEL {
         if from + place < to {
@@ -384,7 +383,6 @@ impl Block {
     }
 }
 
-/// Computes query vectors and target scores of a block.
 struct Prepare<'a, F> {
     block: &'a mut Block,
     candidates: &'a Candidates<'a, F>,

@@ -1,11 +1,11 @@
-//! Rows of floats, padded to whole cache lines and aligned to them.
+//! Tables of float rows, padded and aligned to cache lines.
 
 use std::fmt;
 
-/// Floats of a cache line: rows start at multiples of it.
+/// Floats per cache line; rows start at multiples of it.
 pub const LINE: usize = 16;
 
-/// A dense table of `f32` rows. Each row starts on a cache line; what pads it is zero and stays zero.
+/// A dense table of `f32` rows. Each row starts on a cache line; its padding is zero and stays zero.
 pub struct Table {
     rows: usize,
     width: usize,
@@ -20,7 +20,7 @@ impl Table {
     pub fn zeros(rows: usize, width: usize) -> Self {
         let stride = width.next_multiple_of(LINE).max(LINE);
         let storage = vec![0.0f32; rows * stride + LINE];
-        // An offset of at most one line; where alignment cannot be had, the start is as good as any.
+        // An offset of at most one line; if alignment is impossible, any start will do.
         let start = storage.as_ptr().align_offset(4 * LINE).min(LINE);
         Self { rows, width, stride, storage, start }
     }
@@ -30,7 +30,7 @@ impl Table {
         self.rows
     }
 
-    /// Floats of a row, padding not counted.
+    /// Floats per row, without padding.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -40,7 +40,7 @@ impl Table {
         self.stride
     }
 
-    /// Bytes held.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         4 * self.storage.len()
     }
@@ -52,7 +52,7 @@ impl Table {
         &self.storage[from..from + self.width]
     }
 
-    /// One row, to be written.
+    /// One row, mutable.
     #[inline(always)]
     pub fn row_mut(&mut self, index: usize) -> &mut [f32] {
         let from = self.start + index * self.stride;
@@ -65,18 +65,18 @@ impl Table {
         &self.storage[self.start..self.start + self.rows * self.stride]
     }
 
-    /// All rows with their padding, to be written; padding must stay zero.
+    /// All rows with their padding, mutable; padding must stay zero.
     #[inline(always)]
     pub fn as_mut_slice(&mut self) -> &mut [f32] {
         &mut self.storage[self.start..self.start + self.rows * self.stride]
     }
 
-    /// The rows one after the other without padding.
+    /// The rows concatenated without padding.
     pub fn to_dense(&self) -> Vec<f32> {
         (0..self.rows).flat_map(|row| self.row(row).iter().copied()).collect()
     }
 
-    /// A table from rows one after the other without padding. Panics if `dense` is not rows × width long.
+    /// A table from concatenated rows without padding. Panics if `dense` is not rows × width long.
     pub fn from_dense(rows: usize, width: usize, dense: &[f32]) -> Self {
         assert_eq!(dense.len(), rows * width, "a table of {rows} rows of {width} floats");
         let mut table = Self::zeros(rows, width);
@@ -86,7 +86,7 @@ impl Table {
         table
     }
 
-    /// Copies all of another table of the same shape, without allocating.
+    /// Copies another table of the same shape, without allocating.
     pub fn copy_from(&mut self, other: &Self) {
         self.as_mut_slice().copy_from_slice(other.as_slice());
     }

@@ -1,12 +1,13 @@
-//! `safetensors` files, sealed: every byte is under a checksum, and tables are read and written a row at a time.
+//! Sealed `safetensors` files: a checksum covers every byte, and tables are read and written row by row.
 //!
-//! The last tensor of a file, the seal, holds the SHA-256 of every byte before it, header and names included. So one flipped bit
-//! anywhere is found, and the file is written and verified in one pass. Any reader of the format can still open it.
+//! The last tensor of a file, the seal, holds the SHA-256 of every byte before it, header and names included. So any
+//! flipped bit is found, and the file is written or verified in one pass. Any reader of the format can still open it.
 //!
-//! The version of a file is stored twice: in its metadata, where the caller puts it, and in the name of the seal. A file counts as one
-//! of an earlier program, which had no seal, only if both say so; a damaged file cannot pass as an old one.
+//! The version of a file is stored twice: in its metadata, set by the caller, and in the name of the seal. A file
+//! counts as one of an earlier version, without a seal, only if both agree, so a damaged file cannot pass as an old
+//! one.
 //!
-//! Rows go straight to and from their tables: next to tables that fill half of the memory there is no room for the whole file as well.
+//! Rows are read and written directly: if tables fill half of the memory, there is no room for the whole file as well.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,24 +22,24 @@ use sha2::{Digest, Sha256};
 
 use crate::table::Table;
 
-/// The version of sealed files, of models and checkpoints alike. No single flipped bit turns its digit into that of an earlier one.
+/// The version of sealed files, for models and checkpoints. No single flipped bit turns its digit into that of an
+/// earlier one.
 pub const FORMAT: u32 = 4;
-/// The tensor that holds the checksum. Its name sorts behind all others, and says the version a second time.
+/// The tensor with the checksum. Its name sorts after all others and repeats the version.
 const SEAL: &str = "~ruge-4-sha256";
-/// What the name of every seal begins with.
+/// Prefix of the name of every seal.
 const SEAL_PREFIX: &str = "~ruge-";
-/// Bytes of a SHA-256.
 const SUM: usize = 32;
-/// Bytes that are read or written at once.
+/// Bytes read or written at once.
 const BUFFER: usize = 1 << 20;
 /// The longest header the format allows.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// What a tensor holds.
+/// The content of a tensor.
 pub enum Content<'a> {
-    /// A row each; made into bytes while it is written.
+    /// A table, converted to bytes while it is written.
     Table(&'a Table),
-    /// Bytes at hand.
+    /// Bytes in memory.
     Bytes(Dtype, Vec<usize>, Cow<'a, [u8]>),
 }
 
@@ -67,14 +68,15 @@ impl Content<'_> {
     }
 }
 
-/// Writes a sealed file: complete or not at all. A link in its place is refused, not followed. `metadata` says its version, which must be [`FORMAT`].
+/// Writes a sealed file, completely or not at all. A symbolic link at `path` is refused. `metadata` contains the
+/// version, which must be [`FORMAT`].
 pub fn write(
     path: &Path,
     mut tensors: Vec<(String, Content<'_>)>,
     metadata: HashMap<String, String>,
 ) -> io::Result<()> {
     tensors.push((SEAL.to_owned(), Content::Bytes(Dtype::U8, vec![SUM], Cow::Borrowed(&[0; SUM]))));
-    // The order of the format's own crate, in which the seal comes last.
+    // The order of the format's own crate, in which the seal is last.
     tensors.sort_by(|(a, left), (b, right)| right.info().0.cmp(&left.info().0).then_with(|| a.cmp(b)));
     let header = header(&tensors, metadata)?;
     let failed = |source| KgError::Io { path: path.to_path_buf(), action: "write", source };
@@ -105,7 +107,7 @@ pub fn write(
     })
 }
 
-/// The header of a file: names, places and metadata, as the format's own crate writes it.
+/// The header of a file: names, offsets and metadata, as the format's own crate writes them.
 fn header(tensors: &[(String, Content<'_>)], metadata: HashMap<String, String>) -> io::Result<Vec<u8>> {
     let mut end = 0;
     let infos = tensors.iter().map(|(name, content)| {
@@ -127,7 +129,7 @@ fn header(tensors: &[(String, Content<'_>)], metadata: HashMap<String, String>) 
     Ok(header)
 }
 
-/// A writer that hashes what goes through it.
+/// A writer that hashes its output.
 struct Hashing<W> {
     to: W,
     hasher: Sha256,
@@ -143,9 +145,9 @@ impl<W: Write> Hashing<W> {
 /// Why a file could not be read.
 #[derive(Debug)]
 pub enum Fault {
-    /// The system says so.
+    /// An I/O error.
     Io(io::Error),
-    /// It is not what it should be.
+    /// The file is invalid.
     Broken(String),
 }
 
@@ -161,49 +163,49 @@ impl From<String> for Fault {
     }
 }
 
-/// A file whose header is read and whose tensors wait.
+/// A file whose header has been read, but not its tensors.
 pub struct TensorFile {
     file: Box<dyn Read>,
-    /// Of the file, in bytes.
+    /// File length in bytes.
     length: u64,
     header: Metadata,
-    /// Everything read so far.
+    /// Hash of everything read so far.
     hasher: Sha256,
 }
 
-/// A tensor that is no table.
+/// A tensor that is not a table.
 pub struct Tensor {
-    /// What its bytes are.
+    /// Its element type.
     pub dtype: Dtype,
-    /// Its sides.
+    /// Its shape.
     pub shape: Vec<usize>,
-    /// Its bytes, little end first.
+    /// Its bytes, little-endian.
     pub bytes: Vec<u8>,
 }
 
-/// Everything in a file, verified.
+/// The verified contents of a file.
 #[derive(Default)]
 pub struct Stored {
     tables: HashMap<String, Table>,
     tensors: HashMap<String, Tensor>,
-    /// SHA-256 of each tensor of a file without a seal, by name: earlier programs kept checksums of their own.
+    /// SHA-256 of each tensor of a file without a seal, by name: earlier versions stored other checksums.
     pub sums: Vec<(String, [u8; SUM])>,
 }
 
 impl Stored {
-    /// Takes a table out.
+    /// Removes and returns a table.
     pub fn take_table(&mut self, name: &str) -> Result<Table, String> {
         self.tables.remove(name).ok_or_else(|| format!("it has no table `{name}`"))
     }
 
-    /// A tensor, where there is one of this name.
+    /// The tensor with this name, if any.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.tensors.get(name)
     }
 }
 
 impl TensorFile {
-    /// Reads the header, and compares the file's length with what it promises.
+    /// Reads the header and checks the file's length against it.
     pub fn open(path: &Path) -> Result<Self, Fault> {
         let mut file = File::open(path)?;
         let (mut file, length): (Box<dyn Read>, u64) = match file.metadata()? {
@@ -242,12 +244,13 @@ impl TensorFile {
         }
     }
 
-    /// The words next to the tensors.
+    /// The metadata strings.
     pub fn words(&self) -> Option<&HashMap<String, String>> {
         self.header.metadata().as_ref()
     }
 
-    /// Whether a file whose metadata say `version` is sealed. An error where metadata and seal disagree, or the version is a later one.
+    /// Whether a file whose metadata state `version` is sealed. An error if metadata and seal disagree, or the version
+    /// is newer.
     pub fn is_sealed(&self, version: u64) -> Result<bool, Fault> {
         let seals: Vec<String> =
             self.header.offset_keys().into_iter().filter(|name| name.starts_with(SEAL_PREFIX)).collect();
@@ -265,7 +268,8 @@ impl TensorFile {
         }
     }
 
-    /// Reads everything, in the order of the file, and verifies the seal of a sealed file. `is_table` says which tensors become tables.
+    /// Reads everything in file order, and verifies the seal of a sealed file. `is_table` selects the tensors that
+    /// become tables.
     pub fn read(self, sealed: bool, is_table: impl Fn(&str) -> bool) -> Result<Stored, Fault> {
         let mut stored = Stored::default();
         self.read_each(sealed, |file, name, info| {
@@ -288,7 +292,7 @@ impl TensorFile {
         Ok(stored)
     }
 
-    /// Verifies the seal of a sealed file and keeps nothing.
+    /// Verifies the seal of a sealed file without keeping the contents.
     pub fn verify(self) -> Result<(), Fault> {
         self.read_each(true, |file, _, info| {
             let mut rest = info.data_offsets.1 - info.data_offsets.0;
@@ -321,7 +325,6 @@ impl TensorFile {
         Ok(())
     }
 
-    /// The next bytes of the file.
     fn bytes(&mut self, count: usize) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; count];
         self.file.read_exact(&mut bytes)?;
@@ -329,7 +332,7 @@ impl TensorFile {
         Ok(bytes)
     }
 
-    /// The next tensor as a table; `seen` is given the bytes of each row.
+    /// The next tensor as a table; `seen` gets the bytes of each row.
     fn table(&mut self, name: &str, info: &TensorInfo, mut seen: impl FnMut(&[u8])) -> Result<Table, Fault> {
         if info.dtype != Dtype::F32 {
             return Err(Fault::Broken(format!("`{name}` holds {:?}, not F32", info.dtype)));
@@ -337,8 +340,8 @@ impl TensorFile {
         let &[rows, width] = info.shape.as_slice() else {
             return Err(Fault::Broken(format!("`{name}` is no table")));
         };
-        // Tables without rows or without columns, which rules alone have, take no bytes, so their size may be anything a header
-        // says; but every row has a name elsewhere in the file.
+        // Tables without rows or columns, as in rules-only models, take no bytes, so a header could state any size; but
+        // every row has a name elsewhere in the file.
         if [rows, width].iter().any(|&side| side as u64 > self.length) {
             return Err(Fault::Broken(format!("`{name}` is larger than the file")));
         }
@@ -370,7 +373,7 @@ mod tests {
         HashMap::from([("version".to_owned(), version.to_string())])
     }
 
-    /// As callers read: the version from the metadata, then everything.
+    /// Reads like callers do: the version from the metadata, then everything.
     fn read(path: &Path) -> Result<Stored, Fault> {
         let file = TensorFile::open(path)?;
         let version = file.words().and_then(|words| words.get("version")?.parse().ok()).unwrap_or(0);

@@ -1,10 +1,10 @@
-//! The best answers to a query: every entity is scored in the hidden place, and the k highest are kept.
+//! The best answers to a query: every entity is scored in the hidden position, and the k highest are kept.
 //!
-//! Best first; equal scores stand in the order of their ids, and NaN is no answer. The readable definition is
-//! [`Ranker::top`](ruge_kg::Ranker::top); this is the fast way and held to the same lists. It walks the same panels with
-//! the same tile as [`rank`](mod@crate::rank), but instead of counting, it looks at what lies above the worst answer that is
-//! still kept: after the first few hundred entities that is almost nothing. Few queries are scored as they are, because the tile
-//! takes a dozen at a time.
+//! Best first; ties are in id order, and NaN is never an answer. [`Ranker::top`](ruge_kg::Ranker::top) is the readable
+//! definition; this is the fast version, tested to return the same lists. It scans the same panels with the same tile
+//! as [`rank`](mod@crate::rank), but instead of counting, it looks only at scores above the worst answer kept so far:
+//! after the first few hundred entities, almost none. A few queries are scored directly, because the tile takes a dozen
+//! at a time.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::cpu::{Isa, Kernel};
 use crate::rank::{Candidates, Panels, Progress, in_tasks};
 use crate::scoring::{Comparator, ScoringFunction};
 
-/// So many queries are scored one by one.
+/// Up to this many queries are scored one by one.
 const FEW: usize = 4;
 
 impl<F: ScoringFunction> Candidates<'_, F> {
@@ -66,10 +66,10 @@ impl<F: ScoringFunction> Candidates<'_, F> {
     }
 }
 
-/// The k best so far, and some more: cut back whenever twice as many have come together.
+/// The k best so far and a few more: truncated when it reaches twice k.
 struct Best {
     k: usize,
-    /// What a newcomer must exceed.
+    /// The score a new candidate must exceed.
     threshold: f32,
     found: Vec<Scored>,
 }
@@ -101,11 +101,10 @@ impl Best {
     }
 }
 
-/// A block of queries.
 struct Block {
     vector: Vec<f32>,
     groups: Vec<f32>,
-    /// Per panel and group, a bit per query and candidate that may answer.
+    /// Per panel and group, one bit per query and candidate that may answer.
     admitted: Vec<[u32; GROUP]>,
     tile: Above,
 }
@@ -121,14 +120,14 @@ impl Block {
         }
     }
 
-    /// Clears the bits of those who may not answer.
+    /// Clears the bits of candidates that may not answer.
     fn admit(&mut self, panels: &Panels, range: &Range<usize>, queries: &[RankQuery], options: &TopOptions<'_>) {
         let groups = queries.len().div_ceil(GROUP);
         let [from, to] = [range.start, range.end].map(|panel| (panels.from + panel * PANEL).min(panels.to));
         for (at, query) in queries.iter().enumerate() {
             let (group, place) = (at / GROUP, at % GROUP);
             if let Some(words) = options.only.and_then(|only| only(query)) {
-                // A word of the set is a panel: both hold 32 entities.
+                // A word of the set is a panel: both cover 32 entities.
                 for (admitted, word) in self.admitted.chunks_exact_mut(groups).zip(&words[from / PANEL..]) {
                     admitted[group][place] = *word;
                 }
@@ -171,7 +170,6 @@ impl Block {
     }
 }
 
-/// Computes the query vectors of a block.
 struct Prepare<'a, F> {
     block: &'a mut Block,
     candidates: &'a Candidates<'a, F>,
@@ -209,7 +207,7 @@ mod tests {
         random::below(random::draw(5, Stream(0x7e5a), epoch, at as u64), bound) as u32
     }
 
-    /// Rows of few levels, so that scores tie.
+    /// Rows with few levels, so that scores tie.
     fn table(rows: usize, width: usize, epoch: u64) -> Table {
         let mut table = Table::zeros(rows, width);
         for row in 0..rows {

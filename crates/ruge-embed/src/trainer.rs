@@ -1,8 +1,7 @@
-//! Many epochs: validate now and then, keep the best model, stop when it no longer gets better.
+//! The training loop: epochs, validation, keeping the best model, early stopping.
 //!
-//! The trainer decides and the caller listens: after every epoch an [`Event`] tells what happened and lends all that a
-//! checkpoint or a learning curve needs. What goes on between events is [`Model::epoch`] and nothing else, so a run
-//! resumed from the state of an event continues with the same bits.
+//! After every epoch the caller receives an [`Event`] with everything a checkpoint or a learning curve needs. Between
+//! events only [`Model::epoch`] runs, so a run resumed from the state of an event continues with the same bits.
 
 use std::ops::ControlFlow;
 
@@ -15,35 +14,35 @@ use crate::metrics::{HITS, Metrics};
 use crate::model::{Losses, Model};
 use crate::plan::Plan;
 
-/// How long to train and when to look.
+/// How long to train and when to validate.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Schedule {
-    /// Epochs at most.
+    /// Maximum epochs.
     pub epochs: u64,
-    /// Validate after every so many epochs, and after the last; 0 for never.
+    /// Validate after every this many epochs and after the last; 0 for never.
     pub validate_every: u64,
-    /// Stop after so many validations in a row without a better MRR.
+    /// Stop after this many validations in a row without a better MRR.
     #[serde(default)]
     pub patience: Option<u64>,
-    /// Learn more slowly where validation no longer gets better.
+    /// Lower the learning rates when validation stops improving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plateau: Option<Plateau>,
-    /// Validate on the first triples only; the reference takes 1,000.
+    /// Validate on this many triples only; the reference uses 1,000.
     #[serde(default)]
     pub validation_triples: Option<usize>,
-    /// How ties count in validation.
+    /// Tie policy in validation.
     #[serde(default)]
     pub ties: Ties,
 }
 
-/// When learning rates fall.
+/// When to lower the learning rates.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Plateau {
-    /// What the rates are multiplied by, each time.
+    /// Factor on the rates, each time.
     pub factor: f32,
-    /// After so many validations in a row without a better MRR, counted anew after each time.
+    /// Number of validations in a row without a better MRR; the count restarts each time.
     pub patience: u64,
 }
 
@@ -61,13 +60,13 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// What learning rates are multiplied by after such progress.
+    /// The factor on the learning rates at this point.
     pub fn rate(&self, progress: &Progress) -> f32 {
         self.plateau.map_or(1.0, |plateau| (0..progress.cuts).fold(1.0, |rate, _| rate * plateau.factor))
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Epochs done.
@@ -78,14 +77,14 @@ pub struct Progress {
     pub stale: u64,
     /// How often a plateau has lowered the learning rates.
     pub cuts: u64,
-    /// Validations since the best model or, where that was later, the last such time.
+    /// Validations since the best model or the last such cut, whichever was later.
     pub waited: u64,
 }
 
 /// The model with the best validation MRR.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
-    /// After which epoch.
+    /// Its epoch.
     pub epoch: u64,
     /// Its MRR.
     pub mrr: f64,
@@ -93,28 +92,28 @@ pub struct Best {
     pub embeddings: Embeddings,
 }
 
-/// What is asked on the way.
+/// Data for validation.
 #[derive(Clone, Copy)]
 pub struct Validation<'a> {
-    /// The triples asked for.
+    /// The triples to rank.
     pub triples: &'a [Triple],
-    /// Known facts, left out of the ranks.
+    /// Known facts, excluded from the ranks.
     pub known: Option<&'a Filter>,
 }
 
-/// What has happened, after every epoch.
+/// The result of an epoch.
 pub struct Event<'e> {
     /// The losses of the epoch.
     pub losses: Losses,
     /// Wall time of the epoch alone, without validation.
     pub seconds: f64,
-    /// The validation, where there was one.
+    /// The validation metrics, if it was validated.
     pub metrics: Option<&'e Metrics>,
-    /// Whether it was the best so far.
+    /// Whether they are the best so far.
     pub improved: bool,
-    /// What learning rates were multiplied by in this epoch.
+    /// The factor on the learning rates in this epoch.
     pub rate: f32,
-    /// How far the run has come: together with the model's state, all that resuming needs.
+    /// Progress of the run: together with the model's state, all that resuming needs.
     pub progress: &'e Progress,
     /// The model.
     pub model: &'e dyn Model,
@@ -126,15 +125,16 @@ pub struct Event<'e> {
 pub enum StopReason {
     /// All epochs are done.
     Epochs,
-    /// Validation did not get better for long enough.
+    /// Validation did not improve for long enough.
     Patience,
-    /// Somebody cancelled it. An epoch that was under way is given up: the parameters are then of no use, and the state of the last
-    /// [`Event`] is what to go on from.
+    /// The caller cancelled. An unfinished epoch is discarded: the parameters are then invalid, and the run continues
+    /// from the state of the last [`Event`].
     Asked,
 }
 
-/// Trains until the schedule ends, patience does, or somebody cancels; continues from `progress`. `hear` is called after every epoch;
-/// it alone knows whether the epoch is kept, so it says whether to go on after a cancellation that came between epochs.
+/// Trains until the schedule or patience ends or the caller cancels; continues from `progress`. `hear` is called after
+/// every epoch. Only it knows whether the epoch has been saved, so it decides whether to continue after a cancellation
+/// between epochs.
 pub fn train(
     model: &mut dyn Model,
     plan: &Plan<'_>,
@@ -144,7 +144,7 @@ pub fn train(
     control: &Control<'_>,
     hear: &mut dyn FnMut(Event<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<StopReason> {
-    // An epoch and its validation are lost where they are given up: those nearly done may end.
+    // A cancelled epoch and its validation are lost, so nearly finished ones may complete.
     let control = &control.with_grace();
     let queries = validation.map_or_else(Vec::new, |validation| {
         let count = schedule.validation_triples.unwrap_or(usize::MAX).min(validation.triples.len());
@@ -197,7 +197,7 @@ impl Progress {
         }
         self.stale = 0;
         match &mut self.best {
-            // The memory of the last best is used again.
+            // Reuses the memory of the previous best.
             Some(best) => {
                 (best.epoch, best.mrr) = (epoch, metrics.mrr);
                 best.embeddings.copy_from(embeddings);

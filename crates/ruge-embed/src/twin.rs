@@ -1,7 +1,7 @@
-//! The plain twin: every formula of the paper in `f64`, one triple after the other, as one would write it on paper.
+//! The plain twin: every formula of the paper in `f64`, one triple at a time, as on paper.
 //!
-//! Nothing here is fast and nothing is shared with the fast path, so that the two can be held against each other. Rows
-//! are `Vec<f64>` of parameters; complex rows hold real parts first.
+//! Nothing here is fast or shared with the fast path, so that the two can be compared. Rows are `Vec<f64>` of
+//! parameters; complex rows hold real parts first.
 
 use ruge_kg::Triple;
 
@@ -111,7 +111,7 @@ impl Scoring {
     }
 }
 
-/// The sigmoid of the reference, cut off at ±10.
+/// The sigmoid of the reference, clipped at ±10.
 pub fn sigmoid(x: f64) -> f64 {
     match x {
         x if x > 10.0 => 1.0,
@@ -134,7 +134,7 @@ pub struct Twin {
     pub relation_sums: Rows,
     /// Parts of an entity and of a relation row, for the row cap.
     pub parts: [usize; 2],
-    /// d as the paper counts it.
+    /// d as counted by the paper.
     pub dimension: usize,
     pub rates: [f64; 2],
     pub l2: f64,

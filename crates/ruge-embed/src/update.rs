@@ -1,22 +1,20 @@
-//! The second pass of a step: each row's owner adds up what touches it and moves it at once.
+//! The second pass of a step: the owner of each row adds its contributions and updates it.
 //!
-//! A row's gradient lives only while its owner works on it, so there is no gradient table: summing, the L2 pull, the cap
-//! and the optimiser run over a row that stays in the first-level cache.
+//! A row's gradient exists only while its owner works on it, so there is no gradient table: summing, the L2 penalty,
+//! the cap and the optimiser run over a row that stays in the L1 cache.
 
 use crate::cpu::{Isa, Kernel, prefetch, row};
 use crate::incidence::{HEAD_GRADIENT, Incidence, PARTS};
 use crate::optimizer::Move;
 use crate::scoring::{Comparator, ScoringFunction, Scratch, Transform};
 
-/// Where contributions to rows come from.
+/// Contributions to rows.
 pub(crate) trait Sources: Sync {
-    /// Whether anything touches the row.
     fn is_touched(&self, index: usize) -> bool;
-    /// Adds up what touches the row; `scored` is the row as scored.
+    /// Adds the row's contributions; `scored` is the row as scored.
     fn add_up(&self, index: usize, scored: &[f32], gradient: &mut [f32]);
-    /// Asks early for what the row will need.
+    /// Prefetches the row's contributions.
     fn fetch(&self, index: usize);
-    /// Occurrences in labeled and unlabeled triples.
     fn occurrences(&self, index: usize) -> [u32; 2];
 }
 
@@ -37,7 +35,7 @@ impl EntitySources<'_> {
 
     #[inline(always)]
     fn coefficient(&self, coefficient: u32) -> f32 {
-        // Beyond the end stands u32::MAX, the mark of 1.
+        // Past the end is u32::MAX, which stands for 1.
         self.d_scores.get(coefficient as usize).copied().unwrap_or(1.0)
     }
 }
@@ -52,7 +50,7 @@ impl Sources for EntitySources<'_> {
     fn add_up(&self, index: usize, scored: &[f32], gradient: &mut [f32]) {
         let width = gradient.len();
         if self.comparator == Comparator::Dot {
-            // Four vectors per walk over the gradient: the chain of additions is the same, the loads and stores fewer.
+            // Four vectors per pass over the gradient: the same chain of additions with fewer loads and stores.
             let mut chosen = [(0.0f32, 0u32); 4];
             let mut count = 0;
             for touch in self.incidence.touches(index) {
@@ -134,7 +132,7 @@ impl Sources for RelationSources<'_> {
     }
 }
 
-/// What the second pass needs to know of a table.
+/// The second pass over one table.
 pub(crate) struct Owner<'a, S> {
     pub sources: S,
     pub movement: Move,
@@ -152,29 +150,28 @@ pub(crate) struct Owner<'a, S> {
     pub isa: Isa,
 }
 
-/// Which of a transform's two maps applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Entity,
     Relation,
 }
 
-/// A run of rows: parameters, state and images, each empty where there is none.
+/// A run of rows: parameters, state and images, each empty if absent.
 pub(crate) struct Rows<'a> {
     pub first_row: usize,
     pub parameters: &'a mut [f32],
     pub first: &'a mut [f32],
     pub second: &'a mut [f32],
     pub images: &'a mut [f32],
-    /// Squares of each part of each row's gradient, where they are only to be measured.
+    /// Squares of each part of each row's gradient, if they are only measured.
     pub squares: &'a mut [[f64; 2]],
 }
 
-/// Rows below which splitting the work costs more than it saves.
+/// Minimum rows for which splitting the work pays off.
 const GRAIN: usize = 64;
 
 impl<S: Sources> Owner<'_, S> {
-    /// Moves the rows (or only measures their gradients, where `squares` has places), in parallel.
+    /// Updates the rows in parallel, or only measures their gradients if `squares` is not empty.
     pub fn run(&self, rows: Rows<'_>) {
         let count = rows.parameters.len() / self.stride;
         if count <= GRAIN {
@@ -212,7 +209,7 @@ fn cut<T>(slice: &mut [T], at: usize) -> (&mut [T], &mut [T]) {
     slice.split_at_mut(at)
 }
 
-/// The row at a place, or nothing where the table is not there.
+/// The row at a position, or an empty slice if there is no table.
 #[inline(always)]
 fn row_at(slice: &mut [f32], at: usize, stride: usize, width: usize) -> &mut [f32] {
     if slice.is_empty() { slice } else { &mut slice[at * stride..][..width] }
@@ -302,7 +299,7 @@ impl Kernel for Normalise<'_> {
     }
 }
 
-/// The transform a scoring function works through, for one kind of rows.
+/// The transform of a scoring function for one kind of rows.
 pub(crate) fn transform_of<F: ScoringFunction>(scoring: &F, kind: Kind) -> Option<(&dyn Transform, Kind)> {
     scoring.transform().map(|transform| (transform, kind))
 }

@@ -1,4 +1,4 @@
-//! Golden numbers of the reference programs, through the plain twin and through the fast path.
+//! Golden numbers of the reference programs, for the plain twin and the fast path.
 #![allow(missing_docs, clippy::unreadable_literal, clippy::type_complexity)]
 
 use ruge_embed::scoring::{ComplEx, TransEL1};
@@ -205,7 +205,7 @@ fn kale_through_the_fast_path() {
     let mut evidence = Evidence::default();
     evidence.push(&[t(0, 0, 1)], t(1, 2, 0), 1.0);
     evidence.push(&[t(0, 0, 1), t(2, 1, 3)], t(3, 2, 2), 1.0);
-    // Any seed whose draw corrupts the first conclusion to relation 3, as the golden run has it.
+    // Any seed that corrupts the first conclusion to relation 3, as in the golden run.
     let plan_of = |seed| Plan {
         guidance: Guidance::Injection { weight: 0.5, margin: 0.2 },
         evidence: &evidence,

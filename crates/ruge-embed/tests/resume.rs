@@ -1,4 +1,4 @@
-//! Runs that stop and go on: same bits as if nothing had happened, and files that are whole or rejected.
+//! Interrupted runs: the same bits as without interruption, and files that are complete or rejected.
 #![allow(missing_docs)]
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the checkpoint");
 }
 
-/// A run whose rates fall after every validation that is not better, from a state on disk where one is given.
+/// A run whose rates fall after every validation without improvement, from a stored state if one is given.
 fn slowing(data: &Dataset, until: u64, stored: Option<checkpoint::Checkpoint>) -> (State, Progress, Vec<f32>) {
     let plan = Plan { batches: 4, ..Plan::new(data.graph(), data.train(), 7) };
     let plateau = Some(Plateau { factor: 0.5, patience: 2 });
@@ -112,7 +112,7 @@ fn rates_fall_on_a_plateau_and_a_resumed_run_knows() {
     assert!(rates[0] == 1.0 && rates.windows(2).all(|pair| pair[1] == pair[0] || pair[1] == pair[0] / 2.0));
     assert!(progress.cuts >= 3, "{rates:?}");
     assert_eq!(rates.last(), Some(&0.5f32.powi(rates.windows(2).filter(|pair| pair[1] < pair[0]).count() as i32)));
-    // One that never slows down ends elsewhere.
+    // A run whose rates never fall ends elsewhere.
     let plan = Plan { batches: 4, ..Plan::new(data.graph(), data.train(), 7) };
     let mut constant = model(&data, false);
     (1..=40).for_each(|epoch| _ = constant.epoch(&plan, epoch).unwrap());
@@ -133,7 +133,7 @@ fn equal_runs_write_equal_bytes() {
         .map(|index| {
             let (mut model, mut progress) = (model(&data, false), Progress::default());
             run(&data, &mut *model, &mut progress, 4);
-            // A map made by different insertions each time.
+            // A map with a different insertion order each time.
             let words = ["spec", "data", "rules", "program", "began"];
             let notes = (0..5).map(|i| words[(i + index) % 5]).map(|word| (word.to_owned(), format!("of {word}")));
             let path = folder.path().join(format!("{index}.safetensors"));
@@ -201,7 +201,7 @@ fn an_epoch_that_takes_long_is_given_up_and_the_one_before_it_counts() {
     while !late.is_cancelled() {
         std::thread::yield_now();
     }
-    // Whoever asked has waited long enough: nothing is begun any more.
+    // The grace period is over: nothing is started any more.
     for softmax in [None, Some(Softmax::default())] {
         let mut model = model(&data, false);
         let plan = Plan { softmax, control: Some(&late), ..Plan::new(data.graph(), data.train(), 7) };

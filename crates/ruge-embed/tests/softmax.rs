@@ -34,7 +34,7 @@ fn cubes(row: &[f64], complex: bool) -> f64 {
     }
 }
 
-/// A batch and all that its loss depends on besides parameters.
+/// A batch and everything its loss depends on except parameters.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     questions: &'a [softmax::Question],
@@ -47,7 +47,7 @@ struct Asked<'a> {
     sample: Option<&'a [u32]>,
 }
 
-/// The loss of a batch as the paper of N3 states it, with what a spec may add.
+/// The loss of a batch as in the N3 paper, with the options of a spec.
 fn loss(asked: &Asked<'_>, [entities, relations]: [&Rows; 2]) -> f64 {
     let Asked { questions, softmax, complex, reciprocal, sample, .. } = *asked;
     let [n3, l2, asking] = [softmax.n3, softmax.l2, softmax.relations].map(f64::from);
@@ -271,14 +271,15 @@ fn threads_change_nothing_and_reciprocal_models_learn_both_sides() {
     let plain = Softmax { batch: 700, n3: 0.001, relations: 0.5, ..Softmax::default() };
     learns(plain, 12, 0.9);
     learns(Softmax { sample: 600, ..plain }, 20, 0.9);
-    // So many that a batch is scored in four blocks.
+    // Large enough that a batch is scored in four blocks.
     learns(Softmax { sample: 1400, batch: 2000, ..plain }, 30, 0.9);
     let all = Softmax { relations: 0.0, answers: Answers::All, smoothing: 0.1, dropout: 0.1, ..plain };
     learns(all, 16, 0.3);
     learns(Softmax { loss: AnswerLoss::Bce, smoothing: 0.0, ..all }, 30, 0.5);
 }
 
-/// Strips of questions follow the number of threads; a last chunk of one candidate, or of a few, must not tell.
+/// Strips of questions depend on the number of threads; a last chunk of one or a few candidates must not change the
+/// bits.
 #[test]
 fn samples_of_any_size_have_the_same_bits_on_any_number_of_threads() {
     let facts = round(1500);

@@ -1,5 +1,5 @@
-//! The fast path against the plain twin on random graphs, for every model; and its promise of the same bits on any
-//! number of threads, on any instruction set, with or without empty evidence.
+//! The fast path against the plain twin on random graphs, for every model; and the same bits on any number of threads
+//! and instruction set, with or without empty evidence.
 #![allow(missing_docs, clippy::type_complexity)]
 
 use ruge_embed::cpu::Isa;
@@ -36,7 +36,7 @@ fn wide(table: &Table) -> Rows {
 }
 
 fn optimizer() -> Optimizer {
-    // Plain steps: AdaGrad would magnify the rounding of tiny gradients.
+    // SGD: AdaGrad would magnify the rounding of tiny gradients.
     Optimizer { rule: UpdateRule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None }
 }
 
@@ -127,7 +127,7 @@ fn every_model_trains_as_its_twin() {
     }
 }
 
-/// Losses that weigh a positive against all its negatives, by the plain gradient: what each triple is pulled by, from scores in
+/// Losses over a positive and all its negatives, against the plain gradient: the pull on each triple, from scores in
 /// double precision.
 fn check_against_many<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring, loss: Loss) {
     let facts = facts(60, 2);
@@ -174,7 +174,7 @@ fn check_against_many<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scor
                     (0.5 * (sigmoid(1.5 + score) - 1.0), slopes)
                 }
                 _ => {
-                    // Each of six speaks for the 22 entities besides the answer.
+                    // Each of six stands for the 22 entities other than the answer.
                     let share = 22.0 / 6.0;
                     let all = score.exp() + share * scores.iter().map(|score| score.exp()).sum::<f64>();
                     expected += own * (all.ln() - score);
@@ -214,7 +214,7 @@ fn positives_stand_against_all_their_negatives() {
     }
 }
 
-/// Bits of all that training changes, after a few epochs.
+/// Bits of all state that training changes, after a few epochs.
 fn digest<F: ScoringFunction>(scoring: F, change: &dyn Fn(&mut Plan<'_>, &mut Optimizer), isa: Isa) -> Vec<u32> {
     let facts = facts(400, 3);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
@@ -311,7 +311,7 @@ fn divergence_is_named() {
     assert!(message.contains("epoch") && message.contains("1e30") || message.contains("1000000"), "{message}");
 }
 
-/// However a model is asked, a triple has one score: alone, in a row of all entities, among many rows, among the best.
+/// A triple has one score, however it is computed: alone, in a row of all entities, among many rows, among the best.
 fn one_score<F: ScoringFunction + Clone>(scoring: F) {
     let facts = facts(60, 2);
     let start = Start::Normal { deviation: 0.4, unit: false };

@@ -1,9 +1,9 @@
-//! How an epoch's cost grows: one series for each quantity the paper's cost is linear in, and one for threads.
+//! How the cost of an epoch grows: one series for each quantity in which the paper's cost is linear, and one for
+//! threads.
 //!
-//! Each point is a guided ComplEx epoch in which one quantity differs from the setting all series share. What is measured is
-//! processor time, the least of a few epochs, since others may use the machine as well; a line is fitted by least squares.
-//! The cost of a batch has a part that does not grow with its triples (every touched row is moved once a step), so the
-//! line may start above zero.
+//! Each point is a guided ComplEx epoch that differs in one quantity from the common setting. It measures CPU time, the
+//! minimum of a few epochs, since the machine may be shared, and fits a line by least squares. Part of a batch's cost
+//! does not grow with its triples (every touched row is updated once per step), so the line may start above zero.
 
 use std::time::Instant;
 
@@ -13,7 +13,6 @@ use ruge_embed::{
 };
 use ruge_kg::{Graph, Triple};
 
-/// What an epoch is made of.
 #[derive(Clone, Copy)]
 struct Setting {
     dimension: usize,
@@ -23,10 +22,10 @@ struct Setting {
     inner_steps: usize,
 }
 
-/// Epochs of which the quickest counts.
+/// Epochs per point; the fastest counts.
 const EPOCHS: u64 = 4;
 
-/// Measures all series over at most `facts`; `evidence` makes so many groundings from some of them.
+/// Measures all series over at most `facts`; `evidence` builds groundings from some of them.
 pub fn run(entities: usize, relations: usize, facts: &[Triple], evidence: fn(&[Triple], usize) -> Evidence) {
     let shared =
         Setting { dimension: 100, negatives: 10, triples: facts.len().min(60_000), groundings: 12_000, inner_steps: 1 };
@@ -68,7 +67,7 @@ pub fn run(entities: usize, relations: usize, facts: &[Triple], evidence: fn(&[T
     println!("load at the end {}", load());
 }
 
-/// Processor seconds and wall seconds of the quickest epoch.
+/// CPU and wall seconds of the fastest epoch.
 fn epoch<F: ScoringFunction>(scoring: F, plan: &Plan<'_>) -> (f64, f64) {
     let embeddings = Embeddings::new(&scoring, plan.entities, plan.relations, &Init::default(), 1);
     let mut model = CpuModel::new(scoring, embeddings, Optimizer::default());
@@ -82,7 +81,7 @@ fn epoch<F: ScoringFunction>(scoring: F, plan: &Plan<'_>) -> (f64, f64) {
     least
 }
 
-/// A table of one quantity and the line through it.
+/// Prints a table of one quantity and the fitted line.
 fn series(name: &str, values: &[usize], cost: impl Fn(usize) -> f64) {
     let points: Vec<(f64, f64)> = values.iter().map(|&value| (value as f64, cost(value))).collect();
     let (start, slope, r2) = line(&points);
@@ -98,7 +97,7 @@ fn series(name: &str, values: &[usize], cost: impl Fn(usize) -> f64) {
     println!("{name}: {:.1} ms + {:.0} ns per unit, R² = {r2:.4}", start * 1e3, slope * 1e9);
 }
 
-/// Wall time and processor time by number of threads.
+/// Wall and CPU time by number of threads.
 fn threads(cost: impl Fn() -> (f64, f64) + Sync) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("\n| threads | wall ms | processor ms | speed-up |\n|---|---|---|---|");
@@ -112,7 +111,7 @@ fn threads(cost: impl Fn() -> (f64, f64) + Sync) {
     println!("there are {cores} cores");
 }
 
-/// Start, slope and R² of the least-squares line.
+/// Intercept, slope and R² of the least-squares line.
 fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
     let n = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
@@ -123,7 +122,7 @@ fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
     (y - slope * x, slope, xy * xy / (xx * yy))
 }
 
-/// Processor seconds of all threads, finer than the ticks of `/proc/self/stat`.
+/// CPU seconds of all threads, finer than the ticks of `/proc/self/stat`.
 fn cpu_seconds() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("schedstat")).ok();

@@ -1,4 +1,4 @@
-//! What benches measure themselves against: the rates of this machine, taken in the same run.
+//! Reference rates of this machine, measured in the same run as the benchmarks.
 
 #![allow(clippy::print_stdout)]
 
@@ -19,8 +19,8 @@ pub fn best(times: usize, mut f: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Bytes per second of a = b + c · x over arrays far larger than any cache, on all threads; as the STREAM benchmark
-/// counts, two reads and one write.
+/// Bytes per second of a = b + c · x over arrays far larger than any cache, on all threads. Counted as in the STREAM
+/// benchmark: two reads and one write.
 #[allow(dead_code)]
 pub fn triad() -> f64 {
     let n = 1 << 25;
@@ -63,7 +63,7 @@ pub fn fma_peak() -> f64 {
     rate
 }
 
-/// Processor seconds this process has used, on systems that tell.
+/// CPU seconds of this process, on systems that report them.
 pub fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();

@@ -1,27 +1,27 @@
-//! Products of matrices, over slices that were checked, summed in one order on every machine.
+//! Matrix products with bounds checks, summed in the same order on every machine.
 //!
-//! The `gemm` crate multiplies. Left alone it also decides how elements are summed: by its registers' width where few elements
-//! have long sums, and by the size of the first cache where a sum has more than 512 products. So `order.rs` decides, from the
-//! shapes alone, and `gemm` only gets blocks that it sums in one way on any machine: one product after the other, fused. All
-//! else is summed there; without fused multiply-add in hardware, so are the blocks.
+//! The `gemm` crate multiplies. By default it also chooses the order of summation: by register width if few elements
+//! have long sums, and by the size of the L1 cache if a sum has more than 512 products. So `order.rs` chooses the order
+//! from the shapes alone, and `gemm` only gets blocks that it sums in one way on any machine: one product after the
+//! other, fused. Everything else is summed in `order.rs`, as are the blocks on machines without fused multiply-add.
 //!
-//! One thread per product: whoever splits the work splits it at fixed places, so that no sum depends on the number of threads.
+//! A product uses one thread. Callers split the work at fixed positions, so no sum depends on the number of threads.
 
 use super::Isa;
 use super::order::{Order, Summed};
 
-/// A matrix in a slice: element (i, j) stands at i · row_stride + j · column_stride.
+/// A matrix in a slice: element (i, j) is at i · row_stride + j · column_stride.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
-    /// Where the elements stand.
+    /// The elements.
     pub data: &'a [f32],
     /// Rows.
     pub rows: usize,
     /// Columns.
     pub columns: usize,
-    /// Distance of two rows.
+    /// Distance between rows.
     pub row_stride: usize,
-    /// Distance of two columns.
+    /// Distance between columns.
     pub column_stride: usize,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Matrix<'a> {
         Self { data, rows, columns, row_stride: stride, column_stride: 1 }
     }
 
-    /// The same elements, rows and columns exchanged.
+    /// The transposed matrix.
     pub fn transposed(self) -> Self {
         Self {
             rows: self.columns,
@@ -60,20 +60,20 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `out` = a · b, or `out` += a · b; `out` has rows of b's columns, `stride` apart. Panics where shapes do not fit.
+/// `out` = a · b, or `out` += a · b; `out` has rows of b's columns, `stride` apart. Panics if the shapes do not match.
 pub fn multiply(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
     product(isa, Order::of(a, b, a.rows), a, b, out, stride, add);
 }
 
-/// As [`multiply`], to the bits of those rows in a product whose first matrix has `rows` rows.
+/// Like [`multiply`] for some rows of a matrix with `rows` rows, with the same bits as in the whole product.
 pub fn multiply_part(isa: Isa, rows: usize, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
     product(isa, Order::of(a, b, rows), a, b, out, stride, add);
 }
 
-/// As [`multiply`], to the same bits. Where `out`'s last columns would fill a quarter of a register tile, they share another tile
-/// with columns of the one before.
+/// Like [`multiply`], with the same bits. If the last columns of `out` would fill only a quarter of a register tile,
+/// they share a tile with columns of the previous one.
 pub fn multiply_wide(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
-    /// Columns of a tile in registers of 512 bits, and of three quarters of one.
+    /// Columns of a register tile with 512-bit registers, and of three quarters of one.
     const TILE: usize = 64;
     const TAIL: usize = 48;
     let (n, order) = (b.columns, Order::of(a, b, a.rows));
@@ -107,7 +107,7 @@ fn product(isa: Isa, order: Order, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]
     for first in (0..k).step_by(block) {
         let count = block.min(k - first);
         let (a, b, add) = (a.some_columns(first, count), b.some_rows(first, count), add || first > 0);
-        // A narrow part or a short end, which the crate would sum in a way of its own.
+        // A narrow part or short end, which the crate would sum in a different order.
         if matches!(Order::of(a, b, m), Order::Blocks(_)) && isa.multiplies() {
             by_the_crate(isa, a, b, out, stride, add);
         } else {
@@ -117,14 +117,14 @@ fn product(isa: Isa, order: Order, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]
 }
 
 impl Isa {
-    /// Whether the `gemm` crate has fused kernels for it.
+    /// Whether the `gemm` crate has fused kernels for this instruction set.
     fn multiplies(self) -> bool {
         self != Self::Portable || cfg!(target_arch = "aarch64")
     }
 }
 
-/// The product as the `gemm` crate sums it; up to 512 products per element are one sum to it, whatever the caches.
-/// Public for the test that compares [`multiply`] with it.
+/// The product as summed by the `gemm` crate. Up to 512 products per element are one sum, whatever the caches. Public
+/// for the test that compares it with [`multiply`].
 #[doc(hidden)]
 pub fn by_the_crate(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], stride: usize, add: bool) {
     let (m, n) = (a.rows, b.columns);
@@ -133,9 +133,9 @@ pub fn by_the_crate(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], str
         "matrices lie inside their slices"
     );
     let kernel = kernel(isa);
-    // The crate's tiles run along columns, ours along rows: so it is asked for the transposed product.
-    // SAFETY: the assertion above keeps every element of the three matrices inside its slice; `out` is borrowed mutably, so
-    // it overlaps neither of the others; `kernel` returns functions for instruction sets that were found.
+    // The crate's tiles run along columns, ours along rows, so we compute the transposed product. SAFETY: the assertion
+    // above keeps every element of the three matrices inside its slice; `out` is borrowed mutably, so it overlaps
+    // neither of the others; `kernel` returns functions for supported instruction sets only.
     unsafe {
         kernel(
             n,
@@ -161,8 +161,8 @@ pub fn by_the_crate(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], str
     }
 }
 
-/// m, n, k; the result with its strides of columns and rows, and whether it is added to; both matrices with theirs; two factors;
-/// three conjugations that mean nothing here; threads.
+/// m, n, k; the result with its column and row strides, and whether to add to it; both matrices with theirs; two
+/// factors; three unused conjugations; threads.
 type Product = unsafe fn(
     usize,
     usize,
@@ -185,18 +185,18 @@ type Product = unsafe fn(
     gemm_common::Parallelism,
 );
 
-/// The crate's product for an instruction set. Panics if the machine lacks it.
+/// The crate's product for an instruction set. Panics if the machine does not support it.
 fn kernel(isa: Isa) -> Product {
     assert!(isa.is_supported(), "the machine has no {isa:?}");
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => with_avx2,
-        // The widest that the machine has: AVX-512, since that was found, or NEON.
+        // The widest of the machine: AVX-512, which was detected, or NEON.
         _ => gemm_f32::gemm::f32::get_gemm_fn(),
     }
 }
 
-/// The crate's product in registers of 256 bits, also where it would itself take wider ones.
+/// The crate's product in 256-bit registers, even if it would choose wider ones.
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::too_many_arguments)]
 unsafe fn with_avx2(
@@ -223,7 +223,7 @@ unsafe fn with_avx2(
     use gemm_f32::microkernel::fma::f32::{H_M, H_N, H_UKR, MR_DIV_N, NR, UKR};
     const LANES: usize = 8;
     let simd = gemm_common::simd::V3::try_new().expect("AVX2 and FMA were found");
-    // SAFETY: the caller answers for pointers and strides; the token says that the instructions exist.
+    // SAFETY: the caller guarantees pointers and strides; the token proves that the instructions exist.
     unsafe {
         gemm_common::gemm::gemm_basic_generic::<_, f32, LANES, { MR_DIV_N * LANES }, NR, MR_DIV_N, H_M, H_N>(
             simd,

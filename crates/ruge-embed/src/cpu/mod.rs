@@ -1,17 +1,16 @@
-//! What the processor does: one dispatch over instruction sets, row arithmetic, and the register tiles of ranking.
+//! CPU kernels: dispatch over instruction sets, row arithmetic, and the register tiles of ranking.
 //!
-//! A [`Kernel`] is ordinary Rust over slices. [`Isa::run`] compiles it three times, with AVX-512, with AVX2 and FMA, and
-//! portably, and picks one at run time. The arithmetic is the same in all three, down to the last bit: products are
-//! fused (`f32::mul_add`), and every sum over a row runs in sixteen lanes that are folded in a fixed order, so wider or
-//! narrower registers change the speed and nothing else. Products of matrices ([`matrix`]) are held to one order, too, whatever
-//! the registers and caches, and are fused in software where the processor cannot.
+//! A [`Kernel`] is ordinary Rust over slices. [`Isa::run`] compiles it three times (AVX-512, AVX2 with FMA, portable)
+//! and picks one at run time. All three give the same bits: products are fused (`f32::mul_add`), and every sum over a
+//! row runs in sixteen lanes that are folded in a fixed order, so the register width only changes the speed. Matrix
+//! products ([`matrix`]) also have a fixed order, and are fused in software if the CPU cannot.
 //!
-//! Two things come from elsewhere. The Fourier transforms of HolE have one set of bits with AVX2 and AVX-512 and another one
-//! without them. And `exp`, `ln`, `sin`, `cos` of losses and start values are the system's, which may choose by the processor, too:
-//! with FMA it takes one version for AVX2 and AVX-512, without it another, whose last bit can differ.
+//! There are two exceptions. HolE's Fourier transforms give one set of bits with AVX2 and AVX-512 and another without.
+//! And `exp`, `ln`, `sin` and `cos` in losses and initial values come from the system library, which may choose by CPU:
+//! one version with FMA, another without, and their last bits can differ.
 //!
-//! This folder is the only place of the crate where `unsafe` may stand: to enter code compiled for an instruction set
-//! that was detected first, to load registers from bounds-checked slices, and to prefetch.
+//! This folder is the only place in the crate where `unsafe` is allowed: to call code compiled for a detected
+//! instruction set, to load registers from bounds-checked slices, and to prefetch.
 #![allow(unsafe_code)]
 
 use std::str::FromStr;
@@ -29,25 +28,25 @@ pub enum Isa {
     Avx512,
     /// 256-bit registers with fused multiply-add.
     Avx2,
-    /// Whatever the target has; without fused multiply-add in hardware it is slow, and as exact as the others. HolE's
-    /// transforms are the same on every such machine, but not those of the other sets.
+    /// The target's baseline. Slow without hardware fused multiply-add, but as exact as the others. HolE's transforms
+    /// are the same on all such machines, but differ from those of the other sets.
     Portable,
 }
 
-/// What [`Isa::detect`] answers once it was asked.
+/// The result of [`Isa::detect`].
 static CHOSEN: OnceLock<Isa> = OnceLock::new();
 
 /// Why an instruction set cannot be chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IsaError {
-    /// No such word.
+    /// Unknown name.
     #[error("there is no such instruction set; choose avx512, avx2 or portable")]
     Unknown,
-    /// The processor cannot run it.
+    /// The CPU does not support it.
     #[error("this machine has no {}; its widest instruction set is {}", .0.name(), Isa::widest().name())]
     Missing(Isa),
-    /// Models were already made for another one.
+    /// Models already use another one.
     #[error("the instruction set is already in use: {}; choose before the first model is made", .0.name())]
     Late(Isa),
 }
@@ -59,22 +58,22 @@ impl FromStr for Isa {
     }
 }
 
-/// Work to be compiled for every instruction set. `run` must be `#[inline(always)]`, and so must all it calls.
+/// Work compiled for every instruction set. `run` and everything it calls must be `#[inline(always)]`.
 pub trait Kernel {
-    /// What the work returns.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Does the work.
     fn run(self) -> Self::Output;
 }
 
 impl Isa {
-    /// The instruction set that models take: the widest of this machine, or the one that [`Isa::limit`] chose.
+    /// The instruction set that models use: the widest of this machine, or the one set by [`Isa::limit`].
     pub fn detect() -> Self {
         *CHOSEN.get_or_init(Self::widest)
     }
 
-    /// Chooses what [`Isa::detect`] answers in this process: kernels, products of matrices and Fourier transforms follow. Must come
-    /// before the first model; choosing the same again is no error.
+    /// Sets the result of [`Isa::detect`] for this process; kernels, matrix products and Fourier transforms follow it.
+    /// Must be called before the first model is created. Setting the same value again is not an error.
     pub fn limit(isa: Self) -> Result<(), IsaError> {
         if !isa.is_supported() {
             return Err(IsaError::Missing(isa));
@@ -85,7 +84,7 @@ impl Isa {
         }
     }
 
-    /// The word for it: `avx512`, `avx2`, `portable`.
+    /// Its name: `avx512`, `avx2` or `portable`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "avx512",
@@ -98,7 +97,7 @@ impl Isa {
         Self::available().next().unwrap_or(Self::Portable)
     }
 
-    /// Every instruction set this machine can run, widest first. Tests hold them to the same bits.
+    /// All instruction sets this machine supports, widest first. Tests check that they give the same bits.
     pub fn available() -> impl Iterator<Item = Self> {
         [Self::Avx512, Self::Avx2, Self::Portable].into_iter().filter(|isa| isa.is_supported())
     }
@@ -125,17 +124,17 @@ impl Isa {
         self == Self::Portable
     }
 
-    /// Runs the kernel compiled for this instruction set. Panics if the machine lacks it.
+    /// Runs the kernel compiled for this instruction set. Panics if the machine does not support it.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        // Detection is cached by the standard library: a load and a test.
+        // The standard library caches detection: a load and a test.
         assert!(self.is_supported(), "the machine has no {self:?}");
         match self {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `is_supported` has just found every feature that `run_avx512` is compiled for.
+            // SAFETY: `is_supported` has just checked every feature that `run_avx512` is compiled for.
             Self::Avx512 => unsafe { run_avx512(kernel) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `is_supported` has just found every feature that `run_avx2` is compiled for.
+            // SAFETY: `is_supported` has just checked every feature that `run_avx2` is compiled for.
             Self::Avx2 => unsafe { run_avx2(kernel) },
             _ => kernel.run(),
         }
@@ -154,13 +153,13 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
-/// Asks for a row before it is needed; a hint without effect on results.
+/// Prefetches a row: a hint without effect on results.
 #[inline(always)]
 pub fn prefetch(row: &[f32]) {
     #[cfg(target_arch = "x86_64")]
     for line in row.chunks(16) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching is a hint that never faults; the address lies inside a live slice anyway.
+        // SAFETY: prefetching is a hint that never faults; the address is inside a live slice anyway.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,32 +1,33 @@
-//! In which order the elements of a product of matrices are summed, and the orders written out.
+//! The order of summation in matrix products, and its implementation in plain Rust.
 //!
-//! The orders are those of the `gemm` crate in registers of 512 bits, which all recorded results were made with. Here they are
-//! ordinary Rust: what the crate sums by its registers' width is done by [`Summed`] on every instruction set.
+//! The orders are those of the `gemm` crate with 512-bit registers, which produced all recorded results. Where the
+//! crate's order depends on its register width, [`Summed`] implements it for every instruction set.
 
 use super::matrix::Matrix;
 use super::row::{Lanes, fold};
 use super::{Isa, Kernel};
 
-/// How an element, a sum of products, comes about.
+/// How an element, a sum of products, is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
-    /// Few elements whose factors stand side by side: sixteen lanes, folded after every 1024 products.
+    /// Few elements with contiguous factors: sixteen lanes, folded after every 1024 products.
     Lanes,
     /// At most two products, each rounded and added to the element.
     Pairs,
-    /// One row of factors: product after product, fused into the element.
+    /// One row of factors: products fused into the element one after the other.
     Straight,
-    /// One row, or one column, of factors that stand side by side: eight times sixteen lanes.
+    /// One row or one column of contiguous factors: eight times sixteen lanes.
     Wide,
-    /// All else: blocks of so many products, fused one after the other from zero on, then added to the element.
+    /// Everything else: blocks of this many products, fused one after the other starting from zero, then added to the
+    /// element.
     Blocks(usize),
 }
 
 impl Order {
-    /// Products of a block at most.
+    /// Maximum products per block.
     const BLOCK: usize = 512;
 
-    /// The order for a · b, where a is part of a matrix of `rows` rows.
+    /// The order for a · b, where a is part of a matrix with `rows` rows.
     pub fn of(a: Matrix<'_>, b: Matrix<'_>, rows: usize) -> Self {
         let (k, n) = (a.columns, b.columns);
         let side_by_side = a.column_stride == 1 && b.row_stride == 1;
@@ -41,26 +42,26 @@ impl Order {
         } else if rows <= 64 && n <= 64 {
             Self::Blocks(Self::BLOCK)
         } else {
-            // Blocks of like size.
+            // Blocks of about equal size.
             Self::Blocks(k.div_ceil(k.div_ceil(Self::BLOCK)))
         }
     }
 }
 
-/// A product to be summed in plain Rust; for [`Order::Blocks`], one block of it. The shapes were checked.
+/// A product to sum in plain Rust; for [`Order::Blocks`], one block of it. The shapes are checked.
 pub(super) struct Summed<'a> {
     pub a: Matrix<'a>,
     pub b: Matrix<'a>,
-    /// From one row of the result to the next.
+    /// Distance between rows of the result.
     pub stride: usize,
     pub add: bool,
     pub order: Order,
 }
 
 impl Summed<'_> {
-    /// Leaves the product in `out`.
+    /// Computes the product into `out`.
     pub fn into(self, isa: Isa, out: &mut [f32]) {
-        // Where the processor fuses, so does the compiler; the library's function is slow elsewhere.
+        // If the CPU fuses, the compiler uses its instruction; elsewhere the library function is slow.
         if isa == Isa::Portable && cfg!(target_arch = "x86_64") {
             isa.run(Sum::<true> { of: self, out });
         } else {
@@ -136,7 +137,8 @@ fn lanes<const SOFT: bool>(x: &[f32], y: &[f32], mut before: Option<f32>) -> f32
     before.unwrap_or(0.0)
 }
 
-/// Eight times sixteen lanes, added up in pairs; sixteen for what is left, added up one after the other; then the last products.
+/// Eight times sixteen lanes, added in pairs; then sixteen lanes for the rest, added one after the other; then the last
+/// products.
 #[inline(always)]
 fn wide<const SOFT: bool>(x: &[f32], y: &[f32], before: Option<f32>) -> f32 {
     let (x_chunks, x_rest) = x.as_chunks::<16>();
@@ -176,7 +178,7 @@ fn add_products<const SOFT: bool>(sums: &mut Lanes, x: &[f32; 16], y: &[f32; 16]
     }
 }
 
-/// Up to sixteen elements of a row, product after product, from zero or from what stands there.
+/// Up to sixteen elements of a row, product after product, starting from zero or from the current value.
 #[inline(always)]
 fn chain<const SOFT: bool>(
     a: Matrix<'_>,
@@ -192,7 +194,7 @@ fn chain<const SOFT: bool>(
     let first = usize::from(straight && !add);
     for (sum, (j, &out)) in sums.iter_mut().zip(out.iter().enumerate()) {
         if straight {
-            // The first product alone is not added to a zero, which keeps its sign.
+            // The first product is not added to a zero, to keep its sign.
             *sum = if add { out } else { a.data[row * a.row_stride] * b.data[(column + j) * b.column_stride] };
         }
     }
@@ -216,13 +218,13 @@ fn fused<const SOFT: bool>(a: f32, b: f32, c: f32) -> f32 {
     if SOFT { fused_by_doubles(a, b, c) } else { a.mul_add(b, c) }
 }
 
-/// The same without an instruction for it. The product is exact in `f64`; the sum is rounded to odd there, that is, if it is not
-/// exact its last bit is set, which makes the second rounding the only one that counts (Boldo and Melquiond 2008).
+/// Fused multiply-add without hardware support. The product is exact in `f64`; the sum is rounded to odd there (if it
+/// is inexact, its last bit is set), so only the second rounding counts (Boldo and Melquiond 2008).
 #[inline(always)]
 fn fused_by_doubles(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
-    // What the rounded sum misses, exactly (Knuth's two-sum).
+    // The exact error of the rounded sum (Knuth's two-sum).
     let of_c = sum - product;
     let missing = (product - (sum - of_c)) + (c - of_c);
     let bits = sum.to_bits();

@@ -1,4 +1,4 @@
-//! Arithmetic over rows, as small functions that inline into kernels.
+//! Row arithmetic: small functions that inline into kernels.
 //!
 //! *Order of summation.* Element `i` goes to lane `i mod 16`; each lane adds its elements in order with fused
 //! multiply-add; [`fold`] then adds lanes at distance 8, 4, 2, 1. Everything else here is element by element.
@@ -66,7 +66,7 @@ pub fn scale(x: &mut [f32], c: f32) {
     }
 }
 
-/// Divides the row by its L2 norm; a zero row stays as it is.
+/// Divides the row by its L2 norm; a zero row is unchanged.
 #[inline(always)]
 pub fn normalise(row: &mut [f32]) {
     let norm = sum_of_squares(row).sqrt();
@@ -77,7 +77,7 @@ pub fn normalise(row: &mut [f32]) {
     }
 }
 
-/// How the query meets the candidate: the score.
+/// The score of a query vector and a candidate.
 #[inline(always)]
 pub fn compare(comparator: Comparator, query: &[f32], candidate: &[f32]) -> f32 {
     match comparator {
@@ -130,14 +130,14 @@ pub fn add_d_candidate(comparator: Comparator, c: f32, query: &[f32], candidate:
     }
 }
 
-/// Adds `c · ∂distance/∂query`; by symmetry the derivative by the candidate is its negative.
+/// Adds `c · ∂distance/∂query`; the derivative by the candidate is its negative.
 #[inline(always)]
 fn add_d_distance(comparator: Comparator, c: f32, query: &[f32], candidate: &[f32], out: &mut [f32]) {
     match comparator {
         Comparator::Dot => unreachable!("a dot product is no distance"),
         Comparator::NegL1 => {
             for ((out, &q), &e) in out.iter_mut().zip(query).zip(candidate) {
-                // sign(0) = 0, as the reference has it.
+                // sign(0) = 0, as in the reference.
                 let difference = q - e;
                 let sign = f32::from(difference > 0.0) - f32::from(difference < 0.0);
                 *out = c.mul_add(sign, *out);

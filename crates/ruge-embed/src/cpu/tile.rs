@@ -1,20 +1,20 @@
-//! The register tile of exact ranking: twelve queries against thirty-two candidates, scored and counted at once, or scored
-//! and compared with the worst answer that is still kept.
+//! The register tile of exact ranking: scores twelve queries against thirty-two candidates, and either counts the
+//! scores or compares them with the worst answer kept so far.
 //!
 //! A *panel* holds 32 candidates, entry by entry (`panel[k][candidate]`); a *group* holds 12 queries the same way. The
-//! tile keeps all 384 running scores in registers, compares them with each query's target, and leaves only counts: the
+//! tile keeps all 384 running scores in registers, compares them with each query's target, and returns only counts: the
 //! score matrix is never written.
 //!
 //! *Order of summation.* Each score is a single running sum over k = 0, 1, 2, … with fused multiply-add, as in
-//! [`ordered_score`]. Lanes run over candidates and never over k, so every instruction set gives the same bits, and a
-//! target scored on its own ties with itself.
+//! [`ordered_score`]. Lanes run over candidates, never over k, so every instruction set gives the same bits, and a
+//! target scored separately ties with itself.
 
 use super::Isa;
 use crate::scoring::Comparator;
 
-/// Candidates of a panel.
+/// Candidates per panel.
 pub const PANEL: usize = 32;
-/// Queries of a group.
+/// Queries per group.
 pub const GROUP: usize = 12;
 
 const DOT: u8 = Comparator::Dot as u8;
@@ -22,7 +22,7 @@ const L1: u8 = Comparator::NegL1 as u8;
 const L2: u8 = Comparator::NegL2 as u8;
 const MODULUS: u8 = Comparator::NegModulus as u8;
 
-/// What a query's target meets among the candidates.
+/// Counts of candidates relative to a query's target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Candidates with a higher score.
@@ -37,7 +37,7 @@ pub struct Tally {
 
 impl Tally {
     #[inline(always)]
-    /// Adds counts over other candidates; a mark for NaN stays.
+    /// Adds counts over other candidates; a NaN mark is kept.
     pub fn merge(&mut self, other: Tally) {
         self.better += other.better;
         self.equal = self.equal.saturating_add(other.equal);
@@ -54,7 +54,7 @@ impl Tally {
     }
 }
 
-/// The score as ranking sums it. L2 distances are compared squared: the same order without the root.
+/// The score as summed by ranking. L2 distances are compared squared: the same order without the root.
 #[inline(always)]
 pub fn ordered_score(comparator: Comparator, query: &[f32], candidate: &[f32]) -> f32 {
     let pairs = || query.iter().zip(candidate);
@@ -72,7 +72,7 @@ pub fn ordered_score(comparator: Comparator, query: &[f32], candidate: &[f32]) -
     }
 }
 
-/// Adds to each query's tally what the panel holds. `panel` is width × 32, `group` width × 12; bit c of `known[i]` says
+/// Adds the panel's counts to each query's tally. `panel` is width × 32, `group` width × 12; bit c of `known[i]` means
 /// that candidate c is a known fact of query i. NaN is neither better nor equal.
 pub fn count(
     isa: Isa,
@@ -107,12 +107,12 @@ fn count_as<const C: u8>(
     assert!(isa.is_supported(), "the machine has no {isa:?}");
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `is_supported` has just found every feature that `avx512` is compiled for.
+        // SAFETY: `is_supported` has just checked every feature that `avx512` is compiled for.
         Isa::Avx512 => unsafe { x86::avx512::<C>(panel, group, targets, known, tallies) },
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => {
             for (queries, candidates) in [(0, 0), (0, 16), (6, 0), (6, 16)] {
-                // SAFETY: `is_supported` has just found every feature that `avx2` is compiled for.
+                // SAFETY: `is_supported` has just checked every feature that `avx2` is compiled for.
                 unsafe { x86::avx2::<C>(panel, group, queries, candidates, targets, known, tallies) }
             }
         }
@@ -120,12 +120,12 @@ fn count_as<const C: u8>(
     }
 }
 
-/// The scores of a tile, and which of them are worth a look.
+/// The scores of a tile, and which of them exceed the thresholds.
 #[derive(Clone, Debug)]
 pub struct Above {
     /// By query, then candidate.
     pub scores: [[f32; PANEL]; GROUP],
-    /// Bit c of entry i: candidate c of query i lies above the query's threshold.
+    /// Bit c of entry i: candidate c of query i is above the query's threshold.
     pub above: [u32; GROUP],
 }
 
@@ -135,8 +135,8 @@ impl Default for Above {
     }
 }
 
-/// Scores a panel for every query of a group and marks what lies above each query's threshold; NaN never does. Shapes and
-/// bits are those of [`count`].
+/// Scores a panel for every query of a group and marks the scores above each query's threshold; NaN is never above.
+/// Shapes and bits are those of [`count`].
 pub fn above(
     isa: Isa,
     comparator: Comparator,
@@ -162,13 +162,13 @@ fn above_as<const C: u8>(isa: Isa, panel: &[f32], group: &[f32], thresholds: &[f
     assert!(isa.is_supported(), "the machine has no {isa:?}");
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `is_supported` has just found every feature that `avx512_above` is compiled for.
+        // SAFETY: `is_supported` has just checked every feature that `avx512_above` is compiled for.
         Isa::Avx512 => unsafe { x86::avx512_above::<C>(panel, group, thresholds, found) },
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => {
             found.above = [0; GROUP];
             for (queries, candidates) in [(0, 0), (0, 16), (6, 0), (6, 16)] {
-                // SAFETY: `is_supported` has just found every feature that `avx2_above` is compiled for.
+                // SAFETY: `is_supported` has just checked every feature that `avx2_above` is compiled for.
                 unsafe { x86::avx2_above::<C>(panel, group, queries, candidates, thresholds, found) }
             }
         }
@@ -202,7 +202,7 @@ fn portable<const C: u8>(
     }
 }
 
-/// Scores of one query against the 32 candidates of a panel; written so that lanes run over candidates.
+/// Scores one query against the 32 candidates of a panel, with lanes over candidates.
 #[inline(always)]
 fn score_panel<const C: u8>(panel: &[[f32; PANEL]], query: impl Fn(usize) -> f32, sums: &mut [f32; PANEL]) {
     *sums = [0.0; PANEL];
@@ -236,7 +236,7 @@ fn score_panel<const C: u8>(panel: &[[f32; PANEL]], query: impl Fn(usize) -> f32
     }
 }
 
-/// Scores one query against a panel, for those who want the scores themselves.
+/// Scores one query against a panel.
 #[inline(always)]
 pub fn scores(comparator: Comparator, panel: &[f32], query: &[f32], out: &mut [f32; PANEL]) {
     let panel = panel.as_chunks::<PANEL>().0;
@@ -255,7 +255,7 @@ mod x86 {
 
     use super::{Above, DOT, GROUP, L1, MODULUS, PANEL, Tally};
 
-    /// 12 × 32 scores in 24 registers of 16.
+    /// 12 × 32 scores in 24 registers of 16 floats.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
     fn avx512_scores<const C: u8>(panel: &[[f32; PANEL]], group: &[[f32; GROUP]]) -> [[__m512; 2]; GROUP] {
@@ -348,10 +348,10 @@ mod x86 {
         }
     }
 
-    /// Queries of a smaller tile.
+    /// Queries per AVX2 tile.
     const ROWS: usize = 6;
 
-    /// 6 × 16 scores in 12 registers of 8: queries and candidates from the given offsets on.
+    /// 6 × 16 scores in 12 registers of 8 floats: queries and candidates starting at the given offsets.
     #[inline]
     #[target_feature(enable = "avx2,fma,popcnt")]
     fn avx2_scores<const C: u8>(

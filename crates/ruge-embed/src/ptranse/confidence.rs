@@ -1,12 +1,12 @@
 //! P(r|p): of all instances of a path, the share whose two ends are linked by r.
 //!
-//! An instance is a way to walk p, so two entities joined by p over several middles count several times. Instances whose
-//! ends are linked are found from the facts of r, by the common neighbours of head and tail; all instances of p are
-//! counted from the degrees of its middles, without walking them. Both are integers: any number of threads counts the
-//! same. Confidences of inverse relations are never used and not counted.
+//! An instance is one way to walk p, so two entities joined by p through several intermediate entities count several
+//! times. Instances with linked ends are found from the facts of r, by the common neighbours of head and tail. All
+//! instances of p are counted from the degrees of its intermediate entities, without walking them. Both counts are
+//! integers, so the number of threads does not matter. Confidences of inverse relations are never used and not counted.
 //!
-//! *Three steps.* The number of paths explodes, so a path of two is extended only if P(r|p) is above a cut-off for some
-//! r, and of its extensions only those stay that are above it themselves. [`ThreeStepReport`] says what that drops.
+//! *Three steps.* The number of paths explodes, so a path of two steps is extended only if P(r|p) is above a cut-off
+//! for some r, and only extensions above it themselves are kept. [`ThreeStepReport`] says what that drops.
 
 use rayon::prelude::*;
 use ruge_kg::control::{Cancelled, Control, Pulse};
@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use super::doubled::{Doubled, Sequence};
 
-/// Every P(r|p) > 0 of paths of one or two steps, and those above the cut-off of three.
+/// Every P(r|p) > 0 of paths of one or two steps, and those of three steps above the cut-off.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Confidences {
     sequences: Vec<Sequence>,
-    /// Per label, where the sequences begin that begin with it.
+    /// Per label, the index of the first sequence that starts with it.
     first: Vec<u32>,
     offsets: Vec<usize>,
     which: Vec<u32>,
@@ -28,37 +28,37 @@ pub struct Confidences {
     three: Vec<Sequence>,
 }
 
-/// What the cut-off left of the paths of three steps.
+/// What the cut-off kept and dropped among the paths of three steps.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ThreeStepReport {
-    /// P(r|p) had to exceed this.
+    /// The cut-off on P(r|p).
     pub cut_off: f64,
     /// Paths of two steps that were extended.
     pub prefixes_extended: u64,
-    /// Paths of two steps that were not, though they have instances.
+    /// Paths of two steps with instances that were not extended.
     pub prefixes_dropped: u64,
-    /// Instances of those, none of which was walked further.
+    /// Instances of those.
     pub prefix_instances_dropped: u64,
     /// Paths of three steps that were kept.
     pub sequences_kept: u64,
-    /// Extensions that were not, though some relation links ends of theirs.
+    /// Extensions that were dropped although a relation links ends of theirs.
     pub sequences_dropped: u64,
     /// Instances of the kept paths of three steps.
     pub instances_kept: u64,
     /// Instances of the dropped ones.
     pub instances_dropped: u64,
-    /// Confidences of kept paths that are positive, but not above the cut-off, and count as 0.
+    /// Positive confidences of kept paths that are not above the cut-off, and count as 0.
     pub confidences_dropped: u64,
 }
 
-/// A relation, a path of three steps that predicts it, and its confidence.
+/// A relation, a path of three steps that predicts it, and the confidence.
 type Extension = (RelationId, Sequence, f64);
 
-/// Per relation, sequences in order with a number each.
+/// Per relation, sequences in order with a value each.
 type Lists<T> = Vec<Vec<(Sequence, T)>>;
 
 impl Confidences {
-    /// Counts paths of up to `path_length` steps; those of three under `cut_off`.
+    /// Counts paths of up to `path_length` steps; those of three with `cut_off`.
     pub fn count(
         doubled: &Doubled,
         path_length: usize,
@@ -113,7 +113,7 @@ impl Confidences {
 
     fn assemble(labels: usize, mut sequences: Vec<Sequence>, three: Vec<Sequence>, lists: Lists<f64>) -> Self {
         sequences.extend_from_slice(&three);
-        // A pair linked against its direction is joined by the reversed paths only: they need a number too.
+        // A pair linked in the inverse direction is joined only by reversed paths, so these need a number too.
         sequences.extend_from_within(..);
         let half = sequences.len() / 2;
         sequences[half..].par_iter_mut().for_each(|sequence| *sequence = sequence.reversed());
@@ -137,7 +137,7 @@ impl Confidences {
         confidences
     }
 
-    /// Every sequence that has a number, in order.
+    /// Every numbered sequence, in order.
     pub fn sequences(&self) -> &[Sequence] {
         &self.sequences
     }
@@ -147,7 +147,7 @@ impl Confidences {
         &self.three
     }
 
-    /// The number of a sequence: its place in [`sequences`](Self::sequences).
+    /// The number of a sequence: its index in [`sequences`](Self::sequences).
     #[inline]
     pub fn number(&self, sequence: Sequence) -> Option<u32> {
         let label = sequence.first().index();
@@ -179,7 +179,7 @@ impl Confidences {
         self.values.is_empty()
     }
 
-    /// Bytes held.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         8 * (self.sequences.len() + self.three.len() + self.offsets.len()) + 4 * self.first.len() + 8 * self.which.len()
     }
@@ -220,8 +220,8 @@ fn count_linked(doubled: &Doubled, path_length: usize, control: &Control<'_>) ->
     relations.par_iter().with_max_len(1).map(count).collect()
 }
 
-/// All instances of each of the sorted `known` paths of one or two steps; and over all paths of two steps there are,
-/// known or not, their number and the number of their instances.
+/// All instances of each of the sorted `known` paths of one or two steps; and the number of all paths of two steps,
+/// known or not, and of their instances.
 fn count_instances(
     doubled: &Doubled,
     known: &[Sequence],
@@ -238,7 +238,7 @@ fn count_instances(
             let group = &group[..group.partition_point(|sequence| sequence.first() == first)];
             let mut by_second = vec![0u64; if path_length >= 2 { doubled.label_count() } else { 0 }];
             if path_length >= 2 {
-                // Each middle joins all it is reached from with all it leads to.
+                // Each intermediate entity joins all its predecessors with all its successors.
                 let mut pulse = Pulse::new(control);
                 for into in graph.pairs(first.reversed()).chunk_by(|a, b| a.key == b.key) {
                     if !pulse.beats(into.len()) {
@@ -262,7 +262,7 @@ fn count_instances(
     Ok((parts.into_iter().flat_map(|part| part.0).collect(), all_two))
 }
 
-/// The extensions of a path of two steps whose confidence exceeds the cut-off, and what became of the others.
+/// The extensions of a path of two steps above the cut-off, and counts of the others.
 fn extend(
     doubled: &Doubled,
     prefix: Sequence,

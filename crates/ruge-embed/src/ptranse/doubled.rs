@@ -1,8 +1,8 @@
-//! The doubled graph: every training triple walked both ways, and how a resource is split at each step.
+//! The doubled graph: every training triple in both directions, and how a resource is split at each step.
 //!
-//! An inverse relation r⁻¹ has row r + n_r of the relation table. Walking uses the [`Label`]s of the graph, which hold
-//! the same two directions side by side; [`Doubled::row`] goes from one to the other. The *doubled training list* is
-//! nothing but the links of all entities, one after the other, so a link's position in that order names a triple.
+//! An inverse relation r⁻¹ has row r + n_r of the relation table. Walks use the [`Label`]s of the graph, which
+//! interleave the two directions; [`Doubled::row`] converts. The *doubled training list* is the links of all entities
+//! in order, so a link's position identifies a triple.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const MASK: u64 = (1 << BITS) - 1;
 pub struct Sequence(u64);
 
 impl Sequence {
-    /// The most relations a graph may have for its labels to be packed.
+    /// Maximum relations of a graph whose labels can be packed.
     pub const RELATIONS: usize = (MASK as usize - 1) / 2;
 
     /// A path of one step.
@@ -35,7 +35,7 @@ impl Sequence {
         Self(Self::one(first).0 | (u64::from(second.0) + 1) << BITS)
     }
 
-    /// This path of two steps with a third. Panics in debug builds if it has not two.
+    /// Extends a path of two steps by a third. Panics in debug builds if it does not have two.
     #[inline]
     pub fn then(self, third: Label) -> Self {
         debug_assert_eq!(self.len(), 2, "only a path of two steps is extended");
@@ -49,7 +49,7 @@ impl Sequence {
         1 + usize::from((self.0 >> BITS) & MASK != 0) + usize::from(self.0 & MASK != 0)
     }
 
-    /// The label of a step, counted from 0, if there is such a step.
+    /// The label of a step, counted from 0, if it exists.
     #[inline]
     pub fn label(self, step: usize) -> Option<Label> {
         let packed = (self.0 >> (BITS * (2 - step as u32))) & MASK;
@@ -68,7 +68,7 @@ impl Sequence {
         (0..3).map_while(move |step| self.label(step))
     }
 
-    /// The same path walked from its end.
+    /// The path walked from its end.
     pub fn reversed(self) -> Self {
         let flip = |step| self.label(step).map_or(0, |label: Label| u64::from(label.reversed().0) + 1);
         match self.len() {
@@ -79,15 +79,15 @@ impl Sequence {
     }
 }
 
-/// The doubled graph with the sizes that split a resource.
+/// The doubled graph with the sizes by which a resource is split.
 #[derive(Debug)]
 pub struct Doubled {
     graph: Arc<Graph>,
-    /// Per entity, where its links begin in the order of all links.
+    /// Per entity, the start of its links in the order of all links.
     first_link: Vec<u32>,
-    /// Per link u −l→ v: |l(u)|, over how many a resource at u is split.
+    /// Per link u −l→ v: |l(u)|, the number of shares of a resource at u.
     out: Vec<u32>,
-    /// Per link u −l→ v: |l⁻¹(v)|, the same for the link walked back.
+    /// Per link u −l→ v: |l⁻¹(v)|, the same for the inverse link.
     back: Vec<u32>,
     /// `back` in the order of [`ruge_kg::graph::Adjacency::run_places`].
     place_back: Vec<u32>,
@@ -116,7 +116,7 @@ impl Doubled {
         Self { graph, first_link, out, back, place_back }
     }
 
-    /// The graph as observed.
+    /// The observed graph.
     #[inline]
     pub fn graph(&self) -> &Graph {
         &self.graph
@@ -147,33 +147,33 @@ impl Doubled {
         Label((row % relations) as u32 * 2 + u32::from(row >= relations))
     }
 
-    /// The places of an entity's links in the order of all links.
+    /// The positions of an entity's links in the order of all links.
     #[inline]
     pub fn links_of(&self, entity: EntityId) -> Range<usize> {
         self.first_link[entity.index()] as usize..self.first_link[entity.index() + 1] as usize
     }
 
-    /// |l(u)| of the link u −l→ v at a place.
+    /// |l(u)| of the link u −l→ v at a position.
     #[inline]
     pub fn out(&self, link: usize) -> u32 {
         self.out[link]
     }
 
-    /// |l⁻¹(v)| of the link u −l→ v at a place.
+    /// |l⁻¹(v)| of the link u −l→ v at a position.
     #[inline]
     pub fn back(&self, link: usize) -> u32 {
         self.back[link]
     }
 
-    /// |l⁻¹(v)| of the edges of a run, in its order.
+    /// |l⁻¹(v)| of the edges of a run, in order.
     #[inline]
     pub fn run_back(&self, run: usize) -> &[u32] {
         &self.place_back[self.graph.adjacency().run_places(run).1]
     }
 
-    /// Visits every entity that is next to both `a` and `b` in id order, with the places of its links at `a` and at `b`.
+    /// Visits every common neighbour of `a` and `b` in id order, with the positions of its links at `a` and at `b`.
     ///
-    /// The two sorted lists of links are leapt through, so a hub costs its small neighbour little.
+    /// The two sorted lists of links are searched by galloping, so a hub costs a small neighbour little.
     #[inline]
     pub fn meet(&self, a: EntityId, b: EntityId, mut visit: impl FnMut(Range<usize>, Range<usize>)) {
         let (of_a, of_b) = (self.graph.links(a), self.graph.links(b));
@@ -197,7 +197,7 @@ impl Doubled {
     }
 }
 
-/// The first place from `from` on whose neighbour is not below `target`: steps of doubling size, then bisection.
+/// The first position from `from` on whose neighbour is at least `target`, by exponential search.
 #[inline]
 fn leap(links: &[Edge], from: usize, target: EntityId) -> usize {
     let (mut low, mut step) = (from, 1);

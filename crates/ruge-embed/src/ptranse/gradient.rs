@@ -1,7 +1,7 @@
-//! The gradients of a batch: what each sampled triple and each of its paths pulls on.
+//! The gradients of a batch: from each sampled triple and each of its paths.
 //!
-//! Entities move by whole multiples of the rate, since the gradient of an L1 norm is a sign; relations also by the
-//! weights of paths. A [`Part`] of a batch gathers both for its samples from parameters that stand still meanwhile.
+//! Entities move by integer multiples of the rate, since the gradient of an L1 norm is a sign; relations also by the
+//! weights of paths. A [`Part`] of a batch collects both for its samples, with fixed parameters.
 
 use ruge_kg::{EntityId, Label};
 
@@ -9,18 +9,18 @@ use super::train::{Corruption, PTransE, Sample};
 use crate::cpu::{Kernel, row};
 use crate::{Embeddings, Table};
 
-/// What one part of a batch adds.
+/// The gradients of one part of a batch.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) loss: f64,
     pub(super) relations: Table,
     pub(super) touched: Vec<bool>,
-    /// Relation rows that were sampled, which are kept within the unit ball.
+    /// Sampled relation rows, which are kept within the unit ball.
     pub(super) sampled: Vec<bool>,
-    /// Entities and, d numbers each, the whole multiples of the rate their rows go down by.
+    /// Entities, and for each of d entries the integer multiple of the rate to subtract.
     pub(super) entities: Vec<u32>,
     pub(super) moves: Vec<i8>,
-    /// Per sample, where its moves end, and the entities it keeps within the unit ball.
+    /// Per sample, the end of its moves and the entities to keep within the unit ball.
     pub(super) samples: Vec<(usize, [Option<EntityId>; 3])>,
     sum: Vec<f32>,
     difference: Vec<f32>,
@@ -175,7 +175,7 @@ fn path_terms(model: &PTransE, sample: &Sample, part: &mut Part) {
             continue;
         }
         part.loss += f64::from(weight) * f64::from(loss);
-        // One length, known before the loop, so that it needs no checks within.
+        // One length, known before the loop, removes bounds checks.
         let n = sum.len();
         let (yes, no, sum) = (&yes[..n], &no[..n], &sum[..n]);
         let (of_relation, of_corruption) = (&mut part.of_relation[..n], &mut part.of_corruption[..n]);
@@ -239,9 +239,9 @@ fn size(a: &[f32]) -> f32 {
     sum(a, f32::abs)
 }
 
-/// Scales a row back to norm 1 if it is longer.
+/// Scales a row to norm 1 if it is longer.
 pub(super) fn bound(values: &mut [f32]) {
-    // Not fused: this runs outside of kernels, where a fused product may be a library call.
+    // Not fused: outside kernels, a fused product may be a library call.
     let norm = sum(values, |x| x * x).sqrt();
     if norm > 1.0 {
         values.iter_mut().for_each(|x| *x /= norm);

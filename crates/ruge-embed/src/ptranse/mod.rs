@@ -1,24 +1,25 @@
 //! PTransE: translations that also agree with relation paths (Lin et al. 2015, addition as composition).
 //!
-//! TransE asks that h + r ≈ t. PTransE asks as well that a relation r ≈ ρ₁ + ρ₂ wherever the path ρ₁, ρ₂ leads from h
-//! to t and tends to mean r. Two numbers say how much a path counts: R(p|h,t), the share of a resource put at h that
-//! arrives at t along p ([`paths`]), and P(r|p), how often the ends of p are linked by r ([`confidence`]). Training is in
-//! [`train`], the two-stage ranking in [`rank`](mod@rank).
+//! TransE wants h + r ≈ t. PTransE also wants r ≈ ρ₁ + ρ₂ if the path ρ₁, ρ₂ leads from h to t and tends to mean r. Two
+//! numbers weight a path: R(p|h,t), the share of a resource at h that arrives at t along p ([`paths`]), and P(r|p), how
+//! often the ends of p are linked by r ([`confidence`]). Training is in [`train`], the two-stage ranking in
+//! [`rank`](mod@rank).
 //!
-//! | question | room |
+//! | question | module |
 //! |---|---|
-//! | which edges are there to walk, and how is a resource split? | [`doubled`] |
+//! | which edges exist, and how is a resource split? | [`doubled`] |
 //! | what does a path mean? | [`confidence`] |
 //! | which paths join a training pair? | [`paths`] |
 //! | where does a set of paths lead from one entity? | [`walk`] |
 //! | how does it train and rank like any other model? | `model` |
 //!
-//! *Deviations from the reference program.* A batch's gradients are taken at its starting parameters there too, but the
-//! norm constraint on relations is applied sixteen times in a batch, not after each sample, so that threads can share the
-//! work and cannot change the result. Path features exist for every re-ranked candidate alike and come from the training triples
-//! only; the reference reads them from a list of pairs that favours the true ones. The re-ranked block stands before all
-//! other candidates even where a path term is negative. Paths of three steps are chosen by a cut-off on their confidence,
-//! not by listed pairs. A corruption that cannot be found in 100 draws is left out instead of being drawn for ever.
+//! *Deviations from the reference program.* As there, a batch's gradients are taken at its starting parameters, but the
+//! norm constraint on relations is applied sixteen times per batch, not after each sample, so that threads can share
+//! the work without changing the result. Path features are computed for every re-ranked candidate, from the training
+//! triples only; the reference reads them from a list of pairs that favours the true ones. The re-ranked block precedes
+//! all other candidates even if a path term is negative. Paths of three steps are selected by a cut-off on their
+//! confidence, not by listed pairs. A corruption that is not found in 100 draws is skipped instead of being drawn
+//! forever.
 
 pub mod confidence;
 pub mod doubled;
@@ -48,23 +49,24 @@ use crate::error::{EmbedError, Result};
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PTransEConfig {
-    /// d, entries of a row.
+    /// d, the entries of a row.
     pub dimension: usize,
     /// δ of a triple; paths use 2δ.
     pub margin: f32,
     /// Learning rate, constant.
     pub rate: f32,
-    /// Standard deviation of start values; the reference takes 1/d.
+    /// Standard deviation of initial values; the reference uses 1/d.
     pub deviation: f32,
-    /// Batches of an epoch; each draws its share of the doubled training list, with replacement.
+    /// Batches per epoch; each samples its share of the doubled training list with replacement.
     pub batches: usize,
-    /// The most relations in a path: 1, 2 or 3.
+    /// Maximum relations in a path: 1, 2 or 3.
     pub path_length: usize,
     /// Paths with a normalised R(p|h,t) of at most this are dropped.
     pub drop: f64,
-    /// Candidates of a query that are ranked again with their paths.
+    /// Candidates of a query that are re-ranked with their paths.
     pub rerank: usize,
-    /// With 3 steps: a path of two is extended if P(r|p) exceeds this for some r, and so is a path of three kept.
+    /// With 3 steps: a path of two is extended if P(r|p) exceeds this for some r, and a path of three is kept under the
+    /// same condition.
     pub confidence_cut_off: f64,
 }
 
@@ -85,7 +87,7 @@ impl Default for PTransEConfig {
 }
 
 impl PTransEConfig {
-    /// Says which setting cannot be used, if one cannot.
+    /// Returns an error for an invalid setting.
     pub fn check(&self) -> Result<()> {
         let fail = |name, value: String, want| Err(EmbedError::Setting { name, value, want });
         if self.dimension == 0 {

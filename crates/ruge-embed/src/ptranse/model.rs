@@ -1,8 +1,8 @@
-//! PTransE as a [`Model`]: what trains, checkpoints, ranks and predicts with any model does so with this one.
+//! PTransE as a [`Model`]: it trains, checkpoints, ranks and predicts like any other.
 //!
-//! *Scores.* [`Ranker::score`] counts the paths of every triple it is given. [`Ranker::score_all`] is the two-stage order of
-//! a query: entities outside of its block have no path term, whatever paths they have. So the two agree within a block,
-//! and a triple whose answer lies outside scores higher alone than in its query if paths speak for it.
+//! *Scores.* [`Ranker::score`] adds the path term for every triple. [`Ranker::score_all`] is the two-stage order of a
+//! query: entities outside its block have no path term, whatever paths they have. So the two agree within a block, and
+//! a triple whose answer is outside scores higher alone than in its query if paths support it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -37,7 +37,7 @@ impl Ranker for PTransE {
         Ok(())
     }
 
-    /// What relations asked for share is prepared once.
+    /// The data shared by queries of the same relation is prepared once.
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         let scorer = Scorer::new(&self.paths, &self.state.embeddings, &self.config, queries, self.isa);
         let rows = scores.par_chunks_mut(self.entity_count().max(1));
@@ -73,7 +73,7 @@ impl Ranker for PTransE {
 }
 
 impl Model for PTransE {
-    /// One epoch of PTransE's own: of the plan only the number of the epoch is asked, since the settings are the model's.
+    /// One PTransE epoch. Of the plan it uses only the epoch number, since the settings belong to the model.
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
         let rate = self.config.rate;
         self.config.rate = rate * plan.rate;

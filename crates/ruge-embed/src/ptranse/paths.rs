@@ -1,12 +1,12 @@
 //! R(p|h,t): which paths join the training pairs, and how much of a resource each carries (PCRA).
 //!
-//! A resource of 1 at h is split at every step equally over the entities the next relation leads to; R(p|h,t) is what
-//! arrives at t along p. For each ordered pair linked in the doubled graph the resources of its paths are normalised to
-//! sum 1, and paths with at most `drop` are left out without normalising again. A path of two steps is found by the
-//! common neighbours of h and t, so nothing is walked that does not arrive.
+//! A resource of 1 at h is split equally at every step over the entities the next relation leads to; R(p|h,t) is the
+//! amount that arrives at t along p. For each ordered pair linked in the doubled graph, the resources of its paths are
+//! normalised to sum 1, and paths with at most `drop` are removed without normalising again. Paths of two steps are
+//! found by the common neighbours of h and t, so no dead end is walked.
 //!
-//! Everything lies in flat arrays: pairs in link order, features by pair, and the P(r|p) of a triple's relation for
-//! the features of its pair, aligned with them, so that training looks nothing up.
+//! Everything is in flat arrays: pairs in link order, features by pair, and, aligned with them, the P(r|p) of a
+//! triple's relation for the features of its pair, so training needs no lookups.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::doubled::{Doubled, Sequence};
 use super::walk::{WalkFrom, Walker};
 use crate::error::{EmbedError, Result};
 
-/// Entities whose features are held twice at a time while they are gathered.
+/// Entities whose features are held twice at a time while they are collected.
 const BLOCK: usize = 1024;
 
-/// The paths of a graph, measured.
+/// The measured paths of a graph.
 #[derive(Debug)]
 pub struct Paths {
     doubled: Doubled,
@@ -35,54 +35,54 @@ pub struct Paths {
     /// Per link, its label and its pair.
     labels: Vec<Label>,
     pair_of: Vec<u32>,
-    /// Per pair, where its features begin.
+    /// Per pair, the start of its features.
     first_feature: Vec<usize>,
     numbers: Vec<u32>,
     resources: Vec<f32>,
-    /// Per link, where its P(r|p) begin; none for an inverse relation.
+    /// Per link, the start of its P(r|p); none for an inverse relation.
     first_known: Vec<usize>,
     known: Vec<f32>,
     config: PTransEConfig,
-    /// The kept sequences of three steps as walked from a tail, in order.
+    /// The kept sequences of three steps, reversed for walks from the tail, in order.
     three_reversed: Vec<Sequence>,
     report: PathReport,
 }
 
-/// What was found.
+/// Counts of the paths found.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct PathReport {
     /// Ordered pairs of entities linked in the doubled graph.
     pub pairs: u64,
     /// Features R(p|h,t) kept.
     pub features: u64,
-    /// Features left out for their small share.
+    /// Features dropped for their small share.
     pub features_dropped: u64,
     /// Paths that predict some relation, by their number of steps.
     pub sequences: [u64; 3],
     /// Stored P(r|p).
     pub confidences: u64,
-    /// What the cut-off left of paths of three steps, where they were asked for.
+    /// Results of the cut-off on paths of three steps, if requested.
     pub three_steps: Option<ThreeStepReport>,
 }
 
 /// The paths of one pair: sequences by number, R(p|h,t) for each.
 #[derive(Clone, Copy, Debug)]
 pub struct Features<'p> {
-    /// Places in [`Confidences::sequences`].
+    /// Indexes into [`Confidences::sequences`].
     pub numbers: &'p [u32],
     /// Normalised resources.
     pub resources: &'p [f32],
 }
 
 impl Paths {
-    /// Finds and measures the paths of a training graph, with the features of every training pair.
+    /// Finds and measures the paths of a training graph, including the features of every training pair.
     pub fn extract(graph: Arc<Graph>, config: &PTransEConfig, control: &Control<'_>) -> Result<Self> {
         let mut paths = Self::measure(graph, config, control)?;
         paths.list_features(control)?;
         Ok(paths)
     }
 
-    /// Measures what paths mean, without the features of training pairs: all that ranking needs.
+    /// Measures the confidences of paths without the features of training pairs: all that ranking needs.
     pub fn measure(graph: Arc<Graph>, config: &PTransEConfig, control: &Control<'_>) -> Result<Self> {
         config.check()?;
         if graph.relation_count() > Sequence::RELATIONS {
@@ -121,7 +121,7 @@ impl Paths {
         })
     }
 
-    /// Lists the features of every training pair, which training needs; does nothing if they are listed.
+    /// Computes the features of every training pair, which training needs; does nothing if they exist.
     pub fn list_features(&mut self, control: &Control<'_>) -> Result<(), Cancelled> {
         if !self.first_feature.is_empty() {
             return Ok(());
@@ -130,7 +130,7 @@ impl Paths {
         match self.gather_features(control) {
             Ok(dropped) => self.report.features_dropped = dropped,
             Err(cancelled) => {
-                // As before, so that it can be tried again.
+                // Restored, so that it can be retried.
                 (self.heads, self.tails, self.labels, self.pair_of) = Default::default();
                 (self.first_feature, self.numbers, self.resources) = Default::default();
                 return Err(cancelled);
@@ -158,7 +158,7 @@ impl Paths {
         }
     }
 
-    /// Measures every pair; returns how many features were too small.
+    /// Measures every pair; returns the number of dropped features.
     fn gather_features(&mut self, control: &Control<'_>) -> Result<u64, Cancelled> {
         self.first_feature.push(0);
         let entities: Vec<EntityId> = self.doubled.graph().entities().collect();
@@ -186,7 +186,7 @@ impl Paths {
         Ok(dropped)
     }
 
-    /// The features of all pairs from one head, in the order of tails.
+    /// The features of all pairs with this head, in order of tails.
     fn features_from(&self, head: EntityId, walker: &mut Walker) -> Gathered {
         let (doubled, graph) = (&self.doubled, self.doubled.graph());
         let tails: Vec<EntityId> =
@@ -223,7 +223,7 @@ impl Paths {
         gathered
     }
 
-    /// Every instance of a path of one or two steps from `head` to `tail`, with what it carries.
+    /// Every instance of a path of one or two steps from `head` to `tail`, with its resource.
     fn near(&self, head: EntityId, tail: EntityId, arriving: &mut Vec<(Sequence, f64)>) {
         let doubled = &self.doubled;
         let (of_head, of_tail) = (doubled.graph().links(head), doubled.graph().links(tail));
@@ -245,7 +245,7 @@ impl Paths {
         }
     }
 
-    /// Every path from `head` to `tail` with its R(p|h,t), in order, the dropped ones left out. The pair may be any.
+    /// Every path from `head` to `tail` with its R(p|h,t), in order, without the dropped ones. Works for any pair.
     pub fn between(&self, head: EntityId, tail: EntityId, walker: &mut Walker, shares: &mut Vec<(Sequence, f64)>) {
         shares.clear();
         self.near(head, tail, shares);
@@ -300,12 +300,12 @@ impl Paths {
         &self.confidences
     }
 
-    /// The settings they were found under.
+    /// The settings.
     pub fn config(&self) -> &PTransEConfig {
         &self.config
     }
 
-    /// The kept sequences of three steps as walked from either end, in order.
+    /// The kept sequences of three steps, as walked from either end, in order.
     pub fn three_steps(&self, start: WalkFrom) -> &[Sequence] {
         match start {
             WalkFrom::Head => self.confidences.three_steps(),
@@ -313,12 +313,12 @@ impl Paths {
         }
     }
 
-    /// What was found, and what was left out.
+    /// Counts of paths found and dropped.
     pub fn report(&self) -> &PathReport {
         &self.report
     }
 
-    /// The doubled triple at a place of the doubled training list.
+    /// The doubled triple at a position of the doubled training list.
     #[inline]
     pub fn triple(&self, link: usize) -> (EntityId, Label, EntityId) {
         let pair = self.pair_of[link] as usize;
@@ -334,13 +334,13 @@ impl Paths {
     }
 
     /// P(r|p) of a doubled triple's relation for each of its [`features`](Self::features); empty for an inverse
-    /// relation, for which none is known.
+    /// relation.
     #[inline]
     pub fn known(&self, link: usize) -> &[f32] {
         &self.known[self.first_known[link]..self.first_known[link + 1]]
     }
 
-    /// Bytes held, the graph not counted.
+    /// Size in bytes, without the graph.
     pub fn bytes(&self) -> usize {
         self.confidences.bytes()
             + 4 * (self.heads.len() + self.tails.len() + self.labels.len() + self.pair_of.len())
@@ -349,7 +349,7 @@ impl Paths {
     }
 }
 
-/// The features of pairs with one head, gathered by a thread.
+/// The features of pairs with one head, collected by one thread.
 #[derive(Default)]
 struct Gathered {
     counts: Vec<u32>,
@@ -358,7 +358,7 @@ struct Gathered {
     dropped: u64,
 }
 
-/// Adds up instances of the same path, in order of size so that entity ids do not matter, and divides by the total.
+/// Sums the instances of each path, in order of size so that entity ids do not matter, and divides by the total.
 fn normalise(arriving: &mut Vec<(Sequence, f64)>) {
     arriving.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     arriving.dedup_by(|next, kept| {

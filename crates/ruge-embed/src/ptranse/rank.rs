@@ -1,16 +1,15 @@
-//! Ranking in two stages: all entities by translation, the best of them again with their paths.
+//! Ranking in two stages: all entities by translation, then the best of them with their paths.
 //!
-//! S(h,r,t) = −‖h + r − t‖₁ − ‖t + r⁻¹ − h‖₁ + Σ_p P(r|p)·R(p|h,t)·(10 − E(p,r)). The first two terms rank every entity.
-//! The *block* of a query is its best 500 by these terms, known facts among them, and all that tie with the last of
-//! them, so that entity order does not matter. Within the block the path term is added and decides; whoever is outside
-//! stands behind the whole block, in the order of the first stage. There is one such order per query: the raw rank
-//! reads the answer's place from it, the filtered rank leaves other known facts out of it. Equal scores are counted
-//! apart, as everywhere. NaN counts as −∞.
+//! S(h,r,t) = −‖h + r − t‖₁ − ‖t + r⁻¹ − h‖₁ + Σ_p P(r|p)·R(p|h,t)·(10 − E(p,r)). The first two terms rank every
+//! entity. The *block* of a query is its best 500 by these terms, known facts included, plus all ties with the last, so
+//! that entity order does not matter. Within the block the path term is added; all other entities follow the block in
+//! the order of the first stage. There is one such order per query: the raw rank is the answer's position in it, the
+//! filtered rank skips other known facts. Ties are counted separately, as everywhere. NaN counts as −∞.
 //!
-//! *Paths.* They come from the training triples alone and are found for every candidate of the block alike: the query's
-//! known entity is the start of one walk along the sequences that predict r. R(p|h,t) is normalised over all paths of
-//! the pair, also those that predict something else, and dropped when small, just as in training; the normalisers of
-//! one known entity serve all its queries. The same sum for (t, r⁻¹, h) vanishes: inverse relations have no confidence.
+//! *Paths.* They come from the training triples alone and are found for every candidate of the block, by one walk from
+//! the query's known entity along the sequences that predict r. R(p|h,t) is normalised over all paths of the pair,
+//! including those that predict something else, and dropped if small, as in training. The normalisers of a known entity
+//! serve all its queries. The same sum for (t, r⁻¹, h) vanishes: inverse relations have no confidence.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -28,11 +27,11 @@ use super::walk::{WalkFrom, Walker};
 use crate::cpu::{Isa, Kernel};
 use crate::{Embeddings, Table};
 
-/// From what the energy of a path is taken away.
+/// The energy of a path is subtracted from this.
 const PATH_BONUS: f64 = 10.0;
 
-/// Ranks every query's answer. `embeddings` are rows of a model trained with `paths` and `config`. The ranks are the same on any
-/// number of threads.
+/// Ranks every query's answer. `embeddings` are rows of a model trained with `paths` and `config`. Ranks do not depend
+/// on the number of threads.
 pub fn rank(
     paths: &Paths,
     embeddings: &Embeddings,
@@ -71,15 +70,14 @@ pub fn rank(
     Ok(ranks)
 }
 
-/// Scores every entity in the hidden place of queries, one after the other, as [`rank`] does.
+/// Scores every entity in the hidden position of queries, as [`rank`] does.
 pub(super) struct Scorer<'a> {
     ranker: Scoring<'a>,
-    /// What threads work with, while none does.
     idle: Mutex<Vec<PerThread>>,
 }
 
 impl<'a> Scorer<'a> {
-    /// Ready for any of `queries`.
+    /// A scorer for any of `queries`.
     pub(super) fn new(
         paths: &'a Paths,
         embeddings: &'a Embeddings,
@@ -91,7 +89,7 @@ impl<'a> Scorer<'a> {
         Self { ranker: Scoring { paths, embeddings, config, predictors, isa }, idle: Mutex::default() }
     }
 
-    /// Scores one of the queries it was made for.
+    /// Scores one of these queries.
     pub(super) fn score_all(&self, query: RankQuery, scores: &mut [f32]) {
         let Scoring { paths, config, .. } = self.ranker;
         let idle = || self.idle.lock().expect("nobody panics with it in hand");
@@ -103,7 +101,7 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// S of each triple, the path terms counted for all of them alike.
+/// S of each triple, with path terms for all of them.
 pub(super) fn score(paths: &Paths, embeddings: &Embeddings, triples: &[Triple], scores: &mut [f32]) {
     let doubled = paths.doubled();
     let relations = &embeddings.relations;
@@ -154,7 +152,7 @@ fn gain(
     (f64::from(confidence) * (PATH_BONUS - energy)) as f32
 }
 
-/// The end of paths that a query gives.
+/// The end of paths that a query knows.
 fn start(side: Side) -> WalkFrom {
     match side {
         Side::Head => WalkFrom::Tail,
@@ -162,7 +160,7 @@ fn start(side: Side) -> WalkFrom {
     }
 }
 
-/// Per relation asked for, the sequences that predict it as they are walked, and P(r|p)·(10 − E(p,r)) for each.
+/// Per requested relation, the sequences that predict it, as walked, and P(r|p)·(10 − E(p,r)) for each.
 struct Predictors {
     from_head: Vec<Predictor>,
     from_tail: Vec<Predictor>,
@@ -220,17 +218,17 @@ impl Predictor {
     }
 }
 
-/// What one thread works with.
+/// Buffers of one thread.
 struct PerThread {
     walker: Walker,
-    /// Σ_p R(p|h,t) for the given entity and every other, or the other way round.
+    /// Σ_p R(p|h,t) between the known entity and every other.
     normaliser: Vec<f64>,
     one_step: Vec<f64>,
     scores: Vec<f32>,
     sorted: Vec<f32>,
-    /// The two points near which an answer should lie.
+    /// The two points near which an answer should be.
     points: [Vec<f32>; 2],
-    /// Per entity, 1 + its place in the block; 0 outside.
+    /// Per entity, 1 + its index in the block; 0 outside.
     place_of: Vec<u32>,
     block: Vec<EntityId>,
     terms: Vec<f64>,
@@ -252,7 +250,7 @@ impl PerThread {
         }
     }
 
-    /// Adds up the resources of all paths between the given entity and each other.
+    /// Sums the resources of all paths between the known entity and each other.
     fn normalise(&mut self, paths: &Paths, start: WalkFrom, given: EntityId) {
         let Self { walker, normaliser, one_step, .. } = self;
         let doubled = paths.doubled();
@@ -260,7 +258,7 @@ impl PerThread {
         pass(doubled, start, given, 1.0, one_step);
         normaliser.copy_from_slice(one_step);
         if paths.config().path_length >= 2 {
-            // All paths of two steps together: each middle passes on what reached it over all relations.
+            // All paths of two steps together: each intermediate entity passes on its resource over all relations.
             for (middle, &resource) in one_step.iter().enumerate().filter(|x| *x.1 > 0.0) {
                 pass(doubled, start, EntityId(middle as u32), resource, normaliser);
             }
@@ -300,13 +298,13 @@ struct Scoring<'a> {
 }
 
 impl Scoring<'_> {
-    /// Where the answer stands; the scratch holds the normalisers of the query's given entity.
+    /// The answer's rank; the scratch holds the normalisers of the query's known entity.
     fn rank(&self, query: &RankQuery, known: Option<&Filter>, scratch: &mut PerThread) -> Rank {
         self.score_all(query, scratch);
         place(query, known, &scratch.scores)
     }
 
-    /// Both stages: the score of every entity, so that their order is that of the query.
+    /// Both stages: a score for every entity, in the order of the query.
     fn score_all(&self, query: &RankQuery, scratch: &mut PerThread) {
         self.score(query, scratch);
         scratch.choose_block(self.config.rerank);
@@ -321,7 +319,7 @@ impl Scoring<'_> {
         let inverse = relations.row(relation + self.paths.doubled().graph().relation_count());
         let rows = entities.row(query.given().index()).iter().zip(relations.row(relation)).zip(inverse);
         let [there, back] = &mut scratch.points;
-        // ‖h + r − t‖ and ‖t + r⁻¹ − h‖, solved for the entity asked for.
+        // ‖h + r − t‖ and ‖t + r⁻¹ − h‖, solved for the hidden entity.
         for (((&e, &r), &r_inverse), (there, back)) in rows.zip(there.iter_mut().zip(back.iter_mut())) {
             (*there, *back) = match query.side {
                 Side::Tail => (e + r, e - r_inverse),
@@ -351,7 +349,7 @@ impl Scoring<'_> {
 }
 
 impl PerThread {
-    /// Puts the best `size` entities and all that tie with the last of them into the block.
+    /// Selects the best `size` entities and all ties with the last into the block.
     fn choose_block(&mut self, size: usize) {
         let Self { scores, sorted, place_of, block, .. } = self;
         block.clear();
@@ -368,15 +366,15 @@ impl PerThread {
         }
     }
 
-    /// Adds the path terms of the block to its scores; empties the block. Should a term be so negative that a member falls
-    /// to the level of those outside, all outside are lowered by the same step, to stand behind it still.
+    /// Adds the path terms of the block to its scores and empties the block. If a term is so negative that a member
+    /// would fall to the level of the others, all others are lowered by the same amount, to stay behind it.
     fn settle(&mut self) {
         let Self { scores, place_of, block, terms, .. } = self;
         let mut worst = f32::INFINITY;
         for (entity, term) in block.iter().zip(terms.iter()) {
             let score = &mut scores[entity.index()];
             let sum = (f64::from(*score) + term) as f32;
-            // −0 is not told from 0.
+            // −0 equals 0.
             *score = if sum.is_nan() { f32::NEG_INFINITY } else { sum + 0.0 };
             worst = worst.min(*score);
         }
@@ -394,7 +392,7 @@ impl PerThread {
     }
 }
 
-/// −‖there − e‖₁ − ‖back − e‖₁ for every entity; −∞ for NaN, and −0 is not told from 0.
+/// −‖there − e‖₁ − ‖back − e‖₁ for every entity; −∞ for NaN, and −0 equals 0.
 struct Score<'a> {
     entities: &'a Table,
     there: &'a [f32],

@@ -1,4 +1,4 @@
-//! PTransE against its plain twin, and what must hold on any machine.
+//! PTransE against its plain twin, and machine-independent properties.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -176,8 +176,7 @@ fn ranks_are_those_of_the_two_stage_rule() {
                 between += u32::from(low < high);
             }
             assert!(filtered.others <= raw.others && filtered.better <= raw.better);
-            // The scores that prediction shows are in the order of the ranks, and those of a triple alone are the same
-            // where every entity is in the block.
+            // Scores are in the order of the ranks, and equal those of single triples if every entity is in the block.
             let mut scores = vec![0.0; ENTITIES];
             model.score_all(*query, &mut scores).unwrap();
             let answer = scores[query.answer().index()];
@@ -267,7 +266,7 @@ fn divergence_and_bad_settings_are_errors() {
     assert!(ranks.iter().all(|rank| rank.raw.others == 2), "{ranks:?}");
 }
 
-/// People 0..6 are born in cities 6..9, which lie in countries 9..11; the nationality of 5 is asked for.
+/// People 0..6 are born in cities 6..9, which are in countries 9..11; the query is the nationality of 5.
 #[test]
 fn a_path_answers_what_translation_cannot() {
     let (born, lies, nation) = (0, 1, 2);

@@ -1,14 +1,14 @@
 //! Training: L1 energies, margins, plain gradient descent.
 //!
-//! E(h,r,t) = ‖h + r − t‖₁ and E(p,r) = ‖r − Σ_{ρ∈p} ρ‖₁. A sampled triple of the doubled list is set against a
-//! corruption of its tail (¼), head (¼) or relation (½) with margin δ; and for every path of its pair, its relation is
-//! set against one that does not link the pair, with margin 2δ and weight R(p|h,t)·(0.99·P(r|p) + 0.01).
+//! E(h,r,t) = ‖h + r − t‖₁ and E(p,r) = ‖r − Σ_{ρ∈p} ρ‖₁. A sampled triple of the doubled list is compared with a
+//! corruption of its tail (¼), head (¼) or relation (½), with margin δ. For every path of its pair, its relation is
+//! compared with one that does not link the pair, with margin 2δ and weight R(p|h,t)·(0.99·P(r|p) + 0.01).
 //!
 //! *Order.* All draws are functions of (seed, epoch, position). The gradients of a batch are taken at its starting
-//! parameters, in a fixed number of parts that threads share; parts are added in order, so the result has the same bits
-//! on any number of threads. Sums, not means. After each sample its two entities and the corrupting one are scaled back
-//! to ‖·‖₂ ≤ 1, as in the reference; the relations sampled in a part only after that part (a sixteenth of the batch),
-//! since the paths of a sample pull on many relations and their sums are what threads share.
+//! parameters, in a fixed number of parts shared by the threads; parts are added in order, so the bits do not depend on
+//! the number of threads. Losses are sums, not means. After each sample its two entities and the corrupting one are
+//! scaled back to ‖·‖₂ ≤ 1, as in the reference. The relations sampled in a part are scaled only after that part (a
+//! sixteenth of the batch), since the paths of a sample pull on many relations and threads share those sums.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ use crate::cpu::Isa;
 use crate::model::State;
 use crate::{EmbedError, Embeddings, Result, Table};
 
-/// Start values of entity rows.
+/// The stream for initial entity rows.
 const INIT_ENTITIES: Stream = Stream(0x501);
-/// Start values of relation rows.
+/// The stream for initial relation rows.
 const INIT_RELATIONS: Stream = Stream(0x502);
-/// Which triple a position samples.
+/// The stream for sampled triples.
 const SAMPLES: Stream = Stream(0x503);
-/// What is corrupted.
+/// The stream for what is corrupted.
 const SIDES: Stream = Stream(0x504);
-/// By which entity or relation.
+/// The stream for the corrupting entity or relation.
 const CORRUPTIONS: Stream = Stream(0x505);
-/// The relation that paths are set against.
+/// The stream for the relation that paths are compared with.
 const PATH_CORRUPTIONS: Stream = Stream(0x506);
 
-/// Draws before a corruption is given up.
+/// Draws before a corruption is skipped.
 const ATTEMPTS: u64 = 100;
-/// Parts of a batch: threads share them, and their gradients are added in their order.
+/// Parts of a batch: shared by threads, and added in order.
 const PARTS: usize = 16;
 
 /// A PTransE model in training.
@@ -53,7 +53,7 @@ pub struct PTransE {
     parts: Vec<Part>,
 }
 
-/// What replaces what in a doubled triple.
+/// The replacement in a doubled triple.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Corruption {
     Head(EntityId),
@@ -61,7 +61,7 @@ pub(super) enum Corruption {
     Relation(Label),
 }
 
-/// What a position of an epoch draws. A corruption that was not found is none, and its term is left out.
+/// The draws of one position of an epoch. A corruption that was not found is `None`, and its term is skipped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub link: usize,
@@ -70,13 +70,13 @@ pub(super) struct Sample {
 }
 
 impl PTransE {
-    /// Finds the paths of the training graph and starts the rows.
+    /// Finds the paths of the training graph and initialises the rows.
     pub fn new(graph: Arc<Graph>, config: PTransEConfig, seed: u64) -> Result<Self> {
         Ok(Self::with_paths(Paths::extract(graph, &config, &Control::default())?, config, seed))
     }
 
-    /// Starts the rows over paths found already under the same settings: normal within ±6/√d, entities then within the
-    /// unit ball.
+    /// Initialises the rows for paths found with the same settings: normal within ±6/√d, entities then within the unit
+    /// ball.
     pub fn with_paths(paths: Paths, config: PTransEConfig, seed: u64) -> Self {
         let graph = paths.doubled().graph();
         let labels = paths.doubled().label_count();
@@ -99,27 +99,27 @@ impl PTransE {
         &self.config
     }
 
-    /// The rows as they are: entities; relations with inverse relations behind.
+    /// The current rows: entities; relations followed by inverse relations.
     pub fn embeddings(&self) -> &Embeddings {
         &self.state.embeddings
     }
 
-    /// Computes with another instruction set; any gives the same bits.
+    /// Uses another instruction set; the bits are the same.
     pub fn set_isa(&mut self, isa: Isa) {
         self.isa = isa;
     }
 
-    /// Batches of an epoch: as many as the settings say, but no more than there are triples in the doubled list.
+    /// Batches per epoch: as set, but at most the number of triples in the doubled list.
     pub fn batches(&self) -> usize {
         self.config.batches.clamp(1, self.paths.doubled().link_count().max(1))
     }
 
-    /// Positions of a batch.
+    /// Positions per batch.
     pub fn batch_size(&self) -> usize {
         (self.paths.doubled().link_count() / self.batches()).max(1)
     }
 
-    /// Runs the epoch with the given number, counted from 1; returns the mean loss of a sample.
+    /// Runs the epoch with this number, counted from 1; returns the mean loss per sample.
     pub fn epoch(&mut self, number: u64, control: &Control<'_>) -> Result<f64> {
         self.paths.list_features(control)?;
         let (size, batches) = (self.batch_size(), self.batches());
@@ -145,7 +145,7 @@ impl PTransE {
         loss
     }
 
-    /// Fills the parts with the gradients of a batch; returns its loss.
+    /// Computes the gradients of a batch into the parts; returns its loss.
     fn gradients(&mut self, epoch: u64, first: usize, size: usize) -> f64 {
         let mut parts = std::mem::take(&mut self.parts);
         let model = &*self;
@@ -158,7 +158,7 @@ impl PTransE {
         self.parts.iter().map(|part| part.loss).sum()
     }
 
-    /// Goes down the gradients of all parts, in their order, and back into the unit ball.
+    /// Subtracts the gradients of all parts in order, and scales back into the unit ball.
     fn descend(&mut self) {
         let Self { parts, state: State { embeddings: Embeddings { entities, relations }, .. }, config, .. } = self;
         let rate = config.rate;
@@ -192,7 +192,6 @@ impl PTransE {
         );
     }
 
-    /// What a position of an epoch draws.
     pub(super) fn sample(&self, epoch: u64, position: usize) -> Sample {
         let graph = self.paths.doubled().graph();
         let draw = |stream, place| random::draw(self.seed, stream, epoch, place);
@@ -223,7 +222,7 @@ impl PTransE {
         Sample { link, corruption, path_relation }
     }
 
-    /// The loss of a batch and its gradient by rows of entities and relations, for tests.
+    /// The loss of a batch and its gradient by entity and relation rows, for tests.
     #[cfg(test)]
     pub(super) fn loss_and_gradient(&mut self, epoch: u64, first: usize, size: usize) -> (f64, Table, Table) {
         let loss = self.gradients(epoch, first, size);
@@ -242,13 +241,12 @@ impl PTransE {
     }
 }
 
-/// Whether the doubled triple was observed.
 fn linked(graph: &Graph, head: EntityId, label: Label, tail: EntityId) -> bool {
     let triple = Triple { head, relation: label.relation(), tail };
     graph.contains(if label.is_inverse() { triple.reversed() } else { triple })
 }
 
-/// Start values. The reference rejects uniform draws under the density; the distribution is this one.
+/// Initial values. The reference rejects uniform draws under the density; the distribution is the same.
 fn start(rows: usize, config: &PTransEConfig, seed: u64, stream: Stream) -> Table {
     let (dimension, deviation) = (config.dimension, f64::from(config.deviation));
     let limit = 6.0 / (dimension as f64).sqrt();

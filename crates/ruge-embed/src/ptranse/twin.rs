@@ -1,4 +1,4 @@
-//! The plain twin of PTransE: paths by brute force over all sequences, losses and ranks in `f64`, all by definition.
+//! The plain twin of PTransE: paths by brute force over all sequences; losses and ranks in `f64`, by definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use super::PTransEConfig;
 use super::train::{Corruption, PTransE};
 use crate::{Embeddings, Table};
 
-/// Entities of every graph it is compared on.
+/// Entities in the test graphs.
 pub(super) const ENTITIES: usize = 11;
-/// Relations of the same.
+/// Relations in the test graphs.
 pub(super) const RELATIONS: usize = 3;
 
-/// A path by rows of the relation table.
+/// A path as rows of the relation table.
 pub(super) type Path = Vec<usize>;
 
 pub(super) struct Twin {
@@ -64,7 +64,6 @@ impl Twin {
         all
     }
 
-    /// The paths whose resources count.
     fn paths(&self) -> Vec<Path> {
         let mut all = Self::all_paths(self.config.path_length.min(2));
         all.extend(self.three.iter().cloned());
@@ -75,7 +74,7 @@ impl Twin {
         (0..ENTITIES).filter(|&to| self.edges.contains(&(from, row, to))).collect()
     }
 
-    /// Enters P(r|p) above the cut-off; says whether there is one.
+    /// Records P(r|p) above the cut-off; returns whether there is one.
     fn count(&mut self, path: &Path, cut_off: f64) -> bool {
         let (mut instances, mut linked) = (0u64, [0u64; RELATIONS]);
         for head in 0..ENTITIES {
@@ -118,7 +117,6 @@ impl Twin {
     }
 }
 
-/// Rows in double precision.
 #[derive(Clone)]
 pub(super) struct Rows {
     pub(super) entities: Vec<Vec<f64>>,
@@ -174,7 +172,7 @@ impl Rows {
     }
 }
 
-/// The bounds a rank must lie in: scores closer than rounding may stand either way.
+/// Bounds on a rank: scores closer than rounding may be in either order.
 pub(super) fn twin_bounds(twin: &Twin, rows: &Rows, query: &RankQuery, filter: Option<&Filter>) -> (f64, f64) {
     let Triple { head, relation, tail } = query.triple;
     let r = relation.index();

@@ -1,42 +1,42 @@
-//! Where a set of paths leads from one entity, and with how much of the resource.
+//! The entities that a set of paths reaches from one entity, and the resource that arrives.
 //!
-//! The sequences are sorted, so they form a tree: all that begin with the same label share that step. At each node the
-//! entities reached so far are asked for the runs of labels that the tree goes on with, once for all of them. A walk
-//! from the head gives R(p|h,·); a walk from the tail over reversed sequences gives R(p|·,t), since the share passed on
-//! by an edge depends on its own start, whichever way it is found.
+//! The sequences are sorted, so they form a tree: all that start with the same label share that step. At each node, the
+//! runs of the labels that continue in the tree are looked up once for all entities reached so far. A walk from the
+//! head gives R(p|h,·). A walk from the tail over reversed sequences gives R(p|·,t), since the share passed on by an
+//! edge depends only on its own start.
 
 use ruge_kg::EntityId;
 
 use super::doubled::{Doubled, Sequence};
 
-/// From which end of its paths a walk starts.
+/// The end of the paths at which a walk starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WalkFrom {
-    /// From the head, sequences as they are.
+    /// The head; sequences in order.
     Head,
-    /// From the tail, sequences reversed.
+    /// The tail; sequences reversed.
     Tail,
 }
 
-/// The scratch of walks over one graph: room for a number per entity and a place per label and step.
+/// Buffers for walks over one graph: a number per entity and an entry per label and step.
 #[derive(Debug)]
 pub struct Walker {
     resource: Vec<f64>,
     steps: [Level; 3],
 }
 
-/// What one step of a walk needs; a deeper step has its own.
+/// Buffers of one step; a deeper step has its own.
 #[derive(Debug, Default)]
 struct Level {
-    /// Per label, 1 + the group of sequences that go on with it; 0 where none does.
+    /// Per label, 1 + the group of sequences that continue with it; 0 if none.
     group_of: Vec<u32>,
-    /// Per group, where its sequences begin.
+    /// Per group, the start of its sequences.
     groups: Vec<usize>,
     hits: Vec<Hit>,
     reached: Vec<(EntityId, f64)>,
 }
 
-/// A run to be walked for a group.
+/// A run to walk for a group.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     group: u32,
@@ -45,14 +45,14 @@ struct Hit {
 }
 
 impl Walker {
-    /// Room for walks over `doubled`.
+    /// Buffers for walks over `doubled`.
     pub fn new(doubled: &Doubled) -> Self {
         let step = || Level { group_of: vec![0; doubled.label_count()], ..Level::default() };
         Self { resource: vec![0.0; doubled.graph().entity_count()], steps: [step(), step(), step()] }
     }
 
-    /// Walks sorted `sequences` from `entity`; `visit(sequence, end, resource)` hears each end of each sequence once,
-    /// in an order fixed by the arguments alone.
+    /// Walks sorted `sequences` from `entity`; `visit(sequence, end, resource)` is called once for each end of each
+    /// sequence, in an order determined by the arguments.
     pub fn walk(
         &mut self,
         doubled: &Doubled,
@@ -67,7 +67,7 @@ impl Walker {
     }
 }
 
-/// One step from all of `from` at once. `base` is the place of the first of these sequences among all.
+/// One step from all of `from` at once. `base` is the index of the first of these sequences among all.
 #[expect(clippy::too_many_arguments, reason = "the state of a recursion, spelt out")]
 fn go(
     doubled: &Doubled,
@@ -93,7 +93,7 @@ fn go(
         }
     }
     step.forget_groups(sequences, depth);
-    // Runs of one entity are distinct, and so are the entities: the key is unique and the order fixed.
+    // Runs of an entity are distinct, and so are the entities, so the key is unique and the order fixed.
     step.hits.sort_unstable_by_key(|hit| (hit.group, hit.run));
     for hits in step.hits.chunk_by(|a, b| a.group == b.group) {
         let group = hits[0].group as usize;
@@ -139,7 +139,7 @@ fn go(
 }
 
 impl Level {
-    /// Finds the groups of sequences with the same label at this depth and enters them by label.
+    /// Groups the sequences by their label at this depth and indexes the groups by label.
     fn group_by_label(&mut self, sequences: &[Sequence], depth: usize) {
         self.groups.clear();
         let mut last = None;

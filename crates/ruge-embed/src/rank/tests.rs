@@ -16,7 +16,7 @@ fn table(rows: usize, width: usize, epoch: u64, levels: u64) -> Table {
     for row in 0..rows {
         for (k, value) in table.row_mut(row).iter_mut().enumerate() {
             let draw = random::draw(5, Stream(0x7e57), epoch, (row * width + k) as u64);
-            // Few levels make exact ties.
+            // Few levels give exact ties.
             *value = random::below(draw, levels) as f32 / (levels - 1) as f32 - 0.5;
         }
     }
@@ -60,7 +60,7 @@ fn check<F: ScoringFunction>(scoring: &F, levels: u64, poison: bool) {
     let facts = triples(260, entities as u64, relations as u64);
     let filter = Filter::new(entities, relations, &[&facts]);
     let queries = RankQuery::both_sides(&facts);
-    // Many queries at once score as each does alone, and a row of scores places its answer as counting does.
+    // Many queries at once score like single ones, and a row of scores gives the same place as counting.
     let mut many = vec![0.0; 5 * entities];
     let (whole, none) = (Packing::default(), Packing::within(0));
     candidates(scoring, &e, &r, &whole, Isa::detect()).score_many(&queries[..5], &mut many);
@@ -80,7 +80,7 @@ fn check<F: ScoringFunction>(scoring: &F, levels: u64, poison: bool) {
             let told = |work: &Work| assert!(work.done <= work.total);
             let found = candidates.rank(&queries, Some(&filter), &Control::default().with_listener(&told));
             assert_eq!(found.as_ref(), Ok(&expected), "{} on {isa:?} within {memory} bytes", F::NAME);
-            // Few queries are cut into ranges of panels.
+            // Few queries are split into ranges of panels.
             let few = candidates.rank(&queries[..7], Some(&filter), &Control::default());
             assert_eq!(few.as_deref(), Ok(&expected[..7]), "{} on {isa:?} within {memory} bytes", F::NAME);
         }

@@ -103,7 +103,7 @@ impl ScoringFunction for ComplEx {
     const ASKS_RELATIONS: bool = true;
     #[inline(always)]
     fn relation_query(&self, head: &[f32], tail: &[f32], query: &mut [f32]) {
-        // r meets t ∘ conj(h) as h meets t ∘ conj(r).
+        // r enters t ∘ conj(h) as h enters t ∘ conj(r).
         self.head_query(head, tail, query);
     }
     #[inline(always)]

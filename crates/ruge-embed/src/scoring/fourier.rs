@@ -1,8 +1,8 @@
-//! The half spectrum of a real row and back, for [`HolE`](super::HolE).
+//! The half spectrum of a real row and its inverse, for [`HolE`](super::HolE).
 //!
-//! With AVX2 or AVX-512 the transforms are those of `realfft`, in registers of 256 bits and fused either way, hence to the same
-//! bits. Without, they are `rustfft`'s plain ones over a complex row: other bits, but the same on every such machine, whatever
-//! narrower registers it has.
+//! With AVX2 or AVX-512 the transforms are those of `realfft`, with fused 256-bit registers in both cases, hence the
+//! same bits. Otherwise they are `rustfft`'s scalar ones over a complex row: different bits, but the same on every such
+//! machine.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ impl Fourier {
             let mut planner = FftPlannerScalar::new();
             Plans::Plain { forward: planner.plan_fft_forward(length), inverse: planner.plan_fft_inverse(length) }
         } else {
-            // Takes AVX and FMA where it finds them, as it must here.
+            // Uses AVX and FMA if present, as they are here.
             let mut planner = RealFftPlanner::new();
             Plans::Fused { forward: planner.plan_fft_forward(length), inverse: planner.plan_fft_inverse(length) }
         };
         Self { length, plans }
     }
 
-    /// Complex numbers that either transform works in.
+    /// Complex numbers of scratch space for either transform.
     pub fn work(&self) -> usize {
         match &self.plans {
             Plans::Fused { forward, inverse } => forward.get_scratch_len().max(inverse.get_scratch_len()),
@@ -49,7 +49,7 @@ impl Fourier {
         }
     }
 
-    /// The first ⌊length/2⌋ + 1 bins of the row's spectrum. May change the row.
+    /// The first ⌊length/2⌋ + 1 bins of the row's spectrum. May overwrite the row.
     pub fn forward(&self, row: &mut [f32], spectrum: &mut [Complex<f32>], work: &mut [Complex<f32>]) {
         match &self.plans {
             Plans::Fused { forward, .. } => forward
@@ -64,7 +64,8 @@ impl Fourier {
         }
     }
 
-    /// The row with this half spectrum, times `length`. Bins that are their own mirror image must be real. May change the spectrum.
+    /// The row with this half spectrum, times `length`. Bins that are their own mirror image must be real. May
+    /// overwrite the spectrum.
     pub fn inverse(&self, spectrum: &mut [Complex<f32>], row: &mut [f32], work: &mut [Complex<f32>]) {
         match &self.plans {
             Plans::Fused { inverse, .. } => inverse

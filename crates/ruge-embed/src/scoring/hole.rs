@@ -1,9 +1,9 @@
 //! HolE (Nickel et al. 2016): η = r · (h ⋆ t), circular correlation over ℝᵈ.
 //!
-//! In the Fourier basis correlation is an entrywise product, η = (1/d) Σ_f ω_f Re(conj(R_f) conj(H_f) T_f) over the half
-//! spectrum f = 0 … ⌊d/2⌋, with ω_f = 1 for the real bins and 2 for the others. So HolE is scored as ComplEx with
-//! ⌊d/2⌋ + 1 entries on the [`Transform`]ed rows: √(ω_f/d) goes into both entity images, which makes the entity
-//! transform orthonormal, and relation images are the plain spectrum. Gradients come back through the adjoint, because
+//! In the Fourier basis correlation is an entrywise product, η = (1/d) Σ_f ω_f Re(conj(R_f) conj(H_f) T_f) over the
+//! half spectrum f = 0 … ⌊d/2⌋, with ω_f = 1 for the real bins and 2 for the others. So HolE is scored as ComplEx with
+//! ⌊d/2⌋ + 1 entries on the [`Transform`]ed rows: both entity images are scaled by √(ω_f/d), which makes the entity
+//! transform orthonormal, and relation images are the plain spectrum. Gradients are mapped back by the adjoint, because
 //! AdaGrad works per parameter and parameters are real.
 
 use std::f32::consts::FRAC_1_SQRT_2;
@@ -26,7 +26,8 @@ impl HolE {
         Self::on(dimension, Isa::detect())
     }
 
-    /// The model over ℝᵈ with the transforms of an instruction set, which tell in the bits between [`Isa::Portable`] and the others.
+    /// The model over ℝᵈ with the transforms of an instruction set. [`Isa::Portable`] gives different bits from the
+    /// others.
     pub fn on(dimension: usize, isa: Isa) -> Self {
         Self { dimension, fourier: Fourier::new(dimension, isa) }
     }

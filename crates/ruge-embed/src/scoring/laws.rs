@@ -1,4 +1,4 @@
-//! The laws every scoring function obeys, checked against the twin's textbook formulas.
+//! The laws of every scoring function, checked against the twin's textbook formulas.
 
 use ruge_kg::random::{self, Stream};
 
@@ -105,7 +105,7 @@ fn check<F: ScoringFunction>(scoring: &F, twin: Scoring) {
     }
 }
 
-/// Scores and gradients for every model, at widths that do and do not fill whole registers.
+/// Scores and gradients for every model, at widths that fill whole registers and widths that do not.
 #[test]
 fn every_model_obeys_the_laws() {
     for d in [1, 2, 5, 8, 24, 37] {

@@ -1,13 +1,13 @@
 //! η: how a model scores a triple.
 //!
 //! A scoring function is a *relation operator* and a *comparator*: the operator turns head and relation into a query
-//! vector, and the comparator meets it with the tail (or relation and tail into a query for the head). That cut is what
-//! makes training and ranking fast for all models alike: a positive and its negatives share their queries, and ranking
-//! all entities is one query against a table.
+//! vector, and the comparator scores it against the tail (or relation and tail into a query for the head). This makes
+//! training and ranking fast for all models: a positive and its negatives share their queries, and ranking all entities
+//! is one query against a table.
 //!
-//! A model is pure mathematics over slices: no ids, no storage, no allocation. It gives the two operators and their
-//! adjoints; [`score`](ScoringFunction::score) and [`backward`](ScoringFunction::backward) follow. HolE is the one model
-//! that scores in another basis than its parameters live in, hence [`Transform`].
+//! A model is pure mathematics over slices: no ids, no storage, no allocation. It implements the two operators and
+//! their adjoints; [`score`](ScoringFunction::score) and [`backward`](ScoringFunction::backward) follow. Only HolE
+//! scores in a different basis from its parameters, hence [`Transform`].
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub use reciprocal::Reciprocal;
 pub use rotate::RotatE;
 pub use transe::{TransE, TransEL1, TransEL2};
 
-/// How a query vector meets a candidate.
+/// How a query vector is scored against a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparator {
@@ -38,13 +38,13 @@ pub enum Comparator {
     NegL1,
     /// Negated L2 distance.
     NegL2,
-    /// Negated sum of the moduli of the complex differences; real parts fill the first half of a row.
+    /// Negated sum of the moduli of the complex differences; the first half of a row holds the real parts.
     NegModulus,
 }
 
 impl Comparator {
-    /// From scores as ranking sums them to η: L2 distances are ranked squared, which is the same order without the root,
-    /// but for neighbours that a root rounds to one number.
+    /// From scores as summed by ranking to η. L2 distances are ranked squared, which is the same order without the
+    /// root, except for neighbours that the root rounds to the same number.
     pub(crate) fn roots<'s>(self, scores: impl Iterator<Item = &'s mut f32>) {
         if self == Comparator::NegL2 {
             scores.for_each(|score| *score = -(-*score).sqrt());
@@ -54,18 +54,18 @@ impl Comparator {
 
 /// η as mathematics over three rows.
 ///
-/// Methods are meant to inline into kernels: mark them `#[inline(always)]`.
+/// Mark the methods `#[inline(always)]`: they are inlined into kernels.
 pub trait ScoringFunction: Send + Sync + 'static {
     /// The name in specs, files and tables.
     const NAME: &'static str;
-    /// How queries meet candidates.
+    /// The comparator of queries and candidates.
     const COMPARATOR: Comparator;
 
-    /// d as the paper counts it: complex entries for complex models. The L2 penalty is divided by it.
+    /// d as counted by the paper: complex entries for complex models. The L2 penalty is divided by it.
     fn dimension(&self) -> usize;
-    /// Floats of an entity row, as scored.
+    /// Floats per entity row, as scored.
     fn entity_width(&self) -> usize;
-    /// Floats of a relation row, as scored.
+    /// Floats per relation row, as scored.
     fn relation_width(&self) -> usize;
 
     /// Writes q such that `COMPARATOR(q, tail)` is the score of (head, relation, tail).
@@ -91,9 +91,9 @@ pub trait ScoringFunction: Send + Sync + 'static {
         d_tail: &mut [f32],
     );
 
-    /// Whether (h, ?, t) can be asked by a dot product: scores are linear in a relation row.
+    /// Whether (h, ?, t) can be answered by a dot product: scores are linear in the relation row.
     const ASKS_RELATIONS: bool = false;
-    /// Writes q such that q · r is the score of (head, relation, tail) for one side's relation row r. Only called where
+    /// Writes q such that q · r is the score of (head, relation, tail) for one side's relation row r. Called only if
     /// `ASKS_RELATIONS`.
     #[inline(always)]
     fn relation_query(&self, _head: &[f32], _tail: &[f32], _query: &mut [f32]) {}
@@ -109,7 +109,7 @@ pub trait ScoringFunction: Send + Sync + 'static {
     ) {
     }
 
-    /// Into how many equal parts a parameter row splits for the row cap: real and imaginary halves count apart.
+    /// Number of equal parts of a parameter row for the row cap: real and imaginary halves are capped separately.
     fn entity_parts(&self) -> usize {
         1
     }
@@ -117,23 +117,23 @@ pub trait ScoringFunction: Send + Sync + 'static {
     fn relation_parts(&self) -> usize {
         1
     }
-    /// Rows of their own for the two questions a relation is asked: 2 where it has a reciprocal.
+    /// Relation rows per relation: 2 with reciprocal relations.
     fn relation_sides(&self) -> usize {
         1
     }
-    /// Where scoring happens in another basis than the parameters live in.
+    /// The transform, if scoring uses a different basis from the parameters.
     fn transform(&self) -> Option<&dyn Transform> {
         None
     }
 
-    /// η of three rows as scored. A convenience that allocates; loops keep their own query.
+    /// η of three rows as scored. Allocates; hot loops keep their own query buffer.
     fn score(&self, head: &[f32], relation: &[f32], tail: &[f32]) -> f32 {
         let mut query = vec![0.0; self.entity_width()];
         self.tail_query(head, relation, &mut query);
         row::compare(Self::COMPARATOR, &query, tail)
     }
 
-    /// Adds `d_score · ∂η/∂row` to each gradient row. A convenience that allocates; loops share queries.
+    /// Adds `d_score · ∂η/∂row` to each gradient row. Allocates; hot loops share queries.
     fn backward(&self, [head, relation, tail]: [&[f32]; 3], d_score: f32, gradients: [&mut [f32]; 3]) {
         let [d_head, d_relation, d_tail] = gradients;
         let mut query = vec![0.0; self.entity_width()];
@@ -145,7 +145,7 @@ pub trait ScoringFunction: Send + Sync + 'static {
     }
 }
 
-/// A linear map from parameter rows to the rows that are scored, with its adjoint for gradients.
+/// A linear map from parameter rows to scored rows, with its adjoint for gradients.
 pub trait Transform: Send + Sync {
     /// Floats of an entity's parameter row.
     fn entity_width(&self) -> usize;
@@ -163,7 +163,7 @@ pub trait Transform: Send + Sync {
     fn relation_adjoint(&self, d_image: &[f32], d_parameters: &mut [f32], scratch: &mut Scratch);
 }
 
-/// Buffers a [`Transform`] works in: one per thread, reused from row to row.
+/// Buffers of a [`Transform`]: one per thread, reused for all rows.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     pub(crate) real: Vec<f32>,

@@ -1,7 +1,7 @@
-//! Reciprocal relations (Lacroix et al. 2018): (?, r, t) is asked as (t, r⁻¹, ?), with a row of its own for r⁻¹.
+//! Reciprocal relations (Lacroix et al. 2018): (?, r, t) is asked as (t, r⁻¹, ?), with a separate row for r⁻¹.
 //!
-//! A relation row holds the row of r and behind it the row of r⁻¹; nothing else in the house has to know. The score of a
-//! triple is that of its tail query.
+//! A relation row holds the row of r followed by the row of r⁻¹; no other code needs to know. The score of a triple is
+//! that of its tail query.
 
 use super::{Comparator, ScoringFunction, Transform};
 

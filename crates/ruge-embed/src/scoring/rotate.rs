@@ -1,7 +1,7 @@
-//! RotatE (Sun et al. 2019): η = −Σ |h ∘ r − t| over ℂᵈ, where r = e^{iθ} only turns.
+//! RotatE (Sun et al. 2019): η = −Σ |h ∘ r − t| over ℂᵈ, where r = e^{iθ} is a rotation.
 //!
-//! A relation row holds its d phases θ. Sine and cosine are our own short polynomials: they vectorise, and they give
-//! the same bits on every machine, which the system's mathematics library does not promise.
+//! A relation row holds its d phases θ. Sine and cosine are short polynomials: they vectorise and give the same bits on
+//! every machine, which the system's mathematics library does not guarantee.
 
 use super::{Comparator, ScoringFunction};
 
@@ -77,7 +77,7 @@ impl ScoringFunction for RotatE {
             q_im[i] = h_re[i].mul_add(sine, h_im[i] * cosine);
         }
     }
-    /// |h ∘ r − t| = |h − conj(r) ∘ t|, since r only turns.
+    /// |h ∘ r − t| = |h − conj(r) ∘ t|, since r is a rotation.
     #[inline(always)]
     fn head_query(&self, relation: &[f32], tail: &[f32], query: &mut [f32]) {
         let d = self.dimension;
@@ -108,7 +108,7 @@ impl ScoringFunction for RotatE {
             let (sine, cosine) = sin_cos(relation[i]);
             out_re[i] += q_re[i].mul_add(cosine, q_im[i] * sine);
             out_im[i] += q_im[i].mul_add(cosine, -(q_re[i] * sine));
-            // ∂q/∂θ = i q: (re, im) turns to (−im, re).
+            // ∂q/∂θ = i q: (re, im) becomes (−im, re).
             let re = h_re[i].mul_add(cosine, -(h_im[i] * sine));
             let im = h_re[i].mul_add(sine, h_im[i] * cosine);
             d_relation[i] += q_im[i].mul_add(re, -(q_re[i] * im));
@@ -132,7 +132,7 @@ impl ScoringFunction for RotatE {
             let (sine, cosine) = sin_cos(relation[i]);
             out_re[i] += q_re[i].mul_add(cosine, -(q_im[i] * sine));
             out_im[i] += q_re[i].mul_add(sine, q_im[i] * cosine);
-            // ∂q/∂θ = −i q: (re, im) turns to (im, −re).
+            // ∂q/∂θ = −i q: (re, im) becomes (im, −re).
             let re = t_re[i].mul_add(cosine, t_im[i] * sine);
             let im = t_im[i].mul_add(cosine, -(t_re[i] * sine));
             d_relation[i] += q_re[i].mul_add(im, -(q_im[i] * re));

@@ -1,6 +1,6 @@
 //! TransE (Bordes et al. 2013): η = −‖h + r − t‖, with the L1 or the L2 norm.
 //!
-//! Entity rows are kept at norm 1 by a projection before each batch; that is data of the training plan, not of η.
+//! A projection before each batch keeps entity rows at norm 1; it belongs to the training plan, not to η.
 
 use super::{Comparator, ScoringFunction};
 

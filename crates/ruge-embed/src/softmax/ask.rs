@@ -1,8 +1,8 @@
-//! Questions answered among many rows: scores, softmax, and both products with the scores' gradient.
+//! Answering questions among many rows: scores, softmax, and both products with the gradient of the scores.
 //!
-//! Candidates are cut into chunks and questions into blocks, both at fixed places, and only a block's scores exist at a time. A
-//! chunk's scores and its part of the gradient have one owner; sums over chunks run in their order. So the bits do not
-//! depend on the number of threads.
+//! Candidates are split into chunks and questions into blocks, both at fixed positions, and only the scores of one
+//! block exist at a time. One task owns a chunk's scores and its part of the gradient; sums over chunks are in order.
+//! So the bits do not depend on the number of threads.
 
 use rayon::prelude::*;
 use ruge_kg::Control;
@@ -12,27 +12,28 @@ use crate::cpu::{Isa, Kernel, row};
 use crate::softmax::targets::{Logistic, Targets};
 use crate::table::Table;
 
-/// Candidates whose scores have one owner.
+/// Candidates whose scores one task owns.
 pub(super) const CHUNK: usize = 512;
-/// Floats between one question's scores and the next one's within a chunk: a power of two would put them into the same cache sets.
+/// Floats between the scores of consecutive questions within a chunk: a power of two would map them to the same cache
+/// sets.
 const APART: usize = CHUNK + 16;
 /// Questions scored at a time.
 const BLOCK: usize = 256;
-/// Questions whose query gradients have one owner: whole register tiles of six rows, and few enough for a product that reads the
-/// candidates where they stand.
+/// Questions whose query gradients one task owns: whole register tiles of six rows, and few enough for a product that
+/// reads the candidates in place.
 const STRIP: usize = 48;
 
-/// Rows that answers are sought among, `stride` floats apart within a chunk.
+/// Candidate rows, `stride` floats apart within a chunk.
 pub(super) struct Candidates<'a> {
     pub data: &'a [f32],
     pub width: usize,
     pub stride: usize,
-    /// Where each chunk begins in `data`, and how many rows it has.
+    /// The start of each chunk in `data`, and its number of rows.
     pub chunks: Vec<(usize, usize)>,
 }
 
 impl<'a> Candidates<'a> {
-    /// Chunks of rows in their order from `offset` on.
+    /// Consecutive rows from `offset` on, in chunks.
     pub fn rows(offset: usize, rows: usize, stride: usize) -> impl Iterator<Item = (usize, usize)> {
         (0..rows.div_ceil(CHUNK)).map(move |chunk| (offset + chunk * CHUNK * stride, CHUNK.min(rows - chunk * CHUNK)))
     }
@@ -43,20 +44,20 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// A batch of questions.
 pub(super) struct Asked<'a> {
     pub queries: &'a Table,
-    /// Places of the answers, counted by whole chunks.
+    /// Positions of the answers, counted in whole chunks.
     pub answers: &'a [u32],
-    /// What each question's loss is multiplied by.
+    /// Weight of each question's loss.
     pub weights: &'a [f32],
-    /// What scores should become, where that is more than one answer's being the largest.
+    /// Targets, if they are more than one answer.
     pub targets: Option<Targets<'a>>,
-    /// Who may cancel; the gradients are then worth nothing.
+    /// Cancels the work; the gradients are then invalid.
     pub control: Option<&'a Control<'a>>,
 }
 
-/// Answers them all; returns Σ weight · loss and leaves the gradients by queries and by candidates, chunk by whole chunk.
+/// Answers all questions. Returns Σ weight · loss and writes the gradients by queries and by candidates, in whole
+/// chunks.
 pub(super) fn ask(
     asked: &Asked<'_>,
     candidates: &Candidates<'_>,
@@ -77,7 +78,7 @@ pub(super) fn ask(
         let m = BLOCK.min(count - from);
         let (answers, weights) = (&asked.answers[from..from + m], &asked.weights[from..from + m]);
         let queries = Matrix::of_rows(&asked.queries.as_slice()[from * stride..], m, width, stride);
-        // Scores stand chunk by chunk, m rows of them each; so do the parts of their sums.
+        // Scores are stored chunk by chunk, m rows each, as are their partial sums.
         let (scores, parts) = (&mut scores[..chunks * APART * m], &mut parts[..chunks * m]);
         let sizes = &candidates.chunks;
         scores.par_chunks_mut(APART * m).zip(parts.par_chunks_mut(m)).enumerate().for_each(
@@ -106,7 +107,7 @@ pub(super) fn ask(
             },
         );
         for at in 0..m {
-            // Far fewer than scores, so in `f64`.
+            // Far fewer than the scores, so in `f64`.
             let mut own = parts[answers[at] as usize / CHUNK * m + at].answer_score;
             let of_question = || (0..chunks).map(|chunk| parts[chunk * m + at]);
             if let Some(targets) = &asked.targets {
@@ -161,7 +162,7 @@ pub(super) fn ask(
     loss
 }
 
-/// What a chunk's scores say about a question.
+/// A chunk's summary for one question.
 #[derive(Clone, Copy, Default)]
 struct ChunkSum {
     largest: f32,
@@ -169,16 +170,16 @@ struct ChunkSum {
     sum: f32,
     /// The answer's score, if the answer is in this chunk.
     answer_score: f32,
-    /// What turns exp(score − largest) into ∂loss/∂score.
+    /// The factor from exp(score − largest) to ∂loss/∂score.
     factor: f32,
 }
 
-/// eˣ for x ≤ 0 to about 2e-7, 0 below −87: short enough to vectorise, and the same bits everywhere.
+/// eˣ for x ≤ 0 to about 2e-7, 0 below −87. Short enough to vectorise, with the same bits everywhere.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    // Adding 1.5 · 2²³ rounds to a whole number, which then stands in the lowest bits.
+    // Adding 1.5 · 2²³ rounds to an integer, which is then in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
-    // Written as a comparison it is one instruction; NaN becomes −87.
+    // As a comparison it is one instruction; NaN becomes −87.
     let y = if x > -87.0 { x } else { -87.0 };
     let shifted = y.mul_add(std::f32::consts::LOG2_E, ROUND);
     let turns = shifted - ROUND;
@@ -228,7 +229,7 @@ impl Kernel for Exponentials<'_> {
     }
 }
 
-/// Turns exp(score − largest) into ∂loss/∂score, but for the answer.
+/// Turns exp(score − largest) into ∂loss/∂score, except for the answer.
 pub(super) struct Slopes<'a> {
     pub scores: &'a mut [f32],
     pub factor: f32,
@@ -240,7 +241,7 @@ impl Kernel for Slopes<'_> {
     fn run(self) {
         for score in self.scores {
             let slope = *score * self.factor;
-            // Products of smaller ones with entries of rows are denormal, which many processors are slow at.
+            // Products of smaller ones with row entries are denormal, which is slow on many CPUs.
             *score = if slope < 1e-30 { 0.0 } else { slope };
         }
     }
@@ -279,7 +280,8 @@ mod tests {
         }
     }
 
-    /// Three chunks and two blocks against the definition in `f64`, with scores far enough apart that some chunks hardly count.
+    /// Three chunks and two blocks against the definition in `f64`, with scores so far apart that some chunks hardly
+    /// count.
     #[test]
     fn sums_over_chunks_and_blocks_follow_the_definition() {
         let (count, among, width) = (300, 1100, 5);

@@ -1,12 +1,12 @@
-//! Softmax over all entities (1vsAll), with the N3 penalty: the trainer that came after the paper.
+//! Softmax over all entities (1vsAll) with the N3 penalty: a newer trainer than the paper's.
 //!
-//! Every training triple asks two questions, (h, r, ?) and (?, r, t). The loss of a question is the cross-entropy of its
-//! answer against *all* entities, so there are no negatives to draw; the penalty is the cubed modulus of the three rows
-//! the question touches (Lacroix et al. 2018). A third question, (h, ?, t), may be asked beside the two (Chen et al. 2021).
-//! Rules enter as [`Example`]s, further questions with weights of their own: an unlabeled conclusion weighs w · s, where s
-//! is the noisy-or or the largest of the confidences of its groundings.
+//! Every training triple asks two questions, (h, r, ?) and (?, r, t). The loss of a question is the cross-entropy of
+//! its answer against *all* entities, so no negatives are drawn. The penalty is the cubed modulus of the three rows the
+//! question touches (Lacroix et al. 2018). A third question, (h, ?, t), is optional (Chen et al. 2021). Rules enter as
+//! [`Example`]s, additional weighted questions: an unlabeled conclusion has weight w · s, where s is the noisy-or or
+//! the maximum of the confidences of its groundings.
 //!
-//! What an epoch consists of is here, as data; [`step`] does it on the processor.
+//! This module defines the contents of an epoch as data; [`step`] runs it on the CPU.
 
 mod ask;
 mod query;
@@ -27,33 +27,33 @@ use crate::evidence::Evidence;
 use crate::plan::{Plan, SHUFFLE};
 use ruge_kg::Side;
 
-/// What is minimised.
+/// Settings of softmax training.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Softmax {
-    /// Questions of a batch.
+    /// Questions per batch.
     pub batch: usize,
     /// Weight of the N3 penalty.
     pub n3: f32,
-    /// Weight of a third question, (h, ?, t), answered among all relations; 0 leaves it out.
+    /// Weight of the third question, (h, ?, t), answered among all relations; 0 disables it.
     pub relations: f32,
-    /// Entities that a batch's questions are answered among, drawn anew for every batch; 0 for all. The others are made
-    /// up for by the weight of those drawn, so the loss estimates the same softmax.
+    /// Candidate entities per batch, drawn again for every batch; 0 for all. The drawn ones are weighted to stand for
+    /// the others, so the loss estimates the same softmax.
     #[serde(skip_serializing_if = "is_unset")]
     pub sample: usize,
-    /// Weight of a squared penalty beside the cubed one, on the same rows.
+    /// Weight of a squared penalty on the same rows, in addition to the cubed one.
     #[serde(skip_serializing_if = "is_unset")]
     pub l2: f32,
-    /// The chance that an entry of a query is left out in training; the others are scaled up for it.
+    /// Dropout probability of the entries of a query in training; the others are scaled up.
     #[serde(skip_serializing_if = "is_unset")]
     pub dropout: f32,
-    /// The share of a question's target that goes to all entities alike.
+    /// Label smoothing: the share of a question's target spread over all entities.
     #[serde(skip_serializing_if = "is_unset")]
     pub smoothing: f32,
-    /// What scores are held against their targets by.
+    /// Loss between scores and targets.
     #[serde(skip_serializing_if = "is_unset")]
     pub loss: AnswerLoss,
-    /// Whether a question comes with one of its answers, or once with all of them.
+    /// Whether a question has one of its answers, or all of them at once.
     #[serde(skip_serializing_if = "is_unset")]
     pub answers: Answers,
 }
@@ -62,25 +62,26 @@ fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What scores are held against their targets by.
+/// Loss between scores and targets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerLoss {
     /// Cross-entropy of the softmax over all entities.
     #[default]
     Softmax,
-    /// Binary cross-entropy of every entity, summed.
+    /// Binary cross-entropy per entity, summed.
     Bce,
 }
 
-/// With which of its answers a question comes.
+/// Which of its answers a question has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answers {
-    /// One at a time: as often in an epoch as it has answers (1vsAll).
+    /// One at a time: the question occurs once per answer in an epoch (1vsAll).
     #[default]
     One,
-    /// Once an epoch, with all that training knows (KvsAll). Softmax divides its target among them.
+    /// All answers known in training; the question occurs once per epoch (KvsAll). Softmax divides its target among
+    /// them.
     All,
 }
 
@@ -100,26 +101,26 @@ impl Default for Softmax {
     }
 }
 
-/// Which entities a batch's questions are answered among.
+/// The stream for candidate entities.
 pub const CANDIDATES: Stream = Stream(0x116);
-/// Which entries of a query are left out.
+/// The stream for dropout.
 pub const DROPOUT: Stream = Stream(0x117);
 
-/// Entries left out of the queries of a batch: a pure function of (seed, step, question in the batch, entry).
+/// Dropout of query entries in a batch: a pure function of (seed, step, question in the batch, entry).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Dropout {
     /// Seed of every draw.
     pub seed: u64,
     /// The step, counted from 1.
     pub step: u64,
-    /// The chance in 2²⁴ths.
+    /// The probability in units of 2⁻²⁴.
     pub threshold: u32,
-    /// What the others are multiplied by.
+    /// Factor on the remaining entries.
     pub scale: f32,
 }
 
 impl Dropout {
-    /// Leaves entries out of a question's query, or of the gradient by it.
+    /// Applies dropout to a question's query, or to its gradient.
     pub fn apply(&self, question: usize, query: &mut [f32]) {
         let first = (question * query.len()) as u64;
         for (entry, at) in query.iter_mut().zip(first..) {
@@ -130,23 +131,23 @@ impl Dropout {
 }
 
 impl Softmax {
-    /// Which entries a step leaves out; nothing where it leaves out none.
+    /// The dropout of a step; `None` if there is none.
     pub fn dropout(&self, seed: u64, step: u64) -> Option<Dropout> {
         let threshold = (f64::from(self.dropout) * f64::from(1 << 24)) as u32;
         (threshold > 0).then(|| Dropout { seed, step, threshold, scale: 1.0 / (1.0 - self.dropout) })
     }
 
-    /// Whether a question is the plain one: the softmax of its one answer.
+    /// Whether questions are plain: softmax with one answer.
     pub fn is_plain(&self) -> bool {
         (self.loss, self.answers, self.smoothing) == (AnswerLoss::Softmax, Answers::One, 0.0)
     }
 
-    /// What pulls on a row of weight 1 in a batch of so many questions: times |x| x, and times x.
+    /// Penalty factors for a row of weight 1 in a batch with this many questions: on |x| x, and on x.
     pub fn penalty(&self, questions: usize) -> [f32; 2] {
         [3.0 * self.n3 / questions as f32, 2.0 * self.l2 / questions as f32]
     }
 
-    /// The entities of a batch's sample, sorted; nothing where all of them are candidates. `step` counts from 1.
+    /// The sampled entities of a batch, sorted; `None` if all are candidates. `step` counts from 1.
     pub fn candidates(&self, entities: usize, seed: u64, step: u64) -> Option<Vec<u32>> {
         (1..entities).contains(&self.sample).then(|| {
             let mut drawn = random::sample(entities, self.sample, seed, CANDIDATES, step);
@@ -156,7 +157,7 @@ impl Softmax {
     }
 }
 
-/// A triple that nobody has observed, and what it weighs beside one that somebody has.
+/// An unobserved triple and its weight relative to an observed one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Example {
     /// The triple.
@@ -168,17 +169,17 @@ pub struct Example {
 /// A question with its answer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Question {
-    /// The triple, its answer included.
+    /// The triple, including its answer.
     pub triple: Triple,
-    /// The end asked for.
+    /// The hidden end.
     pub side: Side,
-    /// What it weighs; 1 for observed triples.
+    /// Its weight; 1 for observed triples.
     pub weight: f32,
-    /// Where its answers stand in [`Questions::answers`]; nowhere if its triple holds the only one.
+    /// The range of its answers in [`Questions::answers`]; empty if its triple holds the only one.
     pub answers: [u32; 2],
 }
 
-/// An answer and what its score should become, the targets of all others being 0.
+/// An answer and the target of its score; all other targets are 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Answer {
     /// The entity.
@@ -188,12 +189,12 @@ pub struct Answer {
 }
 
 impl Question {
-    /// Its answers among those of its epoch.
+    /// Its answers among those of the epoch.
     pub fn among<'a>(&self, answers: &'a [Answer]) -> &'a [Answer] {
         &answers[self.answers[0] as usize..self.answers[1] as usize]
     }
 
-    /// The end that is given.
+    /// The known end.
     pub fn given(&self) -> u32 {
         match self.side {
             Side::Tail => self.triple.head.0,
@@ -201,7 +202,7 @@ impl Question {
         }
     }
 
-    /// The end that is asked for.
+    /// The hidden end.
     pub fn answer(&self) -> u32 {
         match self.side {
             Side::Tail => self.triple.tail.0,
@@ -210,7 +211,7 @@ impl Question {
     }
 }
 
-/// All questions of an epoch in their order; batches are consecutive.
+/// All questions of an epoch in order; batches are consecutive.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
     all: Vec<Question>,
@@ -239,7 +240,7 @@ impl Questions {
         Self { all: order.into_iter().map(question).collect(), answers: Vec::new(), batch: softmax.batch.max(1) }
     }
 
-    /// Every question once. One that only weighted triples ask weighs as much as they do together, up to 1.
+    /// Every question once. A question from weighted triples only has the sum of their weights, at most 1.
     fn with_all_answers(plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Self {
         let observed = plan.triples.iter().map(|&triple| (triple, 1.0));
         let weighted = observed.chain(plan.examples.iter().map(|example| (example.triple, example.weight)));
@@ -249,7 +250,7 @@ impl Questions {
             })
             .collect();
         let key = |x: &Question| (x.side == Side::Head, x.triple.relation, x.given());
-        // Of equal answers the heavier comes first and stays.
+        // Of equal answers the heavier is first and is kept.
         let order = |x: &Question, y: &Question| {
             (key(x), x.answer()).cmp(&(key(y), y.answer())).then(y.weight.total_cmp(&x.weight))
         };
@@ -274,12 +275,12 @@ impl Questions {
         found
     }
 
-    /// Answers of those questions that come with all of theirs.
+    /// Answers of the questions with all their answers.
     pub fn answers(&self) -> &[Answer] {
         &self.answers
     }
 
-    /// The targets of a batch: where each question's answers begin and the last one's end, and the answers.
+    /// The targets of a batch: the start of each question's answers and the end of the last, and the answers.
     pub fn targets(questions: &[Question], answers: &[Answer]) -> (Vec<u32>, Vec<Answer>) {
         let (mut ends, mut own) = (vec![0], Vec::with_capacity(questions.len()));
         for question in questions {
@@ -292,17 +293,17 @@ impl Questions {
         (ends, own)
     }
 
-    /// How many there are.
+    /// Number of questions.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no questions.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The batches, one after the other.
+    /// The batches, in order.
     pub fn batches(&self) -> impl ExactSizeIterator<Item = &[Question]> {
         self.all.chunks(self.batch)
     }
@@ -315,11 +316,11 @@ pub enum StaticLabel {
     /// 1 − Π (1 − λ): groundings as independent causes.
     #[default]
     NoisyOr,
-    /// The largest λ: rules that say the same thing in other words count once.
+    /// The largest λ: rules that say the same count once.
     Max,
 }
 
-/// Static soft labels of the distinct conclusions, in the order of first appearance.
+/// Static soft labels of the distinct conclusions, in order of first appearance.
 pub fn static_labels(evidence: &Evidence, label: StaticLabel) -> Vec<Example> {
     let mut places: FxHashMap<Triple, usize> = FxHashMap::default();
     let mut doubts: Vec<(Triple, f64)> = Vec::new();
@@ -337,17 +338,17 @@ pub fn static_labels(evidence: &Evidence, label: StaticLabel) -> Vec<Example> {
     doubts.into_iter().map(|(triple, doubt)| Example { triple, weight: (1.0 - doubt) as f32 }).collect()
 }
 
-/// Who touches which row in a batch: questions by given entity and by relation, and what each row weighs in the penalty.
+/// The transpose of a batch: questions by known entity and by relation, and the penalty weight of each row.
 #[derive(Clone, Debug, Default)]
 pub struct Touches {
-    /// (entity, slot), sorted: a question's slot for its given end, and behind those of all questions the one for its answer,
-    /// where relations are asked for.
+    /// (entity, slot), sorted: a question's slot for its known end and, after those of all questions, the one for its
+    /// answer, if relations are asked for.
     pub ends: Vec<(u32, u32)>,
     /// (relation, question), sorted.
     pub relations: Vec<(u32, u32)>,
-    /// (entity, weight of its penalty), sorted by entity.
+    /// (entity, penalty weight), sorted by entity.
     pub entity_weights: Vec<(u32, f32)>,
-    /// (entity, question it answers), sorted; filled where candidates are sampled.
+    /// (entity, question it answers), sorted; filled if candidates are sampled.
     pub answers: Vec<(u32, u32)>,
 }
 
@@ -357,7 +358,7 @@ fn in_order(&(row, touch): &(u32, u32)) -> u64 {
 }
 
 impl Touches {
-    /// Sorts out a batch.
+    /// Builds the transpose of a batch.
     pub fn build(&mut self, questions: &[Question], answers: &[Answer], asks_relations: bool, sampled: bool) {
         self.ends.clear();
         self.ends.extend(questions.iter().zip(0..).map(|(question, at)| (question.given(), at)));
@@ -379,7 +380,7 @@ impl Touches {
             ends.push((question.given(), at, question.weight));
             match question.among(answers) {
                 [] => ends.push((question.answer(), at, question.weight)),
-                // Together they weigh as much as one.
+                // Together they have the weight of one.
                 several => {
                     let sum: f32 = several.iter().map(|x| x.target).sum();
                     ends.extend(several.iter().map(|x| (x.entity, at, question.weight * x.target / sum)));

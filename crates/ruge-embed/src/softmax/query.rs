@@ -1,4 +1,4 @@
-//! Queries, and from their gradients back to the rows they were made of.
+//! Queries, and the way back from their gradients to the rows they were computed from.
 
 use super::sample::Own;
 use super::{Dropout, Question};
@@ -8,32 +8,30 @@ use crate::scoring::ScoringFunction;
 use crate::table::Table;
 use ruge_kg::Side;
 
-/// Questions whose rows have one owner.
+/// Questions whose rows one task owns.
 pub(super) const STRIP: usize = 32;
 
-/// What a batch's questions are asked with.
+/// The data that queries are computed from.
 pub(super) struct Asking<'a, F> {
     pub scoring: &'a F,
-    /// Rows as scored.
     pub rows: &'a Embeddings,
     pub dropout: Option<Dropout>,
 }
 
-/// Consecutive questions of a batch.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub questions: &'a [Question],
-    /// The place of the first in the batch.
+    /// The index of the first in the batch.
     pub first: usize,
 }
 
-/// Makes queries, `stride` floats apart.
+/// Computes queries, `stride` floats apart.
 pub(super) struct Queries<'a, F> {
     pub asking: &'a Asking<'a, F>,
     pub run: Run<'a>,
     pub queries: &'a mut [f32],
     pub stride: usize,
-    /// Filled with the scores of the answers, where those stand beside a sample.
+    /// Filled with the scores of the answers, if those are separate from a sample.
     pub own: Option<&'a mut [Own]>,
 }
 
@@ -62,11 +60,11 @@ impl<F: ScoringFunction> Kernel for Queries<'_, F> {
     }
 }
 
-/// From queries' gradients to those by given ends and by relations.
+/// From the gradients of queries to those of known ends and relations.
 pub(super) struct Backward<'a, F> {
     pub asking: &'a Asking<'a, F>,
     pub run: Run<'a>,
-    /// What queries get from their own answers, where those stand beside a sample.
+    /// The gradients from the questions' own answers, if those are separate from a sample.
     pub own: Option<&'a [Own]>,
     pub d_queries: &'a mut [f32],
     pub d_given: &'a mut [f32],
@@ -85,7 +83,7 @@ impl<F: ScoringFunction> Kernel for Backward<'_, F> {
         let side = relation_width / scoring.relation_sides();
         let d_queries = d_queries.chunks_exact_mut(stride);
         let places = d_given.chunks_exact_mut(stride).zip(d_relations.chunks_exact_mut(relation_stride));
-        // Both sides' gradient, of which a question has one.
+        // The gradient of both sides; a question has one of them.
         let mut whole = vec![0.0f32; relation_width];
         for ((at, question), (d_query, (d_given, d_relation))) in
             run.questions.iter().enumerate().zip(d_queries.zip(places))
@@ -120,7 +118,7 @@ pub(super) struct RelationQueries<'a, F> {
     pub width: usize,
 }
 
-/// Head and tail of the triple whose relation is asked for: a reciprocal relation leads from the tail to the head.
+/// Head and tail of the triple whose relation is asked for; a reciprocal relation leads from the tail to the head.
 #[inline(always)]
 fn ends<F: ScoringFunction>(scoring: &F, question: &Question) -> (usize, usize) {
     match scoring.relation_sides() {

@@ -1,4 +1,4 @@
-//! The end of a softmax step: every touched row adds up what touches it and moves, each by one owner.
+//! The end of a softmax step: each touched row has one owner, which adds its gradients and updates it.
 
 use super::sample::Own;
 use super::{Question, Touches};
@@ -9,7 +9,7 @@ use crate::table::Table;
 use crate::update::Kind;
 use ruge_kg::Side;
 
-/// Adds `weight` · (cubed · |x| + squared) · x to the gradient: moduli over complex pairs where a row has two parts.
+/// Adds `weight` · (cubed · |x| + squared) · x to the gradient, with moduli over complex pairs if a row has two parts.
 #[inline(always)]
 fn add_penalty([cubed, squared]: [f32; 2], weight: f32, parts: usize, x: &[f32], gradient: &mut [f32]) {
     let (weight, squared) = (cubed * weight, squared * weight);
@@ -29,14 +29,14 @@ fn add_penalty([cubed, squared]: [f32; 2], weight: f32, parts: usize, x: &[f32],
     }
 }
 
-/// An entity row that a batch moves, and where the parts of its gradient stand.
+/// An entity row updated by a batch, and where the parts of its gradient are.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TouchedRow {
     /// The row.
     pub entity: u32,
-    /// Its row among the candidates' gradients; none where it was not drawn.
+    /// Its row among the candidates' gradients; `None` if it was not drawn.
     pub candidate: Option<u32>,
-    /// What it weighs in the penalty.
+    /// Its weight in the penalty.
     pub weight: f32,
     /// Slots of [`Touches::ends`].
     pub ends: [u32; 2],
@@ -44,7 +44,7 @@ pub struct TouchedRow {
     pub answers: [u32; 2],
 }
 
-/// All entities, or those drawn and those that questions name.
+/// All entities, or those drawn and those named by questions.
 pub fn list_touched(touches: &Touches, sample: Option<&[u32]>, entities: usize, list: &mut Vec<TouchedRow>) {
     list.clear();
     let (mut weights, mut end, mut answer) = (touches.entity_weights.iter().peekable(), 0, 0);
@@ -74,13 +74,13 @@ pub fn list_touched(touches: &Touches, sample: Option<&[u32]>, entities: usize, 
     }
 }
 
-/// Moves the touched rows, each by one owner.
+/// Updates the touched rows, each by one owner.
 pub(super) struct MoveEntities<'a> {
     pub movement: Move,
     pub touches: &'a Touches,
     pub d_entities: &'a Table,
     pub d_ends: &'a Table,
-    /// Answers beside a sample, by question.
+    /// Answers separate from a sample, by question.
     pub own: &'a [Own],
     pub queries: &'a Table,
     pub penalty: [f32; 2],
@@ -89,7 +89,7 @@ pub(super) struct MoveEntities<'a> {
 }
 
 impl MoveEntities<'_> {
-    /// Moves the rows of the list; `rows` begin with that of entity 0.
+    /// Updates the rows of the list; `rows` starts with entity 0.
     pub fn run(&self, list: &[TouchedRow], rows: ParameterRows<'_>) {
         rows.share_out(list, &|touched| touched.entity as usize, &|list, rows| {
             self.isa.run(MoveRows { moves: self, list, rows });
@@ -97,15 +97,15 @@ impl MoveEntities<'_> {
     }
 }
 
-/// Consecutive rows of a table of parameters and of both its moments, those that the optimiser keeps.
+/// Consecutive rows of a parameter table and of the moments the optimiser keeps.
 pub(super) struct ParameterRows<'a> {
-    /// The row that the slices begin with.
+    /// The first row of the slices.
     first: usize,
     stride: usize,
     width: usize,
     parameters: &'a mut [f32],
     moments: [&'a mut [f32]; 2],
-    /// Rows as scored, where that is another basis.
+    /// Rows as scored, if that is a different basis.
     images: &'a mut [f32],
     image_stride: usize,
     image_width: usize,
@@ -113,7 +113,6 @@ pub(super) struct ParameterRows<'a> {
 }
 
 impl<'a> ParameterRows<'a> {
-    /// All rows of a table.
     pub fn of(
         parameters: &'a mut Table,
         moments: [&'a mut [f32]; 2],
@@ -127,7 +126,7 @@ impl<'a> ParameterRows<'a> {
         Self { first: 0, stride, width, parameters, moments, images, image_stride, image_width, transform }
     }
 
-    /// Hands the list out in short pieces, each with the rows it names. The list is sorted by `row`.
+    /// Splits the list into short pieces, each with the rows it names. The list is sorted by `row`.
     fn share_out<T: Sync>(
         self,
         list: &[T],
@@ -165,13 +164,13 @@ impl<'a> ParameterRows<'a> {
         (part(first, x_left, [a_left, b_left], image_left), part(row, x_right, [a_right, b_right], image_right))
     }
 
-    /// What moves rows in another basis, for one thread.
+    /// The basis change, for one thread.
     fn basis(&self) -> Option<Basis<'a>> {
         let (transform, kind) = self.transform?;
         Some(Basis { transform, kind, scratch: transform.scratch(), gradient: vec![0.0; self.width] })
     }
 
-    /// Brings a row as scored up to date with its parameters.
+    /// Recomputes a row as scored from its parameters.
     #[inline(always)]
     fn refresh(&mut self, row: usize, basis: &mut Option<Basis<'_>>) {
         let Some(basis) = basis else { return };
@@ -180,7 +179,6 @@ impl<'a> ParameterRows<'a> {
         basis.forth(&self.parameters[from..from + self.width], image);
     }
 
-    /// A row of the parameters and of both moments.
     #[inline(always)]
     fn row(&mut self, row: usize) -> [&mut [f32]; 3] {
         let from = (row - self.first) * self.stride;
@@ -189,7 +187,7 @@ impl<'a> ParameterRows<'a> {
         [&mut *self.parameters, a, b].map(|part| if part.is_empty() { part } else { &mut part[from..from + width] })
     }
 
-    /// Asks for a row that will be needed soon.
+    /// Prefetches a row.
     #[inline(always)]
     fn prefetch(&self, row: usize) {
         let from = (row - self.first) * self.stride;
@@ -199,7 +197,7 @@ impl<'a> ParameterRows<'a> {
     }
 }
 
-/// From the gradient by a row as scored to that by its parameters, and from these to the row as scored.
+/// Maps gradients by scored rows to gradients by parameters, and parameters to scored rows.
 struct Basis<'a> {
     transform: &'a dyn Transform,
     kind: Kind,
@@ -224,7 +222,7 @@ impl Basis<'_> {
     }
 }
 
-/// A sum of rows; the first is written where the others are added.
+/// A sum of rows; the first is written, the others are added.
 struct RowSum<'a> {
     row: &'a mut [f32],
     begun: bool,
@@ -292,15 +290,14 @@ impl Kernel for MoveRows<'_, '_> {
     }
 }
 
-/// A relation row that a batch moves.
+/// A relation row updated by a batch.
 #[derive(Clone, Copy)]
 pub(super) struct TouchedRelation {
     relation: u32,
-    /// Slots of `Touches::relations`.
     slots: [u32; 2],
 }
 
-/// The relations that questions name, or all.
+/// The relations named by questions, or all.
 pub(super) fn list_relations(touches: &Touches, all: Option<usize>, list: &mut Vec<TouchedRelation>) {
     list.clear();
     let mut runs = touches.relations.chunk_by(|x, y| x.0 == y.0).peekable();
@@ -317,25 +314,24 @@ pub(super) fn list_relations(touches: &Touches, all: Option<usize>, list: &mut V
     }
 }
 
-/// Moves relation rows, each by one owner.
+/// Updates relation rows, each by one owner.
 pub(super) struct MoveRelations<'a> {
-    /// Of a side.
+    /// The update of one side.
     pub movement: Move,
     pub touches: &'a Touches,
     pub questions: &'a [Question],
-    /// By question, the gradient of the side of its relation's row that it asks with.
+    /// By question, the gradient of the side of its relation's row that it uses.
     pub d_relations: &'a Table,
-    /// By candidate, where relations were asked for: one side's rows, then the other's.
+    /// By candidate, if relations were asked for: one side's rows, then the other's.
     pub d_asked: Option<&'a Table>,
     pub penalty: [f32; 2],
     pub sides: usize,
-    /// Parts of a side.
     pub parts: usize,
     pub isa: Isa,
 }
 
 impl MoveRelations<'_> {
-    /// Moves the rows of the list; `rows` begin with that of relation 0.
+    /// Updates the rows of the list; `rows` starts with relation 0.
     pub fn run(&self, list: &[TouchedRelation], rows: ParameterRows<'_>) {
         rows.share_out(list, &|touched| touched.relation as usize, &|list, rows| {
             self.isa.run(MoveSides { moves: self, list, rows });
@@ -343,7 +339,7 @@ impl MoveRelations<'_> {
     }
 }
 
-/// A side of a row; nothing of one that the optimiser does not keep.
+/// A side of a row; empty for a moment the optimiser does not keep.
 #[inline(always)]
 fn side_of(row: &mut [f32], side: usize, width: usize) -> &mut [f32] {
     if row.is_empty() { row } else { &mut row[side * width..(side + 1) * width] }
@@ -385,7 +381,7 @@ impl Kernel for MoveSides<'_, '_> {
             let half = rows.width / moves.sides;
             let [parameters, a, b] = rows.row(touched.relation as usize);
             for (side, &weight) in weights[..moves.sides].iter().enumerate() {
-                // A side that nothing pulls on rests, unless the optimiser keeps it moving.
+                // A side without a gradient is unchanged, unless the optimiser keeps it moving.
                 if weight == 0.0 && moves.d_asked.is_none() && moves.movement.rests() {
                     continue;
                 }

@@ -1,8 +1,9 @@
-//! A softmax among a sample of candidates: a strip of questions goes from its rows to its gradients on one thread, while it is
-//! in that thread's cache.
+//! Softmax over a sample of candidates: one thread takes a strip of questions from rows to gradients while it is in
+//! cache.
 //!
-//! Strips depend on the number of threads, sums do not: a question's run over chunks of candidates and a candidate's over parts of
-//! the questions, both cut at fixed places, and a product adds up each of its elements in one order whatever the others are.
+//! Strips depend on the number of threads, sums do not: a question is summed over chunks of candidates and a candidate
+//! over parts of the questions, both split at fixed positions, and a product sums each of its elements in a fixed
+//! order.
 
 use rayon::prelude::*;
 
@@ -14,44 +15,41 @@ use crate::cpu::{Isa, Kernel};
 use crate::scoring::ScoringFunction;
 use crate::table::Table;
 
-/// Candidates whose part of a question is one sum.
+/// Candidates per partial sum of a question.
 const CHUNK: usize = 512;
-/// The same in a small sample.
+/// The same for a small sample.
 const SMALL_CHUNK: usize = 128;
-/// Questions whose part of a candidate's gradient is one sum.
+/// Questions per partial sum of a candidate's gradient.
 const PART: usize = 256;
-/// Scores that exist at a time, if a part's are fewer.
+/// Maximum scores at a time, unless one part has more.
 const SCORES: usize = 1 << 20;
-/// Rows of a register tile, and the fewest tiles of a strip.
+/// Rows per register tile, and minimum tiles per strip.
 const TILE: usize = 6;
 const TILES: usize = 8;
-/// Products of fewer columns may be summed in another order when they have few rows, too.
+/// Products with fewer columns may be summed in another order if they also have few rows.
 const NARROW: usize = 8;
 
-/// A question's answer, which stands beside the sample.
+/// A question's answer, separate from the sample.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Own {
-    /// Its place in the sample, where it was drawn: it is left out there.
+    /// Its index in the sample, if it was drawn; it is skipped there.
     pub place: Option<u32>,
-    /// What its loss is multiplied by.
+    /// Weight of its loss.
     pub weight: f32,
     pub score: f32,
-    /// The gradient by its score.
     pub d_score: f32,
     pub loss: f64,
 }
 
-/// Drawn candidates.
 pub(super) struct Sample<'a> {
-    /// Their rows.
     pub rows: &'a Table,
     pub count: usize,
-    /// Entities that they stand for, the answer not counted.
+    /// Entities they stand for, without the answer.
     pub others: usize,
     pub isa: Isa,
 }
 
-/// What a batch leaves: by question, and by candidate.
+/// The gradients of a batch: by question, and by candidate.
 pub(super) struct Gradients<'a> {
     pub queries: &'a mut Table,
     pub d_queries: &'a mut Table,
@@ -60,7 +58,6 @@ pub(super) struct Gradients<'a> {
     pub d_candidates: &'a mut Table,
 }
 
-/// A strip of questions.
 struct Strip<'a> {
     run: Run<'a>,
     own: &'a mut [Own],
@@ -76,7 +73,7 @@ impl Sample<'_> {
         if self.count <= CHUNK { SMALL_CHUNK } else { CHUNK }
     }
 
-    /// Floats from one question's scores to the next one's: an odd number of cache lines keeps them out of each other's cache sets.
+    /// Floats between the scores of consecutive questions: an odd number of cache lines avoids cache conflicts.
     fn apart(&self) -> usize {
         16 * (self.count.div_ceil(16) | 1)
     }
@@ -86,7 +83,7 @@ impl Sample<'_> {
         Matrix::of_rows(&self.rows.as_slice()[from * stride..], count, self.rows.width(), stride)
     }
 
-    /// Asks a batch; returns Σ weight · loss. `meanwhile` is done by a thread that would wait for the others.
+    /// Processes a batch; returns Σ weight · loss. `meanwhile` runs on a thread that would otherwise wait.
     pub fn ask<F: ScoringFunction>(
         &self,
         asking: &Asking<'_, F>,
@@ -107,9 +104,8 @@ impl Sample<'_> {
             let own = Some(&*own);
             self.isa.run(Backward { asking, run, own, d_queries, d_given, stride, d_relations, relation_stride });
         };
-        // The last chunk is the smallest.
         let smallest = (self.count - 1) % self.chunk() + 1;
-        // Whole parts, so that no sum depends on how many questions a block has.
+        // Whole parts, so that no sum depends on the number of questions in a block.
         let block = PART * (SCORES / (PART * apart)).max(1);
         scores.resize(block.min(questions.len()) * apart, 0.0);
         let mut meanwhile = Some(meanwhile);
@@ -140,7 +136,7 @@ impl Sample<'_> {
                 let mut strips = strips.into_iter();
                 let first = strips.next();
                 strips.for_each(|strip| scope.spawn(move |_| ask(strip)));
-                // Taken last, by whoever is done first.
+                // Run last, by the first idle thread.
                 meanwhile.into_iter().for_each(|work| scope.spawn(|_| work()));
                 first.into_iter().for_each(ask);
             });
@@ -150,7 +146,8 @@ impl Sample<'_> {
         own.iter().map(|own| own.loss).sum()
     }
 
-    /// From queries to the gradients by them, by scores and by the answers' own scores. They are some of `asked` questions.
+    /// From queries to the gradients by queries, by scores and by the answers' own scores. The queries are some of
+    /// `asked` questions.
     fn answer(
         &self,
         asked: usize,
@@ -161,7 +158,7 @@ impl Sample<'_> {
         stride: usize,
     ) {
         let (apart, chunk) = (self.apart(), self.chunk());
-        // Chunk by chunk, whose rows stay in the cache beside the queries.
+        // Chunk by chunk: its rows stay in the cache with the queries.
         for from in (0..self.count).step_by(chunk) {
             let candidates = self.candidates(from, chunk.min(self.count - from)).transposed();
             multiply_part(self.isa, asked, queries, candidates, &mut scores[from..], apart, false);
@@ -174,7 +171,7 @@ impl Sample<'_> {
         }
     }
 
-    /// The gradients by candidates, or what a block adds to them, from those by its scores.
+    /// The gradients by candidates, or a block's contribution to them, from those by its scores.
     fn pull(&self, queries: Matrix<'_>, slopes: &[f32], d_candidates: &mut Table, add: bool) {
         let (apart, stride) = (self.apart(), d_candidates.stride());
         let (mut rows, mut first) = (d_candidates.as_mut_slice(), 0);
@@ -203,15 +200,15 @@ fn take<'a, T>(from: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     some
 }
 
-/// Where strips of `rows` end, one for every thread if none gets small: whole tiles but for the last. One strip for products with
-/// so few columns that the number of rows could tell in the bits.
+/// The ends of strips of `rows`: one strip per thread unless they get too small, of whole tiles except the last. A
+/// single strip for products with so few columns that the number of rows could change the bits.
 fn ends(rows: usize, columns: usize, threads: usize) -> Vec<usize> {
     let tiles = rows.div_ceil(TILE);
     let strips = if columns < NARROW { 1 } else { (tiles / TILES).clamp(1, threads.max(1)) };
     (1..=strips).map(|strip| (tiles * strip / strips * TILE).min(rows)).collect()
 }
 
-/// Turns a strip's scores into the loss's gradient by them; fills in losses and the gradients by the answers' own scores.
+/// Turns a strip's scores into their gradient; computes losses and the gradients by the answers' own scores.
 struct Softmaxes<'a> {
     own: &'a mut [Own],
     scores: &'a mut [f32],
@@ -225,10 +222,9 @@ impl Kernel for Softmaxes<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        // By chunk, the largest score and Σ exp(score − largest).
         let mut parts = vec![(0.0f32, 0.0f32); self.count.div_ceil(self.chunk)];
         let mut factors = vec![0.0f64; parts.len()];
-        // Everyone drawn speaks for so many, by whether the answer was drawn.
+        // The number of entities each drawn one stands for, by whether the answer was drawn.
         let shares = [0, 1].map(|hit| (self.others as f64 / self.count.saturating_sub(hit).max(1) as f64).ln());
         for (own, scores) in self.own.iter_mut().zip(self.scores.chunks_exact_mut(self.apart)) {
             let scores = &mut scores[..self.count];
@@ -238,7 +234,7 @@ impl Kernel for Softmaxes<'_> {
             for (part, scores) in parts.iter_mut().zip(scores.chunks_mut(self.chunk)) {
                 *part = Exponentials { scores }.run();
             }
-            // Far fewer than scores, so in `f64`.
+            // Far fewer than the scores, so in `f64`.
             let share = shares[usize::from(own.place.is_some())];
             let largest = parts.iter().map(|part| part.0).fold(f32::NEG_INFINITY, f32::max);
             let top = (f64::from(largest) + share).max(f64::from(own.score));
@@ -264,7 +260,8 @@ impl Kernel for Softmaxes<'_> {
 mod tests {
     use super::*;
 
-    /// Several chunks, parts and strips against the definition in `f64`, with scores far enough apart that some chunks hardly count.
+    /// Several chunks, parts and strips against the definition in `f64`, with scores so far apart that some chunks
+    /// hardly count.
     #[test]
     fn sums_over_chunks_and_parts_follow_the_definition() {
         let (count, width, others) = (300, 5, 5000);
@@ -274,7 +271,7 @@ mod tests {
         };
         for among in [1100, 300] {
             let (queries, rows) = (fill(count, 3), fill(among, 71));
-            // Every third answer is no candidate.
+            // Every third answer is not a candidate.
             let place = |i: usize| (!i.is_multiple_of(3)).then_some((i * 37 % among) as u32);
             let of = |i: usize| Own {
                 place: place(i),

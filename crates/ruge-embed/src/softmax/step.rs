@@ -1,7 +1,7 @@
-//! A softmax step on the processor.
+//! A softmax step on the CPU.
 //!
-//! Queries, [`ask`], and back: every row's owner adds up what touches it and moves it, so nothing depends on the number of
-//! threads.
+//! It computes queries, calls [`ask`] and maps the gradients back. Each row's owner adds its gradients and updates it,
+//! so nothing depends on the number of threads.
 
 use rayon::prelude::*;
 use ruge_kg::{Control, Side};
@@ -21,21 +21,20 @@ use crate::scoring::ScoringFunction;
 use crate::table::Table;
 use crate::update::{Kind, transform_of};
 
-/// Memory that steps reuse.
+/// Buffers reused by steps.
 #[derive(Default)]
 pub(crate) struct Buffers {
     queries: Option<Table>,
     d_queries: Option<Table>,
-    /// By question, what its given end gets; then, where relations are asked for, what its answer gets.
+    /// By question, the gradient of its known end; then, if relations are asked for, that of its answer.
     d_ends: Option<Table>,
-    /// By question, what the side of its relation's row gets that it asks with.
+    /// By question, the gradient of the side of its relation's row that it uses.
     d_relations: Option<Table>,
     d_entities: Option<Table>,
     for_relations: RelationBuffers,
-    /// The rows of a sample of candidates.
     sampled: Option<Table>,
     scores: Vec<f32>,
-    /// The batch, and the next one.
+    /// This batch and the next.
     sorted: [Sorted; 2],
 }
 
@@ -47,30 +46,28 @@ struct RelationBuffers {
     d_candidates: Option<Table>,
 }
 
-/// A batch sorted out. No parameter has a part in it, so the next one's is made while this one's rows still move.
+/// A prepared batch. It does not depend on parameters, so the next one is prepared while this one's rows are updated.
 #[derive(Default)]
 struct Sorted {
     sample: Option<Vec<u32>>,
-    /// By question, what its loss is multiplied by.
+    /// By question, the weight of its loss.
     weights: Vec<f32>,
-    /// By question, where there is a sample.
     own: Vec<Own>,
     touches: Touches,
     touched: Vec<TouchedRow>,
     touched_relations: Vec<TouchedRelation>,
 }
 
-/// What batches are sorted out by.
+/// The input for preparing batches.
 #[derive(Clone, Copy)]
 pub(crate) struct Sorting<'a> {
     pub softmax: &'a Softmax,
-    /// Those of all batches.
+    /// The answers of all batches.
     pub answers: &'a [Answer],
     pub optimizer: &'a Optimizer,
     pub seed: u64,
     pub entities: usize,
     pub relations: usize,
-    /// Who may cancel.
     pub control: Option<&'a Control<'a>>,
 }
 
@@ -98,16 +95,16 @@ impl Sorted {
 }
 
 impl Buffers {
-    /// Sorts out the batch that the next step will train on.
+    /// Prepares the batch for the next step.
     pub fn sort(&mut self, sorting: &Sorting<'_>, questions: &[Question], step: u64) {
         self.sorted[0].sort(sorting, questions, step);
     }
 }
 
-/// What a step changes.
+/// The state changed by a step.
 pub(crate) struct Parameters<'a> {
     pub embeddings: &'a mut Embeddings,
-    /// Rows as scored, where that is another basis than the parameters'.
+    /// Rows as scored, if that basis differs from the parameters'.
     pub images: Option<&'a mut Embeddings>,
     pub first: Option<&'a mut Embeddings>,
     pub second: Option<&'a mut Embeddings>,
@@ -120,7 +117,7 @@ fn table(place: &mut Option<Table>, rows: usize, width: usize) -> &mut Table {
     place.get_or_insert_with(|| Table::zeros(rows, width))
 }
 
-/// Both tables of a moment, empty where the optimiser keeps none.
+/// Both tables of a moment; empty if the optimiser keeps none.
 fn split(moment: Option<&mut Embeddings>) -> (&mut [f32], &mut [f32]) {
     match moment {
         Some(Embeddings { entities, relations }) => (entities.as_mut_slice(), relations.as_mut_slice()),
@@ -128,7 +125,7 @@ fn split(moment: Option<&mut Embeddings>) -> (&mut [f32], &mut [f32]) {
     }
 }
 
-/// Trains on a batch that was sorted out, the `step`-th counted from 1, and sorts out the next. Returns the mean loss without the
+/// Trains on the prepared batch, the `step`-th counted from 1, and prepares the next. Returns the mean loss without the
 /// penalty and without the question for relations.
 pub(crate) fn step<F: ScoringFunction>(
     scoring: &F,
@@ -215,7 +212,6 @@ pub(crate) fn step<F: ScoringFunction>(
     loss
 }
 
-/// Copies the rows of a sample.
 fn gather(entities: &Table, drawn: &[u32], to: &mut Table) {
     let (width, stride) = (to.width(), to.stride());
     let strips = to.as_mut_slice().par_chunks_mut(STRIP * stride).zip(drawn.par_chunks(STRIP));
@@ -226,7 +222,7 @@ fn gather(entities: &Table, drawn: &[u32], to: &mut Table) {
     });
 }
 
-/// Asks a batch, with the weights of its questions, among all entities; returns Σ weight · loss.
+/// Answers a batch's weighted questions among all entities; returns Σ weight · loss.
 fn ask_all<F: ScoringFunction>(
     asking: &Asking<'_, F>,
     sorting: &Sorting<'_>,
@@ -264,7 +260,7 @@ fn ask_all<F: ScoringFunction>(
     let answers: Vec<u32> = questions.iter().map(Question::answer).collect();
     let asked = Asked { queries, answers: &answers, weights, targets, control: sorting.control };
     let loss = ask(&asked, &candidates, scores, d_queries, d_candidates, isa);
-    // From queries back to what they were made of.
+    // From queries back to the rows they were computed from.
     let relation_stride = d_relations.stride();
     d_given
         .par_chunks_mut(STRIP * stride)
@@ -280,8 +276,8 @@ fn ask_all<F: ScoringFunction>(
     loss
 }
 
-/// Asks a batch, with the weights of its questions, for its relations: adds to what given ends get, sets what answers get,
-/// and returns what the relations get that were asked among.
+/// Answers a batch's weighted questions for relations: adds to the gradients of known ends, sets those of answers, and
+/// returns those of the candidate relations.
 fn ask_relations<'b, F: ScoringFunction>(
     &Asking { scoring, rows, .. }: &Asking<'_, F>,
     sorting: &Sorting<'_>,

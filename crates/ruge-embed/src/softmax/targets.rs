@@ -1,22 +1,21 @@
-//! What scores should become where there is more to a question than one answer: several answers at once, labels smoothed, or every
-//! candidate a question of its own (binary cross-entropy).
+//! Targets beyond a single answer: several answers at once, label smoothing, or binary cross-entropy over every
+//! candidate.
 
 use super::Answer;
 use super::ask::{CHUNK, exp};
 use crate::cpu::{Kernel, row};
 
-/// The targets of a batch's questions.
 #[derive(Clone, Copy)]
 pub(super) struct Targets<'a> {
-    /// Where each question's answers begin, and the last one's end.
+    /// The start of each question's answers, and the end of the last.
     pub ends: &'a [u32],
     /// By question, then by entity.
     pub answers: &'a [Answer],
-    /// The share of each target that goes to all candidates alike.
+    /// Label smoothing: the share of each target spread over all candidates.
     pub smoothing: f32,
-    /// How many those are.
+    /// Number of candidates.
     pub candidates: usize,
-    /// Whether every candidate is a question of its own.
+    /// Whether the loss is binary cross-entropy.
     pub binary: bool,
 }
 
@@ -39,7 +38,7 @@ impl Targets<'_> {
         ((1.0 - smoothing) * own + smoothing / self.candidates as f64 * all) as f32
     }
 
-    /// Takes the targets off a chunk's slopes.
+    /// Subtracts the targets from a chunk's slopes.
     pub fn subtract(&self, question: usize, chunk: usize, weight: f32, slopes: &mut [f32]) {
         if self.smoothing > 0.0 {
             let even = weight * self.smoothing / self.candidates as f32;
@@ -61,7 +60,7 @@ impl Kernel for Logistic<'_> {
     #[inline(always)]
     fn run(self) -> f32 {
         debug_assert!(self.scores.len() <= CHUNK);
-        // One logarithm for a lane: of CHUNK candidates each lane has 32, whose factors lie between 1 and 2.
+        // One logarithm per lane: of CHUNK candidates each lane has 32, whose factors are between 1 and 2.
         let (mut linear, mut product) = ([0.0f32; 16], [1.0f32; 16]);
         for lanes in self.scores.chunks_mut(16) {
             for (i, score) in lanes.iter_mut().enumerate() {
@@ -69,7 +68,7 @@ impl Kernel for Logistic<'_> {
                 let large = 1.0 / (1.0 + small);
                 linear[i] += if *score > 0.0 { *score } else { 0.0 };
                 product[i] *= 1.0 + small;
-                // NaN stays NaN, so that divergence is told.
+                // NaN stays NaN, so that divergence is reported.
                 *score = if *score < 0.0 {
                     small * large
                 } else if *score >= 0.0 {

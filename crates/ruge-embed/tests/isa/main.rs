@@ -1,4 +1,4 @@
-//! Every instruction set is forced, and must leave the bits of the others. `twins.rs` does the same for the paper's trainer.
+//! Every instruction set must give the same bits. `twins.rs` tests the same for the paper's trainer.
 
 mod products;
 mod softmax;
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     let mut tests = Tests::default().test(has(Isa::Avx512), products::the_orders_are_those_of_the_crate_with_avx512);
     for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
         let named = |what: &str| format!("{what}::{}", isa.name());
-        // One set of bits for AVX2 and AVX-512, another one without.
+        // One set of bits for AVX2 and AVX-512, another without.
         let hole = if isa == Isa::Portable { Isa::Portable } else { Isa::Avx2 };
         tests = tests
             .named(&named("products_have_the_same_bits"), has(isa), products::same_bits)

@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matrix products.
 
 use ruge_embed::cpu::Isa;
 use ruge_embed::cpu::matrix::{Matrix, by_the_crate, multiply, multiply_part, multiply_wide};
@@ -15,7 +15,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-/// Every order, with whole and broken lanes, tiles and blocks: m, k, n.
+/// Every order, with whole and partial lanes, tiles and blocks: m, k, n.
 const SHAPES: [(usize, usize, usize); 22] = [
     (1, 1, 1),
     (5, 7, 9),
@@ -41,7 +41,7 @@ const SHAPES: [(usize, usize, usize); 22] = [
     (50, 9, 66),
 ];
 
-/// a · b with b's rows along the sum (as scores are made) or not (as gradients are).
+/// a · b with b's rows along the sum (as for scores) or not (as for gradients).
 fn with_operands(m: usize, k: usize, n: usize, work: impl Fn(Matrix<'_>, Matrix<'_>)) {
     let (a, b) = (fill(m * (k + 3) + 5, 1), fill(n.max(k) * (n.max(k) + 5), 2));
     let rows = Matrix::of_rows(&a, m, k, k + 3);
@@ -70,7 +70,7 @@ pub fn same_bits(isa: Isa) {
     }
 }
 
-/// What recorded results were made with: the crate left to itself on a machine with AVX-512 and a usual first cache.
+/// The orders of the recorded results: those of the unmodified crate on a machine with AVX-512 and a usual L1 cache.
 pub fn the_orders_are_those_of_the_crate_with_avx512(isa: Isa) {
     for (m, k, n) in SHAPES {
         with_operands(m, k, n, |a, b| {

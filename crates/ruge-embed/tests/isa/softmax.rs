@@ -1,4 +1,4 @@
-//! Softmax training, whose products of matrices and Fourier transforms come from other crates, and the ranks that follow.
+//! Softmax training, whose matrix products and Fourier transforms come from other crates, and the resulting ranks.
 
 use std::sync::OnceLock;
 
@@ -36,8 +36,8 @@ fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads").install(work)
 }
 
-/// Rank, entities, facts: rows below and above 512 floats, which is a block of a sum; last chunks of many, few and one candidate;
-/// last batches of many, two and one question.
+/// Rank, entities, facts: rows below and above 512 floats, the block size of a sum; last chunks of many, few and one
+/// candidate; last batches of many, two and one question.
 fn cases() -> [(usize, u32, u32, Softmax); 10] {
     let plain = plain();
     let all = Softmax { answers: Answers::All, smoothing: 0.1, dropout: 0.1, ..plain };
@@ -49,7 +49,7 @@ fn cases() -> [(usize, u32, u32, Softmax); 10] {
         (70, 517, 65, Softmax { batch: 129, ..plain }),
         (20, 300, 90, Softmax { sample: 50, ..plain }),
         (20, 300, 90, Softmax { sample: 129, batch: 61, ..plain }),
-        // Questions of this batch are fewer than 65 to a thread where there are more threads than one.
+        // With more than one thread, each has fewer than 65 questions of this batch.
         (300, 300, 65, Softmax { sample: 50, ..plain }),
         (30, 300, 90, all),
         (30, 300, 90, Softmax { loss: AnswerLoss::Bce, smoothing: 0.0, ..all }),
@@ -78,7 +78,7 @@ pub fn same_bits(isa: Isa) {
     assert!(train(isa) == train(Isa::Portable), "DistMult, {isa:?}");
 }
 
-/// HolE's transforms are another crate's: one set of bits with AVX2 and AVX-512, another one without.
+/// HolE's transforms come from another crate: one set of bits with AVX2 and AVX-512, another without.
 pub fn hole_has_the_bits_of(reference: Isa, isa: Isa) {
     for (dimension, sample) in [(50, 0), (33, 0), (50, 40)] {
         let softmax = Softmax { batch: 70, n3: 0.001, sample, ..Softmax::default() };

@@ -14,7 +14,7 @@ fn products_by_hand() {
         assert_eq!(out, [14.0, 38.0, 10.0, 32.0, 92.0, 10.0]);
         multiply(isa, left, right, &mut out, 3, true);
         assert_eq!(out, [28.0, 76.0, 10.0, 64.0, 184.0, 10.0]);
-        // Nothing to sum.
+        // Empty sums.
         let (left, right) = (Matrix::of_rows(&a, 2, 0, 3), Matrix::of_rows(&b, 0, 3, 4));
         multiply(isa, left, right, &mut out, 3, true);
         assert_eq!(out, [28.0, 76.0, 10.0, 64.0, 184.0, 10.0]);
@@ -44,7 +44,7 @@ fn fusing_by_doubles_rounds_once() {
     for _ in 0..400_000 {
         let (a, b) = (f32::from_bits(next()), f32::from_bits(next()));
         check(a, b, f32::from_bits(next()));
-        // Near the product, and near half a last place of it: where rounding twice goes wrong.
+        // Values near the product and near half a unit in its last place, where double rounding goes wrong.
         let near = f32::from_bits((a * b).to_bits() ^ (next() & 7)) * f32::from(-1i8);
         check(a, b, near);
         check(a, b, near * 2f32.powi((next() % 60) as i32 - 30));
