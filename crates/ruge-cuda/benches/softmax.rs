@@ -1,7 +1,8 @@
-//! An epoch of softmax training on a card beside its floor, the three products of every batch alone.
+//! Benchmark: an epoch of softmax training on a GPU, compared with its lower bound, the three matrix products of every
+//! batch.
 //!
-//! `cargo bench -p ruge-cuda --bench softmax -- [RANK] [BATCH]`: ComplEx with reciprocal relations on random triples in FB15K's numbers.
-//! Says so and ends where there is no card.
+//! `cargo bench -p ruge-cuda --bench softmax -- [RANK] [BATCH]`: ComplEx with reciprocal relations on random triples of
+//! FB15K's size. Without a GPU it prints a message and exits.
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;

@@ -1,20 +1,20 @@
-// A positive against all its negatives: losses in which no negative has a slope before all have a score, self-adversarial
-// negatives (3) and the sampled softmax (4). Negatives are dealt to teams in chunks, in two rounds: first all scores, then
-// slopes and what they pull their queries by, a sum per chunk. `pass` adds the chunks up in order.
+// A positive against all its negatives: losses that need all scores before any slope, which are self-adversarial
+// negatives (3) and the sampled softmax (4). Negatives are assigned to teams in chunks, in two rounds: first all
+// scores, then slopes and the gradients of the queries, one sum per chunk. `pass` adds the chunks in order.
 
 #if LOSS > 2
-// Negatives of a chunk, and chunks of a positive; CHUNK is the host's as well.
+// Negatives per chunk, and chunks per positive; the host uses the same CHUNK.
 #define CHUNKS ((ALPHA + CHUNK - 1) / CHUNK)
 // Scores of a positive: its negatives', then its own.
 #define SCORES (ALPHA + 1)
-// Negatives that are compared at once.
+// Negatives compared at once.
 #define AT_ONCE 4
-// Room for the sum of a chunk: of its tails, then of its heads.
+// Floats for the sums of a chunk: of its tails, then of its heads.
 #define PULLS (2 * ES)
 
 __device__ __forceinline__ float labeled_weight(const Batch& batch);
 
-// The slope of ln(1 + e^x), which goes to `value`; nothing is cut off.
+// ln(1 + e^x), written to `value`; returns its slope. Nothing is clipped.
 __device__ __forceinline__ float whole_softplus(float x, float& value) {
     float small = expf(-fabsf(x)), large = 1.0f / (1.0f + small);
     value = fmaxf(x, 0.0f) + log1pf(small);
@@ -23,8 +23,8 @@ __device__ __forceinline__ float whole_softplus(float x, float& value) {
 
 __device__ __forceinline__ float tempered(float score) { return LOSS == 3 ? TEMPERATURE * score : score; }
 
-// The softmax over a positive's negatives, for the sampled softmax over the positive too: the largest exponent, the sum of
-// all, and what the softplus of the negatives weighs.
+// The softmax over a positive's negatives, and over the positive too for the sampled softmax: the largest exponent, the
+// sum of all, and the weight of the negatives' softplus.
 struct Crowd {
     float largest, sum, loss;
 };
@@ -47,7 +47,7 @@ __device__ __forceinline__ Crowd crowd_of(const float* __restrict__ scores) {
     return crowd;
 }
 
-// What a team does for the negatives [from, to) of one query.
+// A team's work on the negatives [from, to) of one query.
 struct Score {
     float* scores;
     __device__ __forceinline__ void operator()(const Row& query, const Row (&others)[AT_ONCE], u32 k, u32 to) {
@@ -85,7 +85,7 @@ struct Slope {
     }
 };
 
-// Reads the rows of negatives, some at once, and hands them on.
+// Reads the rows of negatives, several at once, and passes them on.
 template <typename Do> __device__ __forceinline__ void each_negative(
     const Row& query, u32 from, u32 to, const u32* __restrict__ own, const float* __restrict__ entities, Do& what)
 {
@@ -187,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) slope_crowd(
     }
 }
 
-// What the chunks of a positive pull one of its queries by: of its tails (side 0) or of its heads (side 1).
+// The gradient of one of a positive's queries, from all chunks: of its tails (side 0) or of its heads (side 1).
 __device__ __forceinline__ void add_pulls(const float* __restrict__ pulls, u32 side, u32 heads, Row& sum) {
     const u32 first = side == 0 ? heads / CHUNK : 0, last = side == 0 ? CHUNKS : (heads + CHUNK - 1) / CHUNK;
     for (u32 chunk = first; chunk < last; ++chunk) {
@@ -200,8 +200,8 @@ __device__ __forceinline__ void add_pulls(const float* __restrict__ pulls, u32 s
     }
 }
 
-// The positive's slope and loss, and the gradients of its negatives' queries, once all chunks are through. Writes the head
-// query where the rows of negatives need it.
+// The positive's slope and loss, and the gradients of its negatives' queries, after all chunks are done. Writes the
+// head query if the rows of negatives need it.
 __device__ __forceinline__ float against_all(
     u32 heads, const float* __restrict__ scores, const float* __restrict__ pulls, const Relation& relation, const Row& tail,
     float* __restrict__ head_place, float positive_score, float weight, float& loss, Row& d_query, Relation& d_relation, Row& d_tail)

@@ -1,8 +1,8 @@
-// Scoring functions, entry by entry, and the sums of a team of threads.
+// Scoring functions, entry by entry, and sums over a team of threads.
 //
-// The host puts a few #defines in front of this text (see source.rs): MODEL, D entries of a row as scored, EC and RC
-// components of an entity's and a relation's entry, ES and RS floats from one row to the next, T threads of a team and
-// ALPHA negatives per positive. A team owns a row or a slot; thread j of it holds the entries j, j + T, j + 2T, …
+// The host prepends a few #defines (see source.rs): MODEL, D entries per row as scored, EC and RC components per entity
+// and relation entry, ES and RS floats between rows, T threads per team and ALPHA negatives per positive. A team owns a
+// row or a slot; its thread j holds the entries j, j + T, j + 2T, …
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -15,7 +15,7 @@ typedef unsigned long long u64;
 
 #define ITEMS ((D + T - 1) / T)
 #define FULL 0xffffffffu
-// Teams of a block.
+// Teams per block.
 #define TEAMS (BLOCK / T)
 #define IS_DOT (MODEL == COMPLEX || MODEL == DISTMULT)
 
@@ -24,7 +24,7 @@ struct Relation { float v[RC][ITEMS]; };
 
 __device__ __forceinline__ u32 team_thread() { return threadIdx.x % T; }
 
-// Sums over a team, the same bits in every thread of it: additions at distance 16, 8, 4, 2, 1, then warp by warp.
+// Sums over a team, with the same bits in every thread: additions at distance 16, 8, 4, 2, 1, then warp by warp.
 template <int K> __device__ __forceinline__ void team_sums(float (&x)[K]) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2)
@@ -52,7 +52,7 @@ __device__ __forceinline__ float team_sum(float x) {
     return sums[0];
 }
 
-// The largest of a team's numbers, in every thread of it.
+// The maximum over a team, in every thread.
 __device__ __forceinline__ float team_max(float x) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(FULL, x, distance));
@@ -67,7 +67,7 @@ __device__ __forceinline__ float team_max(float x) {
     return x;
 }
 
-// Rows of N entries of C components; N differs from D only for parameters that live in another basis.
+// Rows of N entries of C components; N differs from D only for parameters in another basis.
 template <int N, int C, int K> __device__ __forceinline__ void load_as(const float* __restrict__ row, float (&v)[C][K]) {
 #pragma unroll
     for (int c = 0; c < C; ++c) {
@@ -100,7 +100,7 @@ template <int C, int K> __device__ __forceinline__ void clear(float (&v)[C][K]) 
         for (int i = 0; i < K; ++i) v[c][i] = 0.0f;
 }
 
-// (sin x, cos x): the same short polynomials as on the processor.
+// (sin x, cos x): the same polynomials as on the CPU.
 __device__ __forceinline__ void sin_cos(float x, float& sine_out, float& cosine_out) {
     float turns = rintf(x * 0.636619772f);
     float y = fmaf(-turns, 7.54979e-8f, fmaf(-turns, 4.837513e-4f, fmaf(-turns, 1.5703125f, x)));
@@ -208,7 +208,7 @@ __device__ __forceinline__ void head_backward(const Relation& r, const Row& t, c
     }
 }
 
-// How a query meets a candidate: a thread's share of it.
+// A thread's share of the comparison of a query and a candidate.
 __device__ __forceinline__ float differ(const Row& q, const Row& e) {
     float sum = 0.0f;
 #pragma unroll
@@ -233,8 +233,8 @@ __device__ __forceinline__ float differ(const Row& q, const Row& e) {
     return sum;
 }
 
-// The score, once the shares are added up. `slope` becomes what turns d_score into the factor of the gradient: 1, or
-// 1/distance for the L2 norm, whose gradient divides by it.
+// The score, once the shares are summed. `slope` becomes the factor from d_score to the gradient: 1, or 1/distance for
+// the L2 norm.
 __device__ __forceinline__ float met(float sum, float& slope) {
     slope = 1.0f;
 #if IS_DOT
@@ -260,7 +260,7 @@ __device__ __forceinline__ void add_slope(float factor, float sign, const Row& q
 #if MODEL == ROTATE
         float re = q.v[0][i] - e.v[0][i], im = q.v[1][i] - e.v[1][i];
         float squares = fmaf(im, im, re * re);
-        // A root and a division would cost more than the row's way through memory; two units in the last place do not matter here.
+        // A root and a division would cost more than reading the row; two units in the last place do not matter here.
         float f = squares > 0.0f ? -sign * factor * rsqrtf(squares) : 0.0f;
         out.v[0][i] = fmaf(f, re, out.v[0][i]);
         out.v[1][i] = fmaf(f, im, out.v[1][i]);

@@ -1,7 +1,6 @@
-// The order of an epoch: negatives by the counter-based streams of the processor, and who touches which row.
+// The order of an epoch: negatives by the CPU's counter-based streams, and the transpose of each batch.
 
-// Everything about one batch: where its positives, unlabeled triples, touches and relation rows begin and end in the
-// arrays of the epoch.
+// One batch: the ranges of its positives, unlabeled triples, touches and relation rows in the arrays of the epoch.
 struct Batch {
     u32 positives, positives_end;
     u32 unlabeled, unlabeled_end;
@@ -19,8 +18,9 @@ __device__ __forceinline__ bool contains(const u64* keys, u64 count, u64 key) {
     return from < count && keys[from] == key;
 }
 
-// One thread per positive. `order` holds (position in the epoch, index among the triples). `shares` is the chance of
-// replacing the head, by relation; negative for halves, above 1 where one fair coin decides for all negatives. `keys` are the sorted facts for filtered draws.
+// One thread per positive. `order` holds (position in the epoch, index among the triples). `shares` is the probability
+// of replacing the head, by relation; negative for halves, above 1 if one fair coin decides for all negatives. `keys`
+// are the sorted facts for filtered draws.
 extern "C" __global__ void draw_negatives(
     const uint2* __restrict__ order, u32 count, const uint4* __restrict__ triples, u64 seed, const u64* __restrict__ epoch_at,
     u32 entities, u32 relations, int keep_original, int filtered, const u64* __restrict__ keys, u64 key_count,
@@ -84,7 +84,7 @@ __device__ __forceinline__ u32 block_exclusive(u32 x, u32* scratch, u32& total) 
     return before + sum - x;
 }
 
-// The entity a touch speaks of. Touches are numbered slot by slot: head, tail, then the negatives; behind the positives
+// The entity of a touch. Touches are numbered slot by slot: head, tail, then the negatives; after the positives come
 // the head and the tail of each unlabeled triple.
 __device__ __forceinline__ u32 touched(
     u32 touch, u32 count, const Batch& batch, const uint4* positives, const u32* negatives, const uint4* unlabeled)
@@ -101,7 +101,8 @@ __device__ __forceinline__ u32 touched(
     return at % 2 == 0 ? x.x : x.z;
 }
 
-// One block per batch: a stable radix sort of its touches by entity, four bits a time, then the list of distinct rows.
+// One block per batch: a stable radix sort of its touches by entity, four bits at a time, then the list of distinct
+// rows.
 extern "C" __global__ void sort_touches(
     const Batch* __restrict__ batches, const uint4* __restrict__ positives, const u32* __restrict__ negatives,
     const uint4* __restrict__ unlabeled, int bits, u64* __restrict__ front, u64* __restrict__ back,

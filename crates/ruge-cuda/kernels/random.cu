@@ -1,4 +1,4 @@
-// The counter-based streams of the processor: every draw is a pure function of (seed, stream, epoch, position).
+// The CPU's counter-based streams: every draw is a pure function of (seed, stream, epoch, position).
 
 __device__ __forceinline__ u64 mix(u64 x) {
     x += 0x9e3779b97f4a7c15ull;

@@ -1,4 +1,4 @@
-// Ranking: queries, scores where no matrix product gives them, and counting.
+// Ranking: queries, scores that are not a matrix product, and counting.
 
 // One team per triple.
 extern "C" __global__ void __launch_bounds__(BLOCK) score_triples(
@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) score_triples(
     }
 }
 
-// The query vectors; w of a query is 0 where the head is asked for, 1 for the tail.
+// The query vectors; w of a query is 0 if the head is hidden, 1 for the tail.
 extern "C" __global__ void __launch_bounds__(BLOCK) make_queries(
     const uint4* __restrict__ queries, u32 count, const float* __restrict__ entities, const float* __restrict__ relations, float* __restrict__ vectors)
 {
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) make_queries(
         uint4 x = queries[at];
         Row row, query;
         Relation relation;
-        // With reciprocal relations (?, r, t) is (t, r⁻¹, ?), and the row of r⁻¹ stands behind that of r.
+        // With reciprocal relations (?, r, t) is (t, r⁻¹, ?), and the row of r⁻¹ follows that of r.
         load(relations + (u64)x.y * RS + (SIDES == 2 && x.w == 0 ? RC * D : 0), relation.v);
         load(entities + (u64)(x.w == 0 ? x.z : x.x) * ES, row.v);
         if (SIDES == 1 && x.w == 0) head_query(relation, row, query); else tail_query(row, relation, query);
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) make_queries(
 #define TILE 64
 #define DEPTH 16
 
-// Scores of all entities for models that are no dot product: tiles of 64 queries by 64 entities, 4 by 4 per thread.
+// Scores of all entities for models that are not a dot product: tiles of 64 queries by 64 entities, 4 by 4 per thread.
 extern "C" __global__ void __launch_bounds__(256) distances(
     const float* __restrict__ vectors, u32 count, const float* __restrict__ entities, u32 entity_count, float* __restrict__ scores)
 {
@@ -77,8 +77,9 @@ extern "C" __global__ void __launch_bounds__(256) distances(
     }
 }
 
-// One block per query: who scores higher than the answer, who equally, among all and among the known. NaN counts as
-// minus infinity. `known` lists, for each query, [from, to) of `entities_known`, the answer possibly among them.
+// One block per query: counts candidates that score higher than or equal to the answer, among all and among the known.
+// NaN counts as minus infinity. `known` gives, for each query, the range [from, to) of `entities_known`, which may
+// include the answer.
 extern "C" __global__ void __launch_bounds__(256) count_ranks(
     const float* __restrict__ scores, u32 entity_count, const u32* __restrict__ answers, const uint2* __restrict__ known,
     const u32* __restrict__ entities_known, uint4* __restrict__ tallies)

@@ -1,5 +1,5 @@
-// Softmax over a sample of candidates: those drawn for a batch stand for all entities, each answer stands beside them, and
-// only rows that a batch names move.
+// Softmax over a sample of candidates: the entities drawn for a batch stand for all, each answer is scored separately,
+// and only rows that a batch names or draws are updated.
 
 __device__ __forceinline__ float from_number(Number x) {
 #if ROUNDED
@@ -11,7 +11,7 @@ __device__ __forceinline__ float from_number(Number x) {
 #endif
 }
 
-// The rows of those drawn, one after the other.
+// Copies the drawn rows, one after the other.
 extern "C" __global__ void __launch_bounds__(256) gather_sample(
     const float* __restrict__ entities, const u32* __restrict__ drawn, u32 count, Number* __restrict__ rows)
 {
@@ -21,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(256) gather_sample(
     }
 }
 
-// As softmax_slopes. `places` holds where an answer is among those drawn, or nowhere: there it is no candidate, since it stands
-// beside them with its own score. Everyone drawn speaks for so many of the `others`.
+// Like softmax_slopes. `places` holds an answer's index among the drawn entities, if any; it is skipped there, because
+// it has its own score. Each drawn entity stands for an equal share of the `others`.
 extern "C" __global__ void __launch_bounds__(LANES) sample_slopes(
     const float* scores, u32 stride, u32 candidates, const u32* __restrict__ places, const float* __restrict__ own_scores,
     const float* __restrict__ weights, float factor, float others, Number* slopes, float* __restrict__ d_own,
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(LANES) sample_slopes(
     const float share = logf(others / fmaxf(drawn, 1.0f)), own = own_scores[blockIdx.x];
     const float top = fmaxf(largest + share, own);
     const float own_part = __expf(own - top);
-    // Nobody else was drawn: no part, not 0 · e^NaN.
+    // Nobody else was drawn: contributes nothing, not 0 · e^NaN.
     const float total = own_part + (sum == 0.0f ? 0.0f : sum * __expf(largest + share - top));
     const float weight = weights[blockIdx.x], scale = weight / total;
     if (threadIdx.x == 0) {
@@ -50,8 +50,8 @@ extern "C" __global__ void __launch_bounds__(LANES) sample_slopes(
     }
 }
 
-// The owner of a row that a batch names or has drawn adds up what it gets and moves it. `touched` as for gather; `parts` lists
-// (place among those drawn + 1, from, to, 0): questions that the row answers stand in `answers` [from, to).
+// The owner of a row that a batch names or has drawn adds its gradients and updates it. `touched` is as in gather;
+// `parts` lists (index among the drawn + 1, from, to, 0): the questions that the row answers are `answers` [from, to).
 extern "C" __global__ void __launch_bounds__(BLOCK) move_sampled(
     const uint4* __restrict__ touched, const uint4* __restrict__ parts, u32 count, const u32* __restrict__ slots,
     const u32* __restrict__ answers, const float* __restrict__ gradients, const float* __restrict__ d_ends,

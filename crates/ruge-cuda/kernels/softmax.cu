@@ -1,12 +1,13 @@
-// Softmax over all entities: queries, slopes of the scores, and the way back to rows. The products in between are cuBLAS's.
+// Softmax over all entities: queries, slopes of the scores, and gradients of rows. cuBLAS computes the products in
+// between.
 //
-// A question is (given, answer, relation, side); side is 1 where the head is asked for. With SIDES 2 a relation row holds
-// one half for each side, RC · D floats each. d_ends holds a row per question for its given end and, where relations are asked
-// for, behind those a row per question for its answer.
+// A question is (given, answer, relation, side); side is 1 if the head is hidden. With SIDES 2 a relation row holds one
+// half for each side, RC · D floats each. d_ends holds a row per question for its given end and, if relations are asked
+// for, after those a row per question for its answer.
 
 #define HALF (RC * D)
 
-// Factors of the large products: 16 bits for the tensor cores, or 32.
+// Type of the factors of the large products: 16 bits for the tensor cores, or 32.
 #if ROUNDED
 typedef unsigned short Number;
 __device__ __forceinline__ Number to_number(float x) {
@@ -40,7 +41,7 @@ __device__ __forceinline__ const float* relation_row(const float* relations, uin
     return relations + (u64)x.z * RS + (SIDES == 2 && x.w == 1 ? HALF : 0);
 }
 
-// Entries of a query that a step leaves out: those whose draw is below the threshold, in 2^-24ths.
+// Dropout: entries whose draw is below the threshold, in units of 2^-24.
 struct Dropout { u64 seed, step; u32 threshold; float scale; };
 
 __device__ __forceinline__ void drop_out(const Dropout& dropout, u32 question, Row& query) {
@@ -69,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
         if (SIDES == 1 && x.w == 1) head_query(relation, given, query); else tail_query(given, relation, query);
         drop_out(dropout, at, query);
         store_numbers(queries + (u64)at * ES, query.v);
-        // Where candidates are a sample, answers stand beside them.
+        // If candidates are a sample, answers are scored separately.
         if (own_scores) {
             load(entities + (u64)x.y * ES, given.v);
             float product = 0.0f;
@@ -88,15 +89,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_queries(
 // (largest, sum of exp(score - largest)) of two parts of a row.
 __device__ __forceinline__ void join(float& largest, float& sum, float other, float other_sum) {
     float both = fmaxf(largest, other);
-    // Nothing yet has no largest; a sum that is NaN stays so.
+    // An empty part has no largest; a sum that is NaN stays NaN.
     float left = sum == 0.0f ? 0.0f : sum * __expf(largest - both);
     float right = other_sum == 0.0f ? 0.0f : other_sum * __expf(other - both);
     largest = both;
     sum = left + right;
 }
 
-// The largest of a row's scores and the sum of exp(score - largest), for every thread of its block; places in [from, to) are no
-// candidates.
+// The largest of a row's scores and the sum of exp(score - largest), for every thread of its block; indexes in [from,
+// to) are not candidates.
 __device__ __forceinline__ void sum_row(const float* row, u32 candidates, u32 from, u32 to, float& largest, float& sum) {
     largest = __int_as_float(0xff800000);
     sum = 0.0f;
@@ -107,13 +108,13 @@ __device__ __forceinline__ void sum_row(const float* row, u32 candidates, u32 fr
             sum = sum == 0.0f ? 1.0f : fmaf(sum, __expf(largest - score), 1.0f);
             largest = score;
         } else {
-            // NaN comes here and makes the sum NaN, which the host tells as divergence.
+            // NaN reaches this line and makes the sum NaN, which the host reports as divergence.
             sum += __expf(score - largest);
         }
     }
     for (int distance = 16; distance > 0; distance /= 2) {
         float other = __shfl_xor_sync(FULL, largest, distance), other_sum = __shfl_xor_sync(FULL, sum, distance);
-        // The lower lane's part comes first on both sides, so that all lanes hold the same bits.
+        // The lower lane's part is first on both sides, so that all lanes hold the same bits.
         if (threadIdx.x & distance) {
             float mine = largest, mine_sum = sum;
             largest = other;
@@ -134,9 +135,9 @@ __device__ __forceinline__ void sum_row(const float* row, u32 candidates, u32 fr
     for (int warp = 1; warp < LANES / 32; ++warp) join(largest, sum, tops[warp], sums[warp]);
 }
 
-// One block per question: from its row of scores d loss / d score, but for the factor of the batch; its loss is kept. Slopes may
-// stand in the place of the scores. Rows are `stride` floats apart, a
-// multiple that tensor cores like; places in [gap.x, gap.y) are no candidates.
+// One block per question: turns its row of scores into d loss / d score, without the factor of the batch, and stores
+// its loss. Slopes may overwrite the scores. Rows are `stride` floats apart, a multiple that suits tensor cores;
+// indexes in [gap.x, gap.y) are not candidates.
 extern "C" __global__ void __launch_bounds__(LANES) softmax_slopes(
     const float* scores, u32 stride, u32 candidates, uint2 gap, const u32* __restrict__ answers,
     const float* __restrict__ weights, float factor, Number* slopes, float* __restrict__ losses)
@@ -186,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_backward(
 }
 
 #if IS_DOT
-// The ends as (h, ?, t) sees them: a reciprocal relation leads from the given end to the answer.
+// The ends for (h, ?, t): a reciprocal relation leads from the given end to the answer.
 __device__ __forceinline__ bool given_is_head(uint4 x) { return SIDES == 2 || x.w == 0; }
 
 __device__ __forceinline__ void as_relation(const Row& row, Relation& relation) {
@@ -196,7 +197,7 @@ __device__ __forceinline__ void as_relation(const Row& row, Relation& relation) 
         for (int i = 0; i < ITEMS; ++i) relation.v[c][i] = row.v[c][i];
 }
 
-// r meets t ∘ conj(h) as h meets t ∘ conj(r).
+// r enters t ∘ conj(h) as h enters t ∘ conj(r).
 extern "C" __global__ void __launch_bounds__(BLOCK) relation_queries(
     const uint4* __restrict__ questions, u32 count, const float* __restrict__ entities, Number* __restrict__ queries)
 {
@@ -243,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) relation_backward(
 }
 #endif
 
-// Adds (cubed |x| + squared) x to a gradient: moduli over complex pairs.
+// Adds (cubed |x| + squared) x to a gradient, with moduli over complex pairs.
 template <int C> __device__ __forceinline__ void add_penalty(float cubed, float squared, const float (&x)[C][ITEMS], float (&g)[C][ITEMS]) {
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
@@ -253,8 +254,8 @@ template <int C> __device__ __forceinline__ void add_penalty(float cubed, float 
     }
 }
 
-// The owner of a touched row adds up, in order, what its slots found. `touched` lists (row, from, to, weight); rows of
-// relations count their halves apart.
+// The owner of a touched row adds the gradients of its slots in order. `touched` lists (row, from, to, weight); halves
+// of relation rows count separately.
 template <int C> __device__ __forceinline__ void gather(
     const float* __restrict__ parameters, float* __restrict__ gradients, uint4 touch, const u32* __restrict__ slots,
     const float* __restrict__ found, u32 stride, float cubed, float squared)
@@ -295,8 +296,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gather_relations(
     }
 }
 
-// The penalty of touched rows whose parameters are in another basis than the rows as scored: real ones, one row of `width` after
-// the other.
+// The penalty of touched rows whose parameters are in another basis than the scored rows: real rows of `width` floats.
 extern "C" __global__ void __launch_bounds__(128) penalise(
     const uint4* __restrict__ touched, u32 count, const float* __restrict__ parameters, u32 stride, u32 width, float cubed,
     float squared, float* __restrict__ gradients)
@@ -327,8 +327,8 @@ __device__ __forceinline__ void move_one(float g, float& x, float& a, float& b, 
 #endif
 }
 
-// Every row moves: softmax touches them all. `floats` is a multiple of 4; first and second are Adam's corrections. `numbers`
-// follows the parameters where they are rounded and scored as they are.
+// Updates every row: softmax touches them all. `floats` is a multiple of 4; first and second are Adam's corrections.
+// `numbers` is updated with the parameters if they are rounded and scored directly.
 extern "C" __global__ void __launch_bounds__(256) move_all(
     const float4* __restrict__ gradients, Moving moving, u64 floats, float first, float second, Number* __restrict__ numbers)
 {

@@ -1,7 +1,7 @@
-// Targets beyond one answer: several answers at once, labels smoothed, or every candidate a question of its own. And queries with
-// entries left out.
+// Targets beyond a single answer (several answers at once, label smoothing, binary cross-entropy), and queries with
+// dropout.
 
-// The sum over a block of LANES threads, the same bits in every thread.
+// The sum over a block of LANES threads, with the same bits in every thread.
 __device__ __forceinline__ float block_sum(float x) {
     __shared__ float parts[LANES / 32];
 #pragma unroll
@@ -30,7 +30,8 @@ __device__ __forceinline__ float logistic(float x) {
     return x < 0.0f ? small * large : large;
 }
 
-// One block per question, as softmax_slopes. Answers of question q, (entity, bits of its target), stand in [ends[q], ends[q + 1]).
+// One block per question, like softmax_slopes. The answers of question q, (entity, bits of its target), are in
+// [ends[q], ends[q + 1]).
 extern "C" __global__ void __launch_bounds__(LANES) target_slopes(
     const float* scores, u32 stride, u32 candidates, const u32* __restrict__ ends, const uint2* __restrict__ answers,
     const float* __restrict__ weights, float factor, float smoothing, int binary, Number* slopes, float* __restrict__ losses)
@@ -47,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(LANES) target_slopes(
     }
     for (u32 at = threadIdx.x; at < candidates; at += LANES) {
         float score = own[at];
-        // NaN reaches the sum either way, and the host tells it as divergence.
+        // NaN reaches the sum either way, and the host reports it as divergence.
         sum += binary ? (score > 0.0f ? score : 0.0f) + log1pf(__expf(-fabsf(score))) : __expf(score - largest);
         total += score;
     }
@@ -67,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(LANES) target_slopes(
         const u32 place = answers[at].x;
         const float target = weight * (1.0f - smoothing) * __uint_as_float(answers[at].y);
 #if ROUNDED
-        // Slopes stand apart from the scores: taken again, so that they are rounded once.
+        // Slopes are stored separately from the scores: recomputed, so that they are rounded once.
         float slope = scale * (binary ? logistic(own[place]) : __expf(own[place] - largest)) - weight * even;
 #else
         float slope = out[place];

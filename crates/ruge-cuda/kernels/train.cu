@@ -1,5 +1,5 @@
-// A step of training: scores, losses and the vectors each slot leaves; then every row's owner adds up what touches it
-// and moves it at once. No sum is shared between teams, so two runs give the same bits.
+// A training step: scores, losses and the vectors of each slot; then the owner of every row adds its contributions and
+// updates it. No sum is shared between teams, so two runs give the same bits.
 
 #define TAIL_QUERY 0
 #define HEAD_QUERY 1
@@ -11,7 +11,7 @@ struct Relations {
     u32 relation, from, to, unlabeled_from, unlabeled_to;
 };
 
-// Groundings as they never change: premises of grounding g stand in [ends[g], ends[g + 1]).
+// Groundings, which never change: the premises of grounding g are in [ends[g], ends[g + 1]).
 struct Evidence {
     const u32* premise_ends;
     const uint4* premises;
@@ -20,7 +20,7 @@ struct Evidence {
     const u32* formulas;
 };
 
-// phi, cut off as in the reference.
+// phi, clipped as in the reference.
 __device__ __forceinline__ float truth_of(float x) {
     return x > 10.0f ? 1.0f : x < -10.0f ? 0.0f : 1.0f / (1.0f + expf(-x));
 }
@@ -29,14 +29,14 @@ __device__ __forceinline__ float softplus(float x) {
     return fmaxf(x, 0.0f) + (fabsf(x) > 10.0f ? 0.0f : log1pf(expf(-fabsf(x))));
 }
 
-// What one triple, pair or positive weighs.
+// Weight of one triple, pair or positive.
 __device__ __forceinline__ float labeled_weight(const Batch& batch) {
     u32 count = batch.positives_end - batch.positives;
     u32 n = LOSS == 0 ? count * (1 + ALPHA) : LOSS == 1 ? count * ALPHA : LOSS == 2 ? 1 : count;
     return 1.0f / (float)(n > 0 ? n : 1);
 }
 
-// What one occurrence of a triple weighs in the penalty.
+// Weight of one occurrence of a triple in the penalty.
 __device__ __forceinline__ float occurrence_weight(const Batch& batch) {
     u32 count = batch.positives_end - batch.positives;
     u32 n = LOSS == 0 || LOSS > 2 ? count * (1 + ALPHA) : LOSS == 1 ? count * ALPHA : 1;
@@ -96,7 +96,7 @@ __device__ float soft_label(
         else supports[at] = a;
     }
     if (T_NORM == 1) {
-        // From the truest premise down; every thread of the team wrote the same values and reads its own.
+        // In order of descending premise truth; every thread of the team wrote the same values and reads its own.
         float last = 2.0f;
         u32 last_at = 0;
         for (u32 n = from; n < to; ++n) {
@@ -117,7 +117,7 @@ __device__ float soft_label(
     return fminf(fmaxf(label, 0.0f), 1.0f);
 }
 
-// A positive with its negatives, which share its queries: each negative is read once.
+// A positive and its negatives, which share its queries: each negative is read once.
 __device__ __forceinline__ void positive_slot(
     const Batch& batch, u32 slot, const float* __restrict__ entities, const float* __restrict__ relations,
     const uint4* __restrict__ positives, const u32* __restrict__ negatives,
@@ -206,8 +206,8 @@ __device__ __forceinline__ void positive_slot(
     if (team_thread() == 0) losses[p] = loss * relative;
 }
 
-// The first pass: one team per slot, positives first. `aims` holds soft labels (written when `fresh`) or, under
-// injection, slopes worked out already.
+// The first pass: one team per slot, positives first. `aims` holds soft labels (written when `fresh`) or, with
+// injection, precomputed slopes.
 extern "C" __global__ void __launch_bounds__(BLOCK) pass(
     const Batch* __restrict__ batches, u32 index, int fresh,
     const float* __restrict__ entities, const float* __restrict__ relations,
@@ -276,7 +276,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pass(
     }
 }
 
-// KALE: slopes of the rule loss for every atom of a grounding; each atom has a place of its own.
+// KALE: slopes of the rule loss for every atom of a grounding; each atom has its own entry.
 extern "C" __global__ void __launch_bounds__(BLOCK) inject(
     const Batch* __restrict__ batches, u32 index, const float* __restrict__ entities, const float* __restrict__ relations,
     const uint4* __restrict__ unlabeled, Evidence evidence, const u32* __restrict__ groundings,
@@ -310,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) inject(
     }
 }
 
-// What the optimiser knows of a table, and of the run.
+// The optimiser's data for a table and for the run.
 struct Moving {
     float* parameters;
     float* first;
@@ -334,7 +334,7 @@ template <int N, int C, int K> __device__ __forceinline__ void cap_row(float (&g
     }
 }
 
-// Caps the gradient row and moves the parameters; `x` are the row's parameters already read.
+// Caps the gradient row and updates the parameters; `x` holds the row's parameters.
 template <int N, int C, int K> __device__ __forceinline__ void move_row(
     const Moving& table, u64 offset, float (&x)[C][K], float (&g)[C][K], u64 step)
 {
@@ -369,8 +369,8 @@ template <int N, int C, int K> __device__ __forceinline__ void move_row(
     }
 }
 
-// Sums over FOLD touches, or slots of unlabeled triples, that all speak of one row; made before rows move where a batch has
-// very many, so that nobody adds up thousands alone. A place's sum stands at its number / FOLD. Null where nothing was folded.
+// Sums over FOLD touches, or slots of unlabeled triples, of one row. Computed before the update if a batch has very
+// many, so that no owner adds thousands alone. The sum of an entry is at its index / FOLD. Null if nothing was folded.
 #define FOLD 256
 struct Folds {
     float* entities;
@@ -378,7 +378,7 @@ struct Folds {
     float* relations;
 };
 
-// Adds up some of what touches an entity's row, in the order of the sorted touches; `scored` is the row as scored.
+// Adds a range of an entity row's contributions, in the order of the sorted touches; `scored` is the row as scored.
 __device__ __forceinline__ void sum_touches(
     const Batch& batch, const u64* __restrict__ touches, u32 from, u32 to, const uint4* __restrict__ positives,
     const float* __restrict__ slots, const float* __restrict__ d_scores, const Row& scored, Row& g, u32 (&occurrences)[2])
@@ -436,7 +436,7 @@ __device__ __forceinline__ void sum_touches(
     }
 }
 
-// All that touches an entity's row.
+// Adds all contributions to an entity's row.
 __device__ __forceinline__ void sum_entity(
     const Batch& batch, const u64* __restrict__ touches, u32 from, u32 to, const uint4* __restrict__ positives,
     const float* __restrict__ slots, const float* __restrict__ d_scores, const Folds& folds, const Row& scored, Row& g,
@@ -461,7 +461,7 @@ __device__ __forceinline__ void sum_entity(
     sum_touches(batch, touches, last * FOLD, to, positives, slots, d_scores, scored, g, occurrences);
 }
 
-// What a relation's row gets, one vector after the other: of its labeled slots, of its unlabeled ones, folded where they are.
+// The contributions to a relation's row in order: of its labeled slots, then of its unlabeled ones, folded if they are.
 struct RelationParts {
     u32 labeled, before, folded, all, first;
 
@@ -486,8 +486,8 @@ struct RelationParts {
     }
 };
 
-// Adds up the gradients of a relation's slots: each team of the block a share, then the shares in order. After it the
-// first team holds the sum.
+// Adds the gradients of a relation's slots: each team of the block takes a share, then the shares are added in order.
+// The first team holds the result.
 __device__ __forceinline__ void sum_relation(
     const Relations& of, u32 positives, const float* __restrict__ relation_slots, const Folds& folds, Relation& g)
 {
@@ -520,8 +520,8 @@ __device__ __forceinline__ void sum_relation(
     }
 }
 
-// The first `entity_blocks` blocks fold touches, the others slots of unlabeled triples, FOLD at a time where all of them
-// speak of one row. Each team adds up a share, then the shares in order.
+// The first `entity_blocks` blocks fold touches, the others slots of unlabeled triples, FOLD at a time if all belong to
+// one row. Each team adds a share, then the shares are added in order.
 extern "C" __global__ void __launch_bounds__(BLOCK) fold(
     const Batch* __restrict__ batches, u32 index, u32 entity_blocks, const float* __restrict__ scored,
     const uint4* __restrict__ positives, const uint4* __restrict__ unlabeled, const u64* __restrict__ touches,
@@ -604,8 +604,8 @@ template <int C, int K> __device__ __forceinline__ void add_l2(const Batch& batc
         for (int i = 0; i < K; ++i) g[c][i] = fmaf(l2, x[c][i], g[c][i]);
 }
 
-// The second pass where parameters are scored as they are: sum, penalty, cap and optimiser over a row in registers.
-// The first `relation_blocks` blocks take relations, the others entities.
+// The second pass if parameters are scored directly: sum, penalty, cap and optimiser over a row in registers. The first
+// `relation_blocks` blocks take relations, the others entities.
 extern "C" __global__ void __launch_bounds__(BLOCK) update(
     const Batch* __restrict__ batches, u32 index, u32 step_in_epoch, const u64* __restrict__ steps_before, u32 relation_blocks,
     Moving entities, Moving relations, const uint4* __restrict__ positives, const u64* __restrict__ touches,
@@ -646,8 +646,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) update(
     }
 }
 
-// The same in pieces, for parameters in another basis and for caps on whole matrices: sums go to tables of gradients,
-// which begin as zeros, with the occurrences of each row beside them.
+// The same in pieces, for parameters in another basis and for caps on whole matrices: sums go to gradient tables, which
+// start as zeros, together with the occurrences of each row.
 extern "C" __global__ void __launch_bounds__(BLOCK) sum_rows(
     const Batch* __restrict__ batches, u32 index, u32 relation_blocks, const float* __restrict__ scored,
     const uint4* __restrict__ positives, const u64* __restrict__ touches, const uint2* __restrict__ rows,
@@ -684,7 +684,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sum_rows(
 
 #define PITEMS(n) (((n) + T - 1) / T)
 
-// Penalty, cap and optimiser from tables of gradients; with `squares` only the penalty, and the squares of each part.
+// Penalty, cap and optimiser from gradient tables; with `squares` only the penalty, and the squares of each part.
 template <int N, int C> __device__ __forceinline__ void move_from_table(
     const Batch& batch, const Moving& table, const float* gradients, u64 offset, u32 labeled, u32 unlabeled, u64 step,
     float* squares, const float* factors)
@@ -709,7 +709,8 @@ template <int N, int C> __device__ __forceinline__ void move_from_table(
     if (!squares) move_row<N>(table, offset, x, g, step);
 }
 
-// `squares` is null, or holds two floats per entity row of the batch and, behind 2 · entity_rows, two per relation row.
+// `squares` is null, or holds two floats per entity row of the batch and, from 2 · entity_rows on, two per relation
+// row.
 extern "C" __global__ void __launch_bounds__(BLOCK) move_rows(
     const Batch* __restrict__ batches, u32 index, u32 step_in_epoch, const u64* __restrict__ steps_before,
     Moving entities, Moving relations, const uint2* __restrict__ rows, const u32* __restrict__ row_counts,
@@ -735,7 +736,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) move_rows(
     }
 }
 
-// Factors that bring each matrix to the largest norm allowed; one block, sums in fixed order.
+// Factors that scale each matrix to the maximum norm; one block, sums in fixed order.
 extern "C" __global__ void matrix_factors(
     const Batch* __restrict__ batches, u32 index, const u32* __restrict__ row_counts, const float* __restrict__ squares,
     u32 entity_rows, float* __restrict__ factors)
@@ -757,7 +758,7 @@ extern "C" __global__ void matrix_factors(
     }
 }
 
-// Divides rows by their L2 norm; zero rows stay.
+// Divides rows by their L2 norm; zero rows are unchanged.
 template <int N, int C> __device__ __forceinline__ void normalise_table(float* table, u32 rows, u32 stride) {
     for (u32 row = blockIdx.x * TEAMS + threadIdx.x / T; row < rows; row += gridDim.x * TEAMS) {
         float x[C][PITEMS(N)], squares = 0.0f;

@@ -1,5 +1,5 @@
-//! Losses that look at all negatives of a positive before one of them has a slope: hundreds of rows per positive, dealt to
-//! many teams. One team per positive would leave most of a card idle, because a batch has few of them.
+//! Losses that need the scores of all negatives of a positive before any slope: hundreds of rows per positive, spread
+//! over many teams. A batch has few positives, so one team per positive would leave most of a GPU idle.
 
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use ruge_embed::Loss;
@@ -8,16 +8,16 @@ use crate::device::{Buffer, Device, Kernels};
 use crate::error::{Doing, Result};
 use crate::source::Constants;
 
-/// Negatives that a team takes at a time.
+/// Negatives per team and round.
 pub(crate) const CHUNK: usize = 64;
 
-/// The two rounds over a batch's negatives, and what they leave for its positives.
+/// The two rounds over a batch's negatives, and their results.
 pub(crate) struct Crowd {
     score: CudaFunction,
     slope: CudaFunction,
     /// Scores of a positive's negatives, then its own.
     pub scores: Buffer<f32>,
-    /// What the chunks pull their queries by.
+    /// Gradients of the queries, by chunk.
     pub pulls: Buffer<f32>,
     units: usize,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Crowded {
     pub d_scores: u64,
 }
 
-/// Floats that a batch of so many positives needs: scores, pulls. None under losses that take negatives one by one.
+/// Floats for a batch with this many positives: scores, pulls. None for losses that take negatives one by one.
 pub(crate) fn floats(constants: &Constants, positives: usize) -> [usize; 2] {
     if !matches!(constants.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax) {
         return [0, 0];
@@ -43,7 +43,7 @@ pub(crate) fn floats(constants: &Constants, positives: usize) -> [usize; 2] {
 }
 
 impl Crowd {
-    /// For batches of at most so many positives; nothing under losses that take negatives one by one.
+    /// For batches of at most this many positives; `None` for losses that take negatives one by one.
     pub fn new(device: &Device, constants: &Constants, kernels: &Kernels, positives: usize) -> Result<Option<Self>> {
         let [scores, pulls] = floats(constants, positives);
         if scores == 0 {
@@ -58,12 +58,12 @@ impl Crowd {
         }))
     }
 
-    /// Addresses of scores and pulls; null where there are none.
+    /// Addresses of scores and pulls; null if there are none.
     pub fn addresses(crowd: Option<&Self>) -> [u64; 2] {
         crowd.map_or([0, 0], |crowd| [crowd.scores.address, crowd.pulls.address])
     }
 
-    /// Scores, then slopes, of a batch's negatives.
+    /// Computes scores, then slopes, of a batch's negatives.
     pub fn launch(&self, device: &Device, constants: &Constants, batch: u32, of: &Crowded) -> Result<()> {
         let layout = LaunchConfig {
             grid_dim: (self.units.div_ceil(constants.teams()).clamp(1, 1 << 20) as u32, 1, 1),
@@ -71,7 +71,7 @@ impl Crowd {
             shared_mem_bytes: 0,
         };
         let stream = &device.stream;
-        // SAFETY: arguments follow the kernels' parameter lists; there is room for every chunk of the largest batch.
+        // SAFETY: arguments match the kernels' parameter lists; the buffers hold every chunk of the largest batch.
         unsafe {
             stream
                 .launch_builder(&self.score)

@@ -1,4 +1,4 @@
-//! Finding the card, compiling kernels, moving memory.
+//! Finding the GPU, compiling kernels, moving memory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
 use crate::error::{CudaError, Doing, Failure, Kind, Result, bytes};
 use crate::source::{self, Constants, Program};
 
-/// One card, opened.
+/// An open GPU.
 #[derive(Clone)]
 pub struct Device {
     context: Arc<CudaContext>,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Device {
 }
 
 impl Device {
-    /// Opens the first card.
+    /// Opens the first GPU.
     pub fn open() -> Result<Self> {
         present("libcuda", cudarc::driver::sys::is_culib_present)?;
         let driver = driver_version()?;
@@ -37,15 +37,15 @@ impl Device {
         }
         opened(cudarc::driver::result::init())?;
         present("libnvrtc", cudarc::nvrtc::sys::is_culib_present)?;
-        // A driver understands what compilers of its own major version write. Within one it may or may not, and says so
-        // when the first kernel is loaded.
+        // A driver accepts the output of compilers of its own major version. Within one it may or may not, and reports
+        // that when the first kernel is loaded.
         let compiler = compiler_version()?;
         if driver / 1000 < compiler / 1000 {
             return Err(too_old(driver, compiler));
         }
         present("libcublas", cudarc::cublas::sys::is_culib_present)?;
         let context = opened(CudaContext::new(0))?;
-        // SAFETY: everything below runs on one stream, in order, so no event between streams is needed.
+        // SAFETY: everything below runs in order on one stream, so no events between streams are needed.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().doing("opening a stream")?;
         let blas = Arc::new(CudaBlas::new(stream.clone()).doing("opening cuBLAS")?);
@@ -59,17 +59,17 @@ impl Device {
         Ok(Self { context, stream, blas, architecture })
     }
 
-    /// The card's name.
+    /// The GPU's name.
     pub fn name(&self) -> String {
         self.context.name().unwrap_or_else(|_| "unknown GPU".into())
     }
 
-    /// Bytes free now.
+    /// Free bytes.
     pub fn free(&self) -> Result<usize> {
         Ok(self.context.mem_get_info().doing("asking for free memory")?.0)
     }
 
-    /// Waits until everything is done.
+    /// Waits for all work.
     pub fn wait(&self) -> Result<()> {
         self.stream.synchronize().doing("computing")
     }
@@ -79,7 +79,7 @@ impl Device {
         Ok(Kernels { module: self.context.load_module(ptx).doing("loading kernels")? })
     }
 
-    /// Refuses what does not fit, with the arithmetic.
+    /// Rejects a request that does not fit in memory, with the sizes of its parts.
     pub(crate) fn require(&self, parts: &[(&str, usize)], remedy: &'static str) -> Result<()> {
         let (needed, free) = (parts.iter().map(|part| part.1).sum::<usize>(), self.free()?);
         if needed <= free {
@@ -90,7 +90,7 @@ impl Device {
         Err(CudaError::Memory { needed: bytes(needed), free: bytes(free), parts: words.join(", "), remedy })
     }
 
-    /// What is known when memory that was measured is not to be had after all.
+    /// Explains an allocation that failed although the memory was measured as free.
     fn allocated<T>(&self, size: usize, result: std::result::Result<T, DriverError>) -> Result<T> {
         match result {
             Err(error) if error.kind() == Kind::Memory => Err(CudaError::Full {
@@ -107,9 +107,9 @@ impl Device {
         Ok(Buffer::new(slice, &self.stream))
     }
 
-    /// Memory whose contents do not matter: every float is written before it is read.
+    /// Uninitialised memory: every float is written before it is read.
     pub(crate) fn room(&self, count: usize) -> Result<Buffer<f32>> {
-        // SAFETY: any bits are a float.
+        // SAFETY: any bits are a valid float.
         let slice = self.allocated(4 * count, unsafe { self.stream.alloc::<f32>(count.max(1)) })?;
         Ok(Buffer::new(slice, &self.stream))
     }
@@ -144,7 +144,7 @@ impl Device {
     }
 }
 
-/// What the driver says when it is to start, or a card to be opened.
+/// Explains a failure to start the driver or to open a GPU.
 fn opened<T>(result: std::result::Result<T, DriverError>) -> Result<T> {
     match result {
         Err(error) if error.is_absence() => Err(CudaError::NoCard { reason: error.words() }),
@@ -152,18 +152,18 @@ fn opened<T>(result: std::result::Result<T, DriverError>) -> Result<T> {
     }
 }
 
-/// The oldest card that the compilers of CUDA 13 know, by its capability.
+/// The oldest compute capability that the compilers of CUDA 13 support.
 const LEAST_CARD: (i32, i32) = (7, 5);
 
-/// Drivers before CUDA 12 lack calls that are made.
+/// Drivers before CUDA 12 lack functions used here.
 const LEAST_DRIVER: i32 = 12_000;
 
 fn present(library: &'static str, look: unsafe fn() -> bool) -> Result<()> {
-    // SAFETY: looking only tries to load a library by name.
+    // SAFETY: this only tries to load a library by name.
     if unsafe { look() } { Ok(()) } else { Err(CudaError::Missing { library }) }
 }
 
-/// The newest CUDA the driver knows, as 1000 · major + 10 · minor.
+/// The newest CUDA version the driver supports, as 1000 · major + 10 · minor.
 fn driver_version() -> Result<i32> {
     let mut version = 0;
     // SAFETY: the driver writes one number; this call needs no initialisation.
@@ -189,7 +189,7 @@ fn too_old(driver: i32, needed: i32) -> CudaError {
     CudaError::Driver { reason }
 }
 
-/// Compiles a program for an architecture such as `compute_90`; needs NVRTC but no card.
+/// Compiles a program for an architecture such as `compute_90`; needs NVRTC but no GPU.
 pub(crate) fn compile(program: &str, architecture: &'static str) -> Result<cudarc::nvrtc::Ptx> {
     let options =
         CompileOptions { arch: Some(architecture), options: vec!["--std=c++17".into()], ..Default::default() };
@@ -201,12 +201,12 @@ pub(crate) fn compile(program: &str, architecture: &'static str) -> Result<cudar
     })
 }
 
-/// A recorded epoch. The graph is only ever used by the model that owns it.
+/// A recorded epoch. Only the model that owns the graph uses it.
 pub(crate) struct Recorded(pub CudaGraph);
 
-// SAFETY: graphs must not be used by two threads at once; this one is reached through `&mut CudaModel` alone.
+// SAFETY: graphs must not be used by two threads at once; this one is accessed only through `&mut CudaModel`.
 unsafe impl Send for Recorded {}
-// SAFETY: as above; nothing reads it through a shared reference.
+// SAFETY: as above; nothing accesses it through a shared reference.
 unsafe impl Sync for Recorded {}
 
 /// Compiled kernels.
@@ -220,7 +220,7 @@ impl Kernels {
     }
 }
 
-/// Memory on the card, with its address at hand for kernels.
+/// Memory on the GPU, with its address for kernels.
 pub(crate) struct Buffer<T> {
     pub slice: CudaSlice<T>,
     pub address: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong on a card, said so that a reader can act on it.
+//! Errors on a GPU.
 
 use cudarc::cublas::result::CublasError;
 use cudarc::cublas::sys::cublasStatus_t;
@@ -12,7 +12,7 @@ pub type Result<T, E = CudaError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// A library of CUDA is not on this machine.
+    /// A CUDA library is missing.
     #[error(
         "no CUDA on this machine: {library} was not found\n  remedy: install NVIDIA's driver (libcuda) and the CUDA 13 run-time \
          libraries (libnvrtc, libcublas) where the system's linker finds them"
@@ -21,19 +21,19 @@ pub enum CudaError {
         /// The library.
         library: &'static str,
     },
-    /// There is a driver but no card.
+    /// There is a driver but no GPU.
     #[error("CUDA is installed, but finds no GPU ({reason})\n  remedy: check `nvidia-smi`")]
     NoCard {
-        /// What the driver says.
+        /// The driver's message.
         reason: String,
     },
-    /// The driver is older than what was found beside it, or not the one the system is running.
+    /// The driver is older than the other libraries, or is not the one the system is running.
     #[error(
         "the NVIDIA driver of this machine does not work ({reason})\n  remedy: update it (CUDA 13 needs driver 580 or newer), or \
          restart the machine if it was just updated"
     )]
     Driver {
-        /// What is known of it.
+        /// Details.
         reason: String,
     },
     /// The model does not fit.
@@ -42,81 +42,81 @@ pub enum CudaError {
          the GPU"
     )]
     Memory {
-        /// Needed in all.
+        /// Total bytes needed.
         needed: String,
-        /// Free now.
+        /// Free bytes.
         free: String,
         /// What it is needed for.
         parts: String,
-        /// Which settings lower it.
+        /// Settings that reduce it.
         remedy: &'static str,
     },
-    /// Memory that was free when the run was measured is not there any more.
+    /// Memory that was free when the run was measured is no longer available.
     #[error(
         "GPU memory is full: {asked} for {doing} is not available{free}; the last checkpoint is good; where no other program \
          uses the GPU, model.dimension is too high"
     )]
     Full {
-        /// How much was asked for.
+        /// Bytes requested.
         asked: String,
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What is left, as the end of a phrase.
+        /// Bytes left, as the end of a phrase.
         free: String,
     },
-    /// The card stopped answering, or threw away what this program has on it.
+    /// The GPU stopped responding, or dropped this program's context.
     #[error("the GPU was lost while {doing}: {reason}; the last checkpoint is good")]
     Lost {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What CUDA says.
+        /// CUDA's message.
         reason: String,
     },
-    /// A kernel went where it must not: a fault of ours, and the same again if it is tried again.
+    /// A kernel accessed invalid memory: a bug, which would recur on a retry.
     #[error(
         "a kernel failed while {doing}: {reason}, which is a bug in ruge; please report it with the command; the last \
          checkpoint is good"
     )]
     Fault {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What CUDA says.
+        /// CUDA's message.
         reason: String,
     },
     /// A call to the driver or to cuBLAS failed.
     #[error("the GPU failed while {doing}: {reason}; the last checkpoint is good")]
     Failed {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What CUDA says.
+        /// CUDA's message.
         reason: String,
     },
-    /// NVRTC refused a kernel: a fault of ours.
+    /// NVRTC rejected a kernel: a bug.
     #[error("the kernels did not compile, which is a bug in ruge; please report it\n{log}")]
     Compile {
-        /// The compiler's words.
+        /// The compiler's log.
         log: String,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error(transparent)]
     Cancelled(#[from] ruge_kg::Cancelled),
-    /// What was asked for is not built for the card.
+    /// The request is not supported on a GPU.
     #[error("{what} is not available on a GPU")]
     Unsupported {
-        /// What was asked for.
+        /// The request.
         what: String,
     },
 }
 
 impl CudaError {
-    /// Whether another model on this card would meet it too: a card that failed stays broken for this process, one that is
-    /// too small is the model's affair.
+    /// Whether another model on this GPU would fail too: a GPU that failed stays broken for this process, but one that
+    /// is too small may fit another model.
     pub fn is_lasting(&self) -> bool {
         !matches!(self, Self::Memory { .. } | Self::Full { .. } | Self::Unsupported { .. } | Self::Cancelled(_))
     }
 }
 
-/// Says what was being done when CUDA failed.
+/// Adds the operation to a CUDA error.
 pub(crate) trait Doing<T> {
     fn doing(self, what: &'static str) -> Result<T>;
 }
@@ -136,7 +136,7 @@ impl<T, E: Failure> Doing<T> for std::result::Result<T, E> {
     }
 }
 
-/// What a failure means for whoever must act on it.
+/// What a failure means for the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Memory,
@@ -146,11 +146,11 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// What a library of CUDA returns when it fails.
+/// An error of a CUDA library.
 pub(crate) trait Failure {
     fn kind(&self) -> Kind;
     fn words(&self) -> String;
-    /// Whether there is no card at all.
+    /// Whether there is no GPU.
     fn is_absence(&self) -> bool {
         false
     }
@@ -218,7 +218,7 @@ impl Failure for CublasError {
     }
 }
 
-/// Bytes for people.
+/// A human-readable byte count.
 pub(crate) fn bytes(count: usize) -> String {
     let count = count as f64;
     match count {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     fn said(code: CUresult) -> CudaError {
-        // The names alone: without a driver nobody explains them, and asking would look for one.
+        // Names only: without a driver there is no description, and asking for one would look for a driver.
         struct Named(DriverError);
         impl Failure for Named {
             fn kind(&self) -> Kind {

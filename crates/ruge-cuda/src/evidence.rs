@@ -1,4 +1,4 @@
-//! Groundings and sampling shares as the card holds them: made once, never changed.
+//! Groundings and sampling shares on the GPU: created once, never changed.
 
 use cudarc::driver::DeviceRepr;
 use ruge_embed::Sides;
@@ -18,7 +18,7 @@ pub(crate) struct EvidencePointers([u64; 5]);
 // SAFETY: addresses in C layout, as in the kernels.
 unsafe impl DeviceRepr for EvidencePointers {}
 
-/// Groundings as they never change.
+/// The groundings on the GPU.
 pub(crate) struct EvidenceBuffers {
     premise_ends: Buffer<u32>,
     premises: Buffer<Quad>,
@@ -54,7 +54,7 @@ impl EvidenceBuffers {
         })
     }
 
-    /// As kernels take them.
+    /// The arguments for kernels.
     pub fn pointers(&self) -> EvidencePointers {
         EvidencePointers([
             self.premise_ends.address,
@@ -66,7 +66,7 @@ impl EvidenceBuffers {
     }
 }
 
-/// The most premises of any grounding, and the deepest stack of any formula.
+/// The maximum number of premises of a grounding, and the maximum stack depth of a formula.
 pub(crate) fn deepest(evidence: &Evidence) -> (usize, usize) {
     let (mut premises, mut stack) = (1, 1);
     for grounding in 0..evidence.len() {
@@ -84,8 +84,8 @@ pub(crate) fn deepest(evidence: &Evidence) -> (usize, usize) {
     (premises, stack)
 }
 
-/// The chance that a negative replaces the head, by relation; below 0 for halves, above 1 where one coin decides for all
-/// negatives of a positive.
+/// The probability that a negative replaces the head, by relation; below 0 for halves, above 1 if one coin decides for
+/// all negatives of a positive.
 pub(crate) fn head_shares(plan: &Plan<'_>) -> Vec<f64> {
     let of = |relation: u32| match plan.negatives.sides {
         Sides::Halves => -1.0,

@@ -1,11 +1,11 @@
-//! Whether what was allocated and recorded for one plan serves another.
+//! Whether buffers and recorded launches made for one plan fit another.
 
 use ruge_embed::evidence::Guidance;
 use ruge_embed::optimizer::Projection;
 use ruge_embed::plan::{Batching, Plan};
 use ruge_embed::{Dealing, Negatives, Objective};
 
-/// What must stay the same for the recorded launches to fit a plan.
+/// What must be equal for the recorded launches to fit a plan.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Fit {
     triples: (usize, usize),
@@ -23,7 +23,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// What a plan asks for.
+    /// The requirements of a plan.
     pub fn of(plan: &Plan<'_>) -> Self {
         Self {
             triples: (plan.triples.as_ptr() as usize, plan.triples.len()),

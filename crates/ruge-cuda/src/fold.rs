@@ -1,5 +1,5 @@
-//! Rows that a batch touches thousands of times are added up by many: without it, a batch of forty thousand conclusions of a
-//! few relations waits for the one owner of the busiest row.
+//! Rows that a batch touches thousands of times are summed by many teams. Otherwise a batch of forty thousand
+//! conclusions of a few relations would wait for the one owner of the busiest row.
 
 use cudarc::driver::{CudaFunction, DeviceRepr, LaunchConfig, PushKernelArg};
 
@@ -31,7 +31,7 @@ pub(crate) struct Folds {
     blocks: [usize; 2],
 }
 
-/// What is folded: addresses of the arrays of an epoch, in the kernel's order.
+/// Addresses of the arrays of an epoch, in the kernel's order.
 pub(crate) struct Folded {
     pub batches: u64,
     pub scored: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Folded {
 }
 
 impl Folds {
-    /// Memory for batches of at most so many touches and unlabeled triples; nothing where they are few.
+    /// Memory for batches of at most this many touches and unlabeled triples; `None` if they are few.
     pub fn new(
         device: &Device,
         constants: &Constants,
@@ -65,14 +65,14 @@ impl Folds {
         }))
     }
 
-    /// As kernels take them; null where nothing is folded.
+    /// The arguments for kernels; null if nothing is folded.
     pub fn pointers(folds: Option<&Self>) -> FoldPointers {
         folds.map_or_else(FoldPointers::default, |folds| {
             FoldPointers([folds.entities.address, folds.occurrences.address, folds.relations.address])
         })
     }
 
-    /// Folds what the slots of a batch left.
+    /// Folds the results of a batch's slots.
     pub fn launch(&self, device: &Device, constants: &Constants, batch: u32, folded: &Folded) -> Result<()> {
         let entity_blocks = self.blocks[0].clamp(1, 1 << 16);
         let layout = LaunchConfig {
@@ -82,7 +82,7 @@ impl Folds {
         };
         let entity_blocks = entity_blocks as u32;
         let pointers = Self::pointers(Some(self));
-        // SAFETY: arguments follow the kernel's parameter list; there is room for every FOLD of the largest batch.
+        // SAFETY: arguments match the kernel's parameter list; the buffers hold every FOLD of the largest batch.
         unsafe {
             device
                 .stream

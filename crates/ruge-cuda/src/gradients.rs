@@ -1,4 +1,4 @@
-//! Gradients as tables: for parameters in another basis than the scored rows, and for caps on whole matrices.
+//! Gradient tables, for parameters in another basis than the scored rows and for caps on whole matrices.
 
 use crate::device::{Buffer, Device};
 use crate::error::Result;
@@ -6,11 +6,11 @@ use crate::model::Tables;
 use crate::order::Pair;
 use crate::source::Constants;
 
-/// Gradients as tables, where rows cannot move at once.
+/// Gradient tables, used if rows cannot be updated directly.
 pub(crate) struct Gradients {
     pub entities: Buffer<f32>,
     pub relations: Buffer<f32>,
-    /// In the parameters' basis, where that is another.
+    /// In the parameters' basis, if that differs.
     entity_parameters: Option<Buffer<f32>>,
     relation_parameters: Option<Buffer<f32>>,
     pub occurrences: Buffer<Pair>,
@@ -19,7 +19,7 @@ pub(crate) struct Gradients {
 }
 
 impl Gradients {
-    /// Tables for a model; `most` rows of entities and of relations in a batch.
+    /// Tables for a model; `most` rows of entities and of relations per batch.
     pub fn new(device: &Device, tables: &Tables, constants: &Constants, most: [usize; 2]) -> Result<Self> {
         let (entities, relations) = (tables.entity_rows, tables.relation_rows);
         let other = |rows: usize, stride: usize| match tables.transform {
@@ -37,7 +37,7 @@ impl Gradients {
         })
     }
 
-    /// Brings gradients into the parameters' basis, where that is another.
+    /// Maps gradients to the parameters' basis, if that differs.
     pub fn turn(&mut self, device: &Device, tables: &Tables) -> Result<()> {
         let Some(transform) = &tables.transform else { return Ok(()) };
         let pairs = [
@@ -46,7 +46,7 @@ impl Gradients {
         ];
         for (images, parameters, matrix, rows) in pairs {
             let Some(parameters) = parameters else { continue };
-            // SAFETY: both tables have `rows` rows of the strides that the matrix names.
+            // SAFETY: both tables have `rows` rows with the strides of the matrix.
             unsafe { matrix.back(device, images.address, parameters.address, rows) }?;
         }
         Ok(())

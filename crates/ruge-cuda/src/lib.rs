@@ -1,12 +1,12 @@
-//! The models of `ruge-embed` on one NVIDIA card, found at run time and absent without harm.
+//! The models of `ruge-embed` on one NVIDIA GPU, detected at run time.
 //!
-//! Nothing of CUDA is needed to build this crate: driver, compiler (NVRTC) and cuBLAS are loaded by name when a
-//! [`Device`] is opened, and a machine without them gets a sentence that says so. The kernels in `kernels/` are compiled
-//! for the model's shape when training begins. [`CudaModel`] is a [`ruge_embed::Model`] like any other: same plan, same
-//! draws, same state, so checkpoints and model files move between processor and card.
+//! Building this crate does not require CUDA: driver, compiler (NVRTC) and cuBLAS are loaded by name when a [`Device`]
+//! is opened, and a machine without them gets an error that says so. The kernels in `kernels/` are compiled for the
+//! model's shape when training starts. [`CudaModel`] is an ordinary [`ruge_embed::Model`] with the same plan, draws and
+//! state, so checkpoints and model files work on CPU and GPU alike.
 //!
-//! *Same bits, run after run.* A step has two passes, as on the processor: teams of threads leave what each slot found,
-//! then the owner of each row adds up what touches it in a fixed order. There is no atomic addition of floats anywhere.
+//! *Same bits in every run.* A step has two passes, as on the CPU: teams of threads write the results of each slot,
+//! then the owner of each row adds its contributions in a fixed order. There are no atomic float additions.
 
 #![allow(unsafe_code, reason = "launching kernels is unsafe by nature; every launch says what it relies on")]
 

@@ -1,4 +1,4 @@
-//! Θ on the card, behind the same [`Model`] as on the processor.
+//! Θ on the GPU, behind the same [`Model`] trait as on the CPU.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::softmax::SoftmaxTraining;
 use crate::source::{Constants, RowShape};
 use crate::training::Training;
 
-/// A model on a card.
+/// A model on a GPU.
 pub struct CudaModel {
     name: &'static str,
     device: Device,
@@ -27,15 +27,15 @@ pub struct CudaModel {
     training: Option<Training>,
     softmax: Option<SoftmaxTraining>,
     full_precision: bool,
-    /// The most batches of a group in softmax training.
+    /// Maximum batches per group in softmax training.
     group: usize,
     ranker: RankKernels,
-    /// The state as the host sees it, fetched when asked for and forgotten by the next epoch.
+    /// The host's copy of the state, fetched on demand and dropped by the next epoch.
     state: OnceLock<State>,
     lock: Mutex<()>,
 }
 
-/// The model's rows and the optimiser's memory.
+/// The model's rows and the optimiser's state.
 pub(crate) struct Tables {
     pub entities: Buffer<f32>,
     pub relations: Buffer<f32>,
@@ -43,18 +43,18 @@ pub(crate) struct Tables {
     pub relation_rows: usize,
     /// Entity and relation tables of each moment.
     moments: Vec<[Buffer<f32>; 2]>,
-    /// Rows as scored, where that is another basis than the parameters'.
+    /// Rows as scored, if that basis differs from the parameters'.
     images: Option<[Buffer<f32>; 2]>,
     pub transform: Option<Transforms>,
 }
 
-/// Linear maps from parameters to the rows that are scored, as matrices.
+/// Linear maps from parameters to scored rows, as matrices.
 pub(crate) struct Transforms {
     pub entities: LinearMap,
     pub relations: LinearMap,
 }
 
-/// A row per parameter: its image.
+/// One row per parameter: its image.
 pub(crate) struct LinearMap {
     pub buffer: Buffer<f32>,
     pub parameters: RowShape,
@@ -65,26 +65,26 @@ impl LinearMap {
     /// Images of rows.
     ///
     /// # Safety
-    /// Both tables have so many rows of the strides told here.
+    /// Both tables must have this many rows with the strides of this map.
     unsafe fn forth(&self, device: &Device, parameters: u64, images: u64, rows: usize) -> Result<()> {
         let size = Size { rows, columns: self.images.width(), inner: self.parameters.width() };
         let parameters = Matrix::rows(parameters, self.parameters.stride);
         let map = Matrix::rows(self.buffer.address, self.images.stride);
         let out = Out::rows(images, self.images.stride);
-        // SAFETY: the caller vouches for the tables; the matrix has a row per parameter.
+        // SAFETY: the caller guarantees the tables; the matrix has a row per parameter.
         unsafe { device.multiply(size, parameters, map, out, "transforming rows") }
     }
 
     /// Gradients by parameters from those by images.
     ///
     /// # Safety
-    /// Both tables have so many rows of the strides told here.
+    /// Both tables must have this many rows with the strides of this map.
     pub unsafe fn back(&self, device: &Device, images: u64, parameters: u64, rows: usize) -> Result<()> {
         let size = Size { rows, columns: self.parameters.width(), inner: self.images.width() };
         let images = Matrix::rows(images, self.images.stride);
         let map = Matrix::rows(self.buffer.address, self.images.stride).transposed();
         let out = Out::rows(parameters, self.parameters.stride);
-        // SAFETY: the caller vouches for the tables; the matrix has a row per parameter.
+        // SAFETY: the caller guarantees the tables; the matrix has a row per parameter.
         unsafe { device.multiply(size, images, map, out, "turning gradients") }
     }
 }
@@ -104,21 +104,21 @@ impl Tables {
         (entities.address, relations.address)
     }
 
-    /// Numbers of the parameters' tables, entities' and relations', gaps included.
+    /// Floats in the parameter tables of entities and relations, including gaps.
     pub fn parameter_floats(&self) -> [usize; 2] {
         [self.entities.slice.len(), self.relations.slice.len()]
     }
 
-    /// Addresses of the moments of a kind of rows, 0 for entities and 1 for relations; 0 where there is none.
+    /// Addresses of the moments of one kind of rows (0 for entities, 1 for relations); 0 if there are none.
     pub fn moments(&self, kind: usize) -> [u64; 2] {
         let of = |at: usize| self.moments.get(at).map_or(0, |pair| pair[kind].address);
         [of(0), of(1)]
     }
 
-    /// Brings images up to date with the parameters.
+    /// Recomputes the images from the parameters.
     pub fn refresh_images(&self, device: &Device) -> Result<()> {
         let (Some([entities, relations]), Some(transform)) = (&self.images, &self.transform) else { return Ok(()) };
-        // SAFETY: the tables were made with these rows and the strides of the matrices.
+        // SAFETY: the tables were created with these rows and the strides of the matrices.
         unsafe {
             transform.entities.forth(device, self.entities.address, entities.address, self.entity_rows)?;
             transform.relations.forth(device, self.relations.address, relations.address, self.relation_rows)
@@ -127,7 +127,7 @@ impl Tables {
 }
 
 impl CudaModel {
-    /// Refuses a model whose rows do not fit on the card, with the arithmetic, before anything is made for it.
+    /// Returns an error, with the sizes, if the model's rows do not fit on the GPU. Call it before creating anything.
     pub fn require<F: ScoringFunction>(
         device: &Device,
         scoring: &F,
@@ -147,7 +147,7 @@ impl CudaModel {
         device.require(&parts, "lower model.dimension")
     }
 
-    /// A model before its first step, with its rows on the card.
+    /// A model before its first step, with its rows on the GPU.
     pub fn new<F: ScoringFunction>(
         device: Device,
         scoring: &F,
@@ -227,18 +227,18 @@ impl CudaModel {
         })
     }
 
-    /// The card.
+    /// The GPU.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Softmax training without tensor cores: slower, and close enough to the processor to be held against it.
+    /// Softmax training without tensor cores: slower, but close enough to the CPU to be compared with it.
     pub fn in_full_precision(mut self) -> Self {
         self.full_precision = true;
         self
     }
 
-    /// Softmax training in groups of so many batches at most; by itself it takes as many as memory allows. Changes no bit.
+    /// Softmax training in groups of at most `batches`; by default as many as memory allows. Does not change the bits.
     pub fn in_groups_of(mut self, batches: usize) -> Self {
         self.group = batches.max(1);
         self
@@ -302,13 +302,13 @@ impl CudaModel {
     }
 }
 
-/// What the kernels of a model are compiled with, before a plan is known.
+/// The constants for a model's kernels, before a plan is known.
 pub fn constants<F: ScoringFunction>(scoring: &F, optimizer: Optimizer) -> Constants {
     let stride = |width: usize| Table::zeros(0, width).stride();
     let shape =
         |width: usize, components: usize| RowShape { entries: width / components, components, stride: stride(width) };
     let transformed = scoring.transform().is_some();
-    // Transformed rows are complex; others have as many components as parts, except where a relation only turns.
+    // Transformed rows are complex. Others have as many components as parts, except if a relation is a rotation.
     let complex = transformed || F::COMPARATOR == Comparator::NegModulus || scoring.entity_parts() == 2;
     let entity_components = if complex { 2 } else { 1 };
     let sides = scoring.relation_sides();
@@ -370,7 +370,7 @@ impl Ranker for CudaModel {
         self.score_many(&[query], scores)
     }
 
-    /// Sums of many queries at a time may be rounded otherwise than those of one.
+    /// Sums over many queries at a time may be rounded differently from those of one.
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         let _one = self.one_at_a_time();
         self.ranker.score_many(&self.device, &self.tables, queries, scores).map_err(ranking)

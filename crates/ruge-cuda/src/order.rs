@@ -1,6 +1,6 @@
-//! The order of an epoch as the card wants it: flat arrays over all batches.
+//! The order of an epoch for the GPU: flat arrays over all batches.
 //!
-//! Shuffling and dealing are the processor's own ([`EpochOrder`]); this happens while the card trains the epoch before.
+//! The CPU shuffles and assigns batches ([`EpochOrder`]) while the GPU trains the previous epoch.
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use rayon::prelude::*;
@@ -29,7 +29,7 @@ pub(crate) struct RelationSlots {
     pub unlabeled: [u32; 2],
 }
 
-// SAFETY: plain integers in C layout, the same as in the kernels; zeros are valid.
+// SAFETY: plain integers in C layout, as in the kernels; zeros are valid.
 unsafe impl DeviceRepr for BatchRange {}
 // SAFETY: as above.
 unsafe impl ValidAsZeroBits for BatchRange {}
@@ -48,7 +48,7 @@ pub(crate) struct Pair(pub u32, pub u32);
 #[repr(C, align(16))]
 pub(crate) struct Quad(pub u32, pub u32, pub u32, pub u32);
 
-// SAFETY: plain integers, laid out as CUDA's vector types.
+// SAFETY: plain integers with the layout of CUDA's vector types.
 unsafe impl DeviceRepr for Pair {}
 // SAFETY: as above.
 unsafe impl ValidAsZeroBits for Pair {}
@@ -57,8 +57,8 @@ unsafe impl DeviceRepr for Quad {}
 // SAFETY: as above.
 unsafe impl ValidAsZeroBits for Quad {}
 
-/// Distinct conclusions of all groundings, sorted as batches hold them; and where each grounding's stands. Sorting a batch's
-/// groundings by conclusion is then sorting numbers.
+/// Distinct conclusions of all groundings, sorted as in batches, and the index of each grounding's conclusion. Sorting
+/// a batch's groundings by conclusion then only sorts numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conclusions {
     sorted: Vec<Triple>,
@@ -66,7 +66,7 @@ pub(crate) struct Conclusions {
 }
 
 impl Conclusions {
-    /// Of a plan's evidence, where its guidance asks for them.
+    /// The conclusions of a plan's evidence, if its guidance needs them.
     pub fn new(plan: &Plan<'_>) -> Self {
         let (Guidance::SoftLabels { .. } | Guidance::FixedLabels) = plan.guidance else { return Self::default() };
         let key = |x: &Triple| (x.relation, x.head, x.tail);
@@ -89,16 +89,17 @@ pub(crate) struct EpochData {
     pub unlabeled: Vec<Quad>,
     /// Groundings: by conclusion under soft labels, as dealt under injection.
     pub groundings: Vec<u32>,
-    /// Soft labels: where each unlabeled triple's groundings begin and end. Injection: each grounding's places.
+    /// Soft labels: the range of each unlabeled triple's groundings. Injection: the range of each grounding's entries
+    /// in `places`.
     pub ends: Vec<u32>,
     /// Injection: the unlabeled triple of each atom.
     pub places: Vec<u32>,
     pub relations: Vec<RelationSlots>,
-    /// What each positive weighs, relative to the mean of its batch; empty where all weigh the same.
+    /// Weight of each positive relative to the mean of its batch; empty if all are equal.
     pub weights: Vec<f32>,
 }
 
-/// One batch on its way into [`EpochData`].
+/// One batch to be added to [`EpochData`].
 #[derive(Default)]
 struct BatchOrder {
     order: Vec<Pair>,
@@ -111,7 +112,7 @@ struct BatchOrder {
 }
 
 impl EpochData {
-    /// The order of an epoch, in the memory of one that is over.
+    /// The order of an epoch; reuses the memory of a finished one.
     pub fn new(plan: &Plan<'_>, conclusions: &Conclusions, epoch: u64, mut over: Self) -> Self {
         let order = EpochOrder::new(plan, epoch);
         let parts: Vec<BatchOrder> = (0..plan.batches)
@@ -174,7 +175,7 @@ fn part(plan: &Plan<'_>, conclusions: &Conclusions, order: &EpochOrder, index: u
     match plan.guidance {
         Guidance::None => {}
         Guidance::SoftLabels { .. } | Guidance::FixedLabels => {
-            // Place, then order in the batch, then grounding: the first two decide.
+            // Conclusion, then order in the batch, then grounding: the first two decide.
             let place = |(at, grounding): (usize, usize)| {
                 (u64::from(conclusions.places[grounding]) << 32 | at as u64, grounding as u32)
             };

@@ -1,4 +1,4 @@
-//! Products of matrices by cuBLAS, told in rows: every table of ours holds a row after the other.
+//! Row-major matrix products by cuBLAS.
 
 use cudarc::cublas::result::gemm_ex;
 use cudarc::cublas::sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
@@ -10,17 +10,17 @@ use crate::device::{Buffer, Device};
 use crate::error::{Doing, Result};
 use crate::softmax::padded;
 
-/// How the numbers of a factor are held. Sums are always of 32 bits.
+/// Number format of a factor. Sums always have 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Number {
     /// 32 bits.
     Full,
-    /// 16 bits, eleven of them significant, for the tensor cores. Ranking never rounds.
+    /// 16 bits, eleven of them significant, for the tensor cores. Not used for ranking.
     Half,
 }
 
 impl Number {
-    /// Bytes of one.
+    /// Bytes per number.
     pub fn bytes(self) -> usize {
         match self {
             Number::Full => 4,
@@ -29,7 +29,7 @@ impl Number {
     }
 }
 
-/// A matrix on the card.
+/// A matrix on the GPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix {
     address: u64,
@@ -44,18 +44,18 @@ impl Matrix {
         Self { address, stride, number: Number::Full, transposed: false }
     }
 
-    /// The same of other numbers.
+    /// The same with another number format.
     pub fn of(self, number: Number) -> Self {
         Self { number, ..self }
     }
 
-    /// The same, rows and columns exchanged.
+    /// The transposed matrix.
     pub fn transposed(self) -> Self {
         Self { transposed: !self.transposed, ..self }
     }
 }
 
-/// Rows, columns, and what is summed over.
+/// Rows, columns, and the length of the sums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub rows: usize,
@@ -63,14 +63,14 @@ pub(crate) struct Size {
     pub inner: usize,
 }
 
-/// Where a product goes: the address of its first row, and how far apart rows are.
+/// The target of a product: the address of its first row, and the distance between rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
     pub address: u64,
     pub stride: usize,
-    /// What the product is multiplied by.
+    /// Factor on the product.
     pub scale: f32,
-    /// Whether it is added to what is there.
+    /// Whether to add to the current content.
     pub add: bool,
 }
 
@@ -85,7 +85,7 @@ impl Device {
     /// `out` = a · b.
     ///
     /// # Safety
-    /// All three matrices lie in memory of this card that outlives the call, with the rows and columns that `size` says.
+    /// All three matrices must be in memory of this GPU that outlives the call, with the rows and columns of `size`.
     pub(crate) unsafe fn multiply(
         &self,
         size: Size,
@@ -101,8 +101,8 @@ impl Device {
         let turned = |x: Matrix| if x.transposed { CUBLAS_OP_T } else { CUBLAS_OP_N };
         let kind = |x: Matrix| if x.number == Number::Half { CUDA_R_16F } else { CUDA_R_32F };
         let old = if out.add { 1.0f32 } else { 0.0 };
-        // cuBLAS counts columns first, so it is asked for the transposed product: bᵀ before aᵀ.
-        // SAFETY: the caller vouches for the matrices; the scalars live until the call returns.
+        // cuBLAS is column-major, so we compute the transposed product: bᵀ before aᵀ. SAFETY: the caller guarantees the
+        // matrices; the scalars live until the call returns.
         unsafe {
             gemm_ex(
                 *self.blas.handle(),
@@ -130,7 +130,7 @@ impl Device {
     }
 }
 
-/// Wall seconds of each of the three products of a batch alone, in 16 bits: the floor of a step, for benchmarks.
+/// Wall seconds of each of a batch's three products, in 16 bits: the lower bound of a step, for benchmarks.
 pub fn measure_products(
     device: &Device,
     batch: usize,
@@ -152,7 +152,7 @@ pub fn measure_products(
     ];
     let mut seconds = [0.0; 3];
     for (seconds, (size, a, b, (out, stride))) in seconds.iter_mut().zip(products) {
-        // SAFETY: the buffers were made for these sizes and live until the card was waited for.
+        // SAFETY: the buffers were created for these sizes and live until the GPU has finished.
         let once = || unsafe { device.multiply(size, a, b, Out::rows(out.address, stride), "measuring") };
         once()?;
         device.wait()?;

@@ -1,6 +1,7 @@
-//! The questions of an epoch as flat arrays: made by the host while the card works on those before.
+//! The questions of an epoch as flat arrays, prepared by the host while the GPU works on the previous ones.
 //!
-//! A long epoch is cut into groups of batches, so that neither host nor card holds what all its batches touch and draw.
+//! A long epoch is split into groups of batches, so that neither host nor GPU holds the touched rows and samples of all
+//! its batches.
 
 use rayon::prelude::*;
 use ruge_embed::Plan;
@@ -18,16 +19,16 @@ pub(crate) struct Range {
     pub relations: [usize; 2],
 }
 
-/// Batches of a group: as many as touch four million rows.
+/// Batches per group: as many as touch four million rows.
 pub(crate) fn batches_of_group(softmax: &Softmax, entities: usize, batch: usize) -> usize {
-    // Questions that come with all of their answers touch nobody knows how many rows.
+    // For questions with all their answers, the number of touched rows is not known in advance.
     if softmax.answers == Answers::All {
         return usize::MAX;
     }
     ((1 << 22) / (2 * batch.max(1) + softmax.sample.min(entities))).max(1)
 }
 
-/// Which batches of which epoch, and how many steps precede them.
+/// Which batches of which epoch, and the number of steps before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Group {
     pub epoch: u64,
@@ -36,7 +37,7 @@ pub(crate) struct Group {
     pub steps: u64,
 }
 
-/// The questions of a group of batches as the card wants them.
+/// The questions of a group of batches.
 #[derive(Default)]
 pub(crate) struct EpochQuestions {
     pub group: Group,
@@ -44,28 +45,28 @@ pub(crate) struct EpochQuestions {
     /// (given, answer, relation, side)
     pub questions: Vec<Quad>,
     pub answers: Vec<u32>,
-    /// Relations by their place among the candidates, one side's after the other's.
+    /// Relations by their index among the candidates, one side after the other.
     pub relations: Vec<u32>,
     pub weights: Vec<f32>,
-    /// Where each question's targets begin, and the last one's end; empty where questions are plain.
+    /// The start of each question's targets, and the end of the last; empty for plain questions.
     pub target_ends: Vec<u32>,
-    /// (entity, bits of what its score should become)
+    /// (entity, bits of the target of its score)
     pub targets: Vec<Pair>,
-    /// (row, from, to, bits of its weight in the penalty): slots of a row stand in [from, to).
+    /// (row, from, to, bits of its weight in the penalty): the slots of a row are [from, to).
     pub touched_entities: Vec<Quad>,
     pub entity_slots: Vec<u32>,
     pub touched_relations: Vec<Quad>,
     pub relation_slots: Vec<u32>,
-    /// Where candidates are a sample: who is drawn, batch by batch.
+    /// With a sample: the drawn entities, batch by batch.
     pub drawn: Vec<u32>,
-    /// By question, its answer's place among those drawn, or `u32::MAX`.
+    /// By question, its answer's index among the drawn entities, or `u32::MAX`.
     pub places: Vec<u32>,
-    /// By touched row, (place among those drawn + 1, from, to, 0): what it answers stands in [from, to).
+    /// By touched row, (index among the drawn + 1, from, to, 0): the questions it answers are [from, to).
     pub parts: Vec<Quad>,
     pub answer_slots: Vec<u32>,
 }
 
-/// One batch on its way into [`EpochQuestions`]; places of slots count from the batch's own first.
+/// One batch to be added to [`EpochQuestions`]; slots count from the start of the batch.
 #[derive(Default)]
 struct BatchQuestions {
     drawn: Vec<u32>,
@@ -88,7 +89,8 @@ impl BatchQuestions {
     ) -> Self {
         let mut touches = Touches::default();
         touches.build(questions, answers, asks_relations, drawn.is_some());
-        // Where all entities are candidates, those that nobody names move by what candidates get alone.
+        // If all entities are candidates, those that no question names are updated by their gradient as candidates
+        // alone.
         let mut rows = Vec::new();
         list_touched(&touches, Some(drawn.as_deref().unwrap_or_default()), 0, &mut rows);
         let entity = |row: &TouchedRow| Quad(row.entity, row.ends[0], row.ends[1], row.weight.to_bits());
@@ -188,7 +190,7 @@ mod tests {
     use ruge_embed::Example;
     use ruge_kg::{Graph, Triple};
 
-    /// Every batch of an epoch, in groups of `most`, against what the processor would do step by step.
+    /// Every batch of an epoch, in groups of `most`, against the CPU's step-by-step preparation.
     fn check(softmax: Softmax, most: usize) {
         let facts: Vec<Triple> = (0..157).map(|i| Triple::new(i % 40, i % 3, (i * 7 + 1) % 40)).collect();
         let graph = Graph::new(40, 3, &facts);
@@ -250,7 +252,7 @@ mod tests {
 
     #[test]
     fn groups_hold_what_their_batches_touch_and_draw() {
-        // The last batch is short; a batch may hold all; a sample may be all, and then there is none.
+        // The last batch is short; one batch may contain everything; a sample of all entities is no sample.
         for batch in [1, 7, 64, 1000] {
             for sample in [0, 1, 9, 39, 40, 100] {
                 for most in [1, 3, usize::MAX] {

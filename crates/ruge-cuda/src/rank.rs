@@ -1,8 +1,8 @@
-//! Exact filtered ranking on the card: scores of a block of queries, then counting, block after block.
+//! Exact filtered ranking on the GPU: scores of a block of queries, then counting, block by block.
 //!
-//! Dot products come from cuBLAS in full `f32`, distances from a kernel of our own. The answer's score is read from the
-//! same block as its rivals', so equal rows tie exactly. Scores differ from the processor's in their last bits, because
-//! the order of summation does; ranks differ only where two scores are that close.
+//! Dot products come from cuBLAS in full `f32`, distances from our own kernel. The answer's score is read from the same
+//! block as the others', so equal rows tie exactly. Scores differ from the CPU's in their last bits, because the order
+//! of summation differs; ranks differ only if two scores are that close.
 
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use rayon::prelude::*;
@@ -17,9 +17,9 @@ use crate::order::{Pair, Quad};
 use crate::product::{Matrix, Out, Size};
 use crate::source::{Constants, Program};
 
-/// Queries whose scores are held at a time, at most.
+/// Maximum queries scored at a time.
 const BLOCK: usize = 8192;
-/// Scores held at a time, at most: 2 GB.
+/// Maximum scores held at a time: 2 GB.
 const SCORES: usize = 1 << 29;
 
 /// Compiled kernels for ranking.
@@ -43,7 +43,7 @@ impl RankKernels {
         })
     }
 
-    /// Scores some queries for nothing: cuBLAS loads its kernels when they are first asked for.
+    /// Scores some dummy queries: cuBLAS loads its kernels on first use.
     pub fn warm_up(&self, device: &Device, tables: &Tables) -> Result<()> {
         if tables.entity_rows == 0 || tables.relation_rows == 0 {
             return Ok(());
@@ -76,7 +76,7 @@ impl RankKernels {
             let list: Vec<Quad> = triples.iter().map(|x| Quad(x.head.0, x.relation.0, x.tail.0, 0)).collect();
             let (list, out) = (device.copy(&list)?, device.zeros::<f32>(triples.len())?);
             let count = triples.len() as u32;
-            // SAFETY: `list` and `out` have `count` places; the triples' ids are rows of the tables.
+            // SAFETY: `list` and `out` have `count` entries; the triples' ids are rows of the tables.
             unsafe {
                 device
                     .stream
@@ -94,7 +94,7 @@ impl RankKernels {
         Ok(())
     }
 
-    /// η of every entity in the hidden place of each query, a row each.
+    /// η of every entity in the hidden position of each query, one row each.
     pub fn score_many(
         &self,
         device: &Device,
@@ -111,7 +111,7 @@ impl RankKernels {
         Ok(())
     }
 
-    /// Scores of `count` queries from the `first` on, a row of all entities each.
+    /// Scores of `count` queries from `first` on, one row over all entities each.
     fn scores(
         &self,
         device: &Device,
@@ -123,7 +123,8 @@ impl RankKernels {
         let (entities, relations) = tables.scored();
         let queries = work.queries.address + (first * size_of::<Quad>()) as u64;
         let number = count as u32;
-        // SAFETY: `queries` holds more than `first + count`, `vectors` places for a block; ids are rows of the tables.
+        // SAFETY: `queries` holds more than `first + count`, `vectors` has room for a block; ids are rows of the
+        // tables.
         unsafe {
             device
                 .stream
@@ -168,7 +169,7 @@ impl RankKernels {
         Ok(())
     }
 
-    /// The best answers; scored here, chosen by the host.
+    /// The best answers; scored here, selected by the host.
     pub fn top(
         &self,
         device: &Device,
@@ -191,7 +192,7 @@ impl RankKernels {
         Ok(found)
     }
 
-    /// Where each answer stands.
+    /// The place of each answer.
     pub fn rank(
         &self,
         device: &Device,
@@ -230,7 +231,7 @@ impl RankKernels {
                     .launch(layout)
             }
             .doing("counting ranks")?;
-            // Long rankings wait now and then, so that progress tells the truth and cancelling takes effect.
+            // Long rankings wait now and then, so that progress is accurate and cancelling takes effect.
             if block % 32 == 31 {
                 device.wait()?;
                 control.check()?;
@@ -271,7 +272,7 @@ impl QueryBuffers {
     ) -> Result<Self> {
         let stride = constants.entities.stride;
         let mut block = queries.len().min(most).min(SCORES / tables.entity_rows.max(1)).max(1);
-        // A crowded card gets smaller blocks before it gets an error.
+        // If memory is short, use smaller blocks rather than fail.
         let free = device.free()?.saturating_sub(16 * queries.len());
         while block > 64 && 4 * block * (tables.entity_rows + stride) > free {
             block /= 2;
@@ -295,12 +296,12 @@ impl QueryBuffers {
     }
 }
 
-/// For each query where its known answers stand in a list in which those of equal queries stand once.
+/// For each query the range of its known answers in a list that stores those of equal queries once.
 fn known_lists(queries: &[RankQuery], known: Option<&Filter>) -> (Vec<Pair>, Vec<u32>) {
     let Some(filter) = known else { return (vec![Pair(0, 0); queries.len()], Vec::new()) };
     let slices: Vec<&[EntityId]> = queries.par_iter().map(|query| query.known(filter)).collect();
     let mut lists = Vec::new();
-    // The filter keeps each list in one place: its address is its name.
+    // The filter stores each list once, so its address identifies it.
     let mut seen: FxHashMap<*const EntityId, Pair> = FxHashMap::default();
     let of = slices
         .iter()

@@ -1,7 +1,8 @@
-//! Softmax over a sample of candidates: what [`crate::softmax`] does otherwise where those drawn for a batch stand for all.
+//! Softmax over a sample of candidates: the parts of [`crate::softmax`] that differ if the entities drawn for a batch
+//! stand for all.
 //!
-//! A step then costs what the sample and the questions cost, however many entities there are: only rows that a batch names
-//! or has drawn are read and moved.
+//! The cost of a step then depends on the sample and the questions, not on the number of entities: only rows that a
+//! batch names or draws are read and updated.
 
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use ruge_embed::Softmax;
@@ -19,21 +20,20 @@ pub(crate) struct Sampled {
     gather: CudaFunction,
     slopes: CudaFunction,
     moves: CudaFunction,
-    /// Entities of a sample.
     size: usize,
-    /// Entities that a sample stands for, an answer not counted.
+    /// Entities that a sample stands for, without the answer.
     others: f32,
     drawn: Buffer<u32>,
     places: Buffer<u32>,
     parts: Buffer<Quad>,
     answer_slots: Buffer<u32>,
-    /// The rows of those drawn, in whatever numbers products take; those behind them are zeros.
+    /// The drawn rows, in the products' number format; the rows after them are zeros.
     rows: Buffer<u8>,
     own: Buffer<f32>,
     d_own: Buffer<f32>,
 }
 
-/// What a group of batches of so many questions brings with it.
+/// The sizes of a group of batches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     /// Entities of the graph.
@@ -45,12 +45,12 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Entities of a sample; nothing where all are candidates.
+    /// Entities in a sample; `None` if all are candidates.
     pub fn sample(self, softmax: &Softmax) -> Option<usize> {
         (1..self.entities).contains(&softmax.sample).then_some(softmax.sample)
     }
 
-    /// Rows that a group may name or draw, batch by batch.
+    /// Maximum rows that a group names or draws, batch by batch.
     pub fn touched(self, softmax: &Softmax) -> usize {
         2 * self.questions + self.drawn(softmax)
     }
@@ -67,7 +67,7 @@ impl Counts {
     }
 }
 
-/// What the owners of rows add up, but for what they have in common with all candidates.
+/// The gradients that row owners add, apart from those of candidates.
 pub(crate) struct Found<'a> {
     pub touched: &'a Buffer<Quad>,
     pub slots: &'a Buffer<u32>,
@@ -77,7 +77,7 @@ pub(crate) struct Found<'a> {
 }
 
 impl Sampled {
-    /// Memory for groups of such counts; nothing where all entities are candidates.
+    /// Memory for groups of these sizes; `None` if all entities are candidates.
     pub fn new(
         device: &Device,
         kernels: &Kernels,
@@ -102,7 +102,7 @@ impl Sampled {
         }))
     }
 
-    /// Copies what a group draws.
+    /// Copies a group's samples to the GPU.
     pub fn put(&mut self, device: &Device, data: &EpochQuestions) -> Result<()> {
         device.put(&data.drawn, &mut self.drawn)?;
         device.put(&data.places, &mut self.places)?;
@@ -110,27 +110,27 @@ impl Sampled {
         device.put(&data.answer_slots, &mut self.answer_slots)
     }
 
-    /// How many candidates there are.
+    /// Number of candidates.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Where their rows are.
+    /// Address of their rows.
     pub fn rows(&self) -> u64 {
         self.rows.address
     }
 
-    /// Where answers' own scores go, and the slopes of those.
+    /// Addresses of the answers' own scores and of their slopes.
     pub fn own(&self) -> [u64; 2] {
         [self.own.address, self.d_own.address]
     }
 
-    /// Fetches the rows of a batch's sample.
+    /// Copies the rows of a batch's sample.
     pub fn gather(&self, device: &Device, entities: u64, batch: usize) -> Result<()> {
         let drawn = self.drawn.address + 4 * (batch * self.size) as u64;
         let count = self.size as u32;
         let layout = LaunchConfig { grid_dim: (count.min(1 << 16), 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: those drawn are rows of the table, and there is a place for each.
+        // SAFETY: the drawn entities are rows of the table, and there is room for each.
         unsafe {
             let mut launch = device.stream.launch_builder(&self.gather);
             launch.arg(&entities).arg(&drawn).arg(&count).arg(&self.rows.address).launch(layout)
@@ -153,7 +153,7 @@ impl Sampled {
         let (stride, candidates, factor) = (stride as u32, self.size as u32, 1.0 / count as f32);
         let (places, weights, losses) = (self.places.address + 4 * first, weights + 4 * first, losses + 4 * first);
         let layout = LaunchConfig { grid_dim: (count as u32, 1, 1), block_dim: (512, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: a row of scores, a place, a weight and places for slope and loss per question.
+        // SAFETY: each question has a row of scores, an entry in `places`, a weight, and room for slope and loss.
         unsafe {
             device
                 .stream
@@ -175,7 +175,7 @@ impl Sampled {
         Ok(())
     }
 
-    /// Moves the rows that a batch names or has drawn.
+    /// Updates the rows that a batch names or draws.
     pub fn move_rows(
         &self,
         device: &Device,
@@ -188,7 +188,7 @@ impl Sampled {
         let behind = (rows[0] * size_of::<Quad>()) as u64;
         let (touched, parts) = (found.touched.address + behind, self.parts.address + behind);
         let count = (rows[1] - rows[0]) as u32;
-        // SAFETY: touched rows are rows of the tables, their slots those of this batch.
+        // SAFETY: touched rows are rows of the tables, and their slots belong to this batch.
         unsafe {
             device
                 .stream

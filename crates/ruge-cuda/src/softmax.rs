@@ -1,8 +1,8 @@
-//! An epoch of softmax over all entities: the products are cuBLAS's on tensor cores, the rest is `kernels/softmax.cu`.
+//! An epoch of softmax over all entities: cuBLAS computes the products on tensor cores, `kernels/softmax.cu` the rest.
 //!
-//! A batch is: queries, their scores with all entities, slopes in place of the scores, two products back, and the owners
-//! of rows adding up what touches them. Then every row moves, since every row is a candidate of every question, unless
-//! candidates are a sample ([`crate::sample`]). The host sorts out the next batches while the card works on these.
+//! A batch is: queries, their scores with all entities, slopes in place of the scores, two products back, and row
+//! owners adding their contributions. Then every row is updated, since every row is a candidate of every question,
+//! unless candidates are a sample ([`crate::sample`]). The host prepares the next batches while the GPU works on these.
 
 mod moves;
 mod relations;
@@ -26,7 +26,7 @@ use crate::training::LONG;
 /// Batches of the first epoch that are launched before the host waits for them.
 const LAUNCHED: usize = 32;
 
-/// What must stay the same for buffers to fit a plan.
+/// What must be equal for buffers to fit a plan.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct SoftmaxFit {
     triples: (usize, usize),
@@ -60,7 +60,7 @@ struct Functions {
     to_numbers: CudaFunction,
 }
 
-/// Candidates with a gap behind them, so that rows of scores begin where tensor cores can load them.
+/// The number of candidates, padded so that rows of scores are aligned for tensor cores.
 pub(crate) fn padded(candidates: usize) -> usize {
     candidates.next_multiple_of(32)
 }
@@ -86,8 +86,8 @@ impl Drop {
     }
 }
 
-/// A batch's scores: where, and where their slopes go, how far apart rows are, how many candidates there are, and which
-/// places are none.
+/// A batch's scores: their address, the address for their slopes, the distance between rows, the number of candidates,
+/// and the indexes that are not candidates.
 #[derive(Clone, Copy)]
 struct Scores {
     address: u64,
@@ -97,7 +97,7 @@ struct Scores {
     gap: [usize; 2],
 }
 
-/// All that softmax training needs beside the model's own tables.
+/// All buffers of softmax training besides the model's tables.
 pub(crate) struct SoftmaxTraining {
     fit: SoftmaxFit,
     constants: Constants,
@@ -108,19 +108,19 @@ pub(crate) struct SoftmaxTraining {
     answers: Buffer<u32>,
     relations: Buffer<u32>,
     weights: Buffer<f32>,
-    /// Empty where questions are plain.
+    /// Empty for plain questions.
     target_ends: Buffer<u32>,
     targets: Buffer<Pair>,
     touched_entities: Buffer<Quad>,
     entity_slots: Buffer<u32>,
     touched_relations: Buffer<Quad>,
     relation_slots: Buffer<u32>,
-    /// Factors of the products, in whatever numbers those take.
+    /// Factors of the products, in their number format.
     queries: Buffer<u8>,
     relation_queries: Buffer<u8>,
-    /// Tables and slopes in 16 bits, where products take those.
+    /// Tables and slopes in 16 bits, if products use those.
     rounded: Option<Rounded>,
-    /// Where candidates are a sample.
+    /// With a sample of candidates.
     sampled: Option<Sampled>,
     d_queries: Buffer<f32>,
     d_ends: Buffer<f32>,
@@ -130,21 +130,21 @@ pub(crate) struct SoftmaxTraining {
     relation_scores: Buffer<f32>,
     entity_gradients: Buffer<f32>,
     relation_gradients: Buffer<f32>,
-    /// The same by parameters, entities' and relations', where those are in another basis than the rows as scored.
+    /// Gradients by parameters of entities and relations, if those are in another basis than the scored rows.
     turned: Option<[Buffer<f32>; 2]>,
     losses: Buffer<f32>,
     relation_losses: Buffer<f32>,
-    /// Batches of a group.
+    /// Batches per group.
     group: usize,
-    /// The questions of the epoch that the next group is of.
+    /// The epoch of the next group, and its questions.
     order: Option<(u64, Questions)>,
     next: Option<EpochQuestions>,
     /// Batches launched before the host waits for them.
     launched: usize,
 }
 
-/// Copies in 16 bits. Rows of zeros behind the entities fill them up to `padded`: tensor cores are three times as slow where
-/// a side of a product is odd.
+/// Copies in 16 bits. Zero rows pad the entities to `padded`: tensor cores are three times slower if a dimension is
+/// odd.
 struct Rounded {
     entities: Buffer<u16>,
     relations: Buffer<u16>,
@@ -153,7 +153,7 @@ struct Rounded {
 }
 
 impl SoftmaxTraining {
-    /// Memory for a plan, in groups of at most so many batches; products take factors of such numbers.
+    /// Memory for a plan, in groups of at most this many batches; `number` is the format of the products' factors.
     pub fn new(
         device: &Device,
         tables: &Tables,
@@ -191,14 +191,14 @@ impl SoftmaxTraining {
         let all = 2 * (plan.triples.len() + plan.examples.len());
         let batch = softmax.batch.min(all).max(1);
         let group = batches_of_group(softmax, tables.entity_rows, batch).min(most);
-        // From here on, of a group.
+        // From here on, per group.
         let all = all.min(group.saturating_mul(batch));
         let (stride, half) = (constants.entities.stride, constants.relations.width());
         let asks = usize::from(softmax.relations > 0.0);
         let ends = batch * (1 + asks);
         let candidates = asks * padded(tables.relation_rows) * constants.sides;
         let counts = Counts { entities: tables.entity_rows, questions: all, batch };
-        // Entities that answers are sought among.
+        // Candidates per question.
         let among = padded(counts.sample(softmax).unwrap_or(tables.entity_rows));
         let table_numbers = among * stride + tables.relation_rows * constants.relations.stride;
         let turned = match tables.transform {
@@ -274,7 +274,7 @@ impl SoftmaxTraining {
         })
     }
 
-    /// Whether the memory is that of this plan.
+    /// Whether the memory fits this plan.
     pub fn fits(&self, plan: &Plan<'_>, softmax: &Softmax) -> bool {
         self.fit == SoftmaxFit::of(plan, softmax)
     }
@@ -323,7 +323,7 @@ impl SoftmaxTraining {
         EpochQuestions::new(plan, &self.softmax, order, (group, self.group), self.constants.sides as u32)
     }
 
-    /// Trains on a group of batches; returns how many losses it leaves on the card.
+    /// Trains on a group of batches; returns the number of losses on the GPU.
     fn group(
         &mut self,
         device: &Device,
@@ -352,7 +352,7 @@ impl SoftmaxTraining {
             }
             let dropout = Drop::of(self.softmax.dropout(plan.seed, *steps));
             self.step(device, tables, range, *steps, (plan.rate, dropout))?;
-            // What is launched cannot be called back: not too much of it at a time.
+            // Launched work cannot be cancelled, so only a limited amount is launched at a time.
             if batch % self.launched == self.launched - 1 {
                 device.wait()?;
                 plan.check()?;
@@ -361,14 +361,14 @@ impl SoftmaxTraining {
         Ok(data.questions.len())
     }
 
-    /// Brings the copies in 16 bits up to date with the tables, which somebody may have restored. A sample's rows are rounded
-    /// as they are gathered; there is no copy of the others.
+    /// Recomputes the 16-bit copies from the tables, which may have been restored. A sample's rows are rounded as they
+    /// are gathered; the others have no copy.
     fn round_tables(&self, device: &Device, tables: &Tables) -> Result<()> {
         let Some(rounded) = &self.rounded else { return Ok(()) };
         for (table, copy) in tables.images().into_iter().zip([&rounded.entities, &rounded.relations]) {
             let count = copy.slice.len().min(table.slice.len()) as u64;
             let layout = LaunchConfig { grid_dim: (4096, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-            // SAFETY: both have `count` places.
+            // SAFETY: both have `count` entries.
             unsafe {
                 device
                     .stream
@@ -383,7 +383,7 @@ impl SoftmaxTraining {
         Ok(())
     }
 
-    /// The tables as products take them.
+    /// The tables in the products' number format.
     fn factors(&self, tables: &Tables) -> (u64, u64) {
         let (entities, relations) = match &self.rounded {
             Some(rounded) => (rounded.entities.address, rounded.relations.address),
@@ -417,10 +417,10 @@ impl SoftmaxTraining {
         let questions = self.questions.address + (first * size_of::<Quad>()) as u64;
         let stream = &device.stream;
         let among = self.sampled.as_ref().map_or(tables.entity_rows, Sampled::size);
-        // Nowhere, unless candidates are a sample.
+        // Null, unless candidates are a sample.
         let [own, d_own] = self.sampled.as_ref().map_or([0; 2], Sampled::own);
-        // SAFETY: (of all launches and products of this function) arguments follow the kernels' parameter lists; buffers were made
-        // for the largest batch, and questions name rows of the tables.
+        // SAFETY: (for all launches and products of this function) arguments match the kernels' parameter lists;
+        // buffers were created for the largest batch, and questions name rows of the tables.
         unsafe {
             stream
                 .launch_builder(&self.functions.queries)
@@ -444,7 +444,7 @@ impl SoftmaxTraining {
             gap: [0, 0],
         };
         let out = Out::rows(scores.address, scores.stride);
-        // Slopes of the rows behind the entities are never written and stay 0.
+        // Slopes of the padding rows are never written and stay 0.
         let among = if self.rounded.is_some() { scores.stride } else { among };
         let all = Size { rows: count, columns: among, inner: rows.width() };
         // SAFETY: see above.
@@ -492,13 +492,13 @@ impl SoftmaxTraining {
         self.move_tables(device, tables, range, step, rate)
     }
 
-    /// The same towards targets.
+    /// Slopes for given targets.
     fn target_slopes(&self, device: &Device, first: usize, count: usize, scores: Scores, losses: u64) -> Result<()> {
         let (stride, candidates) = (scores.stride as u32, scores.candidates as u32);
         let (ends, weights) = (self.target_ends.address + 4 * first as u64, self.weights.address + 4 * first as u64);
         let (factor, binary) = (1.0 / count as f32, i32::from(self.softmax.loss == AnswerLoss::Bce));
         let layout = LaunchConfig { grid_dim: (count as u32, 1, 1), block_dim: (512, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: a row of scores, a range of targets, a weight and a place for the loss per question.
+        // SAFETY: each question has a row of scores, a range of targets, a weight and room for the loss.
         unsafe {
             device
                 .stream
@@ -537,7 +537,7 @@ impl SoftmaxTraining {
         let weights = self.weights.address + 4 * first as u64;
         let factor = weight / count as f32;
         let layout = LaunchConfig { grid_dim: (count as u32, 1, 1), block_dim: (512, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: a row of scores, an answer, a weight and a place for the loss per question.
+        // SAFETY: each question has a row of scores, an answer, a weight and room for the loss.
         unsafe {
             device
                 .stream

@@ -1,6 +1,6 @@
-//! The program of a model: constants in front, kernels behind.
+//! The source text of a model's kernels: constants first, then the kernels.
 //!
-//! What a model and its plan fix once (shapes, loss, optimiser) is compiled in, so that loops unroll and rows live in
+//! Whatever a model and its plan fix (shapes, loss, optimiser) is compiled in, so that loops unroll and rows stay in
 //! registers.
 
 use std::fmt::Write;
@@ -20,34 +20,34 @@ const TARGETS: &str = include_str!("../kernels/targets.cu");
 const SAMPLE: &str = include_str!("../kernels/sample.cu");
 const RANK: &str = include_str!("../kernels/rank.cu");
 
-/// Rows of one kind: entries, components per entry, floats from one row to the next.
+/// Shape of one kind of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowShape {
-    /// Entries of a row.
+    /// Entries per row.
     pub entries: usize,
-    /// Components of an entry: 2 where real and imaginary halves stand one after the other.
+    /// Components per entry: 2 if the real half is followed by an imaginary half.
     pub components: usize,
-    /// Floats from one row to the next.
+    /// Floats between rows.
     pub stride: usize,
 }
 
 impl RowShape {
-    /// Floats of a row.
+    /// Floats per row.
     pub fn width(&self) -> usize {
         self.entries * self.components
     }
 }
 
-/// All that is compiled in.
+/// All compiled-in constants.
 #[derive(Clone, Debug)]
 pub struct Constants {
     /// The scoring function's name.
     pub model: &'static str,
-    /// d as the paper counts it.
+    /// d as counted by the paper.
     pub dimension: usize,
     /// Entity rows as scored.
     pub entities: RowShape,
-    /// Relation rows as scored; of reciprocal relations one half.
+    /// Relation rows as scored; one half of them with reciprocal relations.
     pub relations: RowShape,
     /// Entity rows as stored.
     pub entity_parameters: RowShape,
@@ -55,21 +55,21 @@ pub struct Constants {
     pub relation_parameters: RowShape,
     /// Negatives per positive.
     pub negatives: usize,
-    /// Entities of the graph, for which a sample of them speaks.
+    /// Entities in the graph, which a sample stands for.
     pub all_entities: usize,
     /// Loss and penalty.
     pub objective: Objective,
-    /// What evidence does.
+    /// How evidence is used.
     pub guidance: Guidance,
-    /// How rows move.
+    /// The optimiser.
     pub optimizer: Optimizer,
-    /// The most premises of a grounding.
+    /// Maximum premises of a grounding.
     pub premises: usize,
-    /// The deepest stack of a premise formula.
+    /// Maximum stack depth of a premise formula.
     pub stack: usize,
     /// Halves of a relation row: 2 with reciprocal relations.
     pub sides: usize,
-    /// Whether factors of softmax training are held in 16 bits.
+    /// Whether factors of softmax training have 16 bits.
     pub rounded: bool,
 }
 
@@ -81,19 +81,19 @@ impl Constants {
         entries.div_ceil(8).next_power_of_two().clamp(32, 256)
     }
 
-    /// Threads of a block.
+    /// Threads per block.
     pub fn block(&self) -> usize {
         if self.team() == 32 { 256 } else { self.team() }
     }
 
-    /// Rows or slots a block works on at a time.
+    /// Rows or slots per block at a time.
     pub fn teams(&self) -> usize {
         self.block() / self.team()
     }
 }
 
-/// The architecture to compile for: the newest that both the card can run and the compiler (1000 · major + 10 · minor) knows.
-/// A card runs what was compiled for an older one.
+/// The architecture to compile for: the newest that both the GPU runs and the compiler (1000 · major + 10 · minor)
+/// supports. A GPU runs code compiled for an older one.
 pub(crate) fn architecture(card: (i32, i32), compiler: i32) -> &'static str {
     match card {
         (12.., _) if compiler >= 12_080 => "compute_120",
@@ -107,10 +107,10 @@ pub(crate) fn architecture(card: (i32, i32), compiler: i32) -> &'static str {
     }
 }
 
-/// What a program is for; each is compiled when it is first needed.
+/// The parts of a program; each is compiled on first use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Program {
-    /// Sampling, scoring, moving.
+    /// Sampling, scoring, updating.
     Train,
     /// Softmax over all entities.
     Softmax,
@@ -118,7 +118,7 @@ pub(crate) enum Program {
     Rank,
 }
 
-/// The program for a model.
+/// The program text for a model.
 pub(crate) fn program(constants: &Constants, part: Program) -> String {
     let mut text = String::new();
     let mut whole = |name: &str, value: usize| {
@@ -185,7 +185,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     };
     whole("OPTIMIZER", rule);
     let mut real = |name: &str, value: f32| {
-        // Bits, so that nothing is lost on the way through text.
+        // As bits, so that no precision is lost in the text.
         let _ = writeln!(text, "#define {name} (__int_as_float({:#x}))", value.to_bits());
     };
     let margin = match constants.objective.loss {
@@ -233,7 +233,7 @@ pub(crate) fn program(constants: &Constants, part: Program) -> String {
     }
 }
 
-/// Compiles every kernel for a model to PTX, as text; needs NVRTC (CUDA's run-time compiler) but no card.
+/// Compiles every kernel for a model to PTX text; needs NVRTC (CUDA's run-time compiler) but no GPU.
 pub fn compile_kernels(constants: &Constants) -> crate::Result<String> {
     // SAFETY: this only tries to load a library by name.
     if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {

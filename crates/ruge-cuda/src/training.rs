@@ -1,8 +1,8 @@
-//! An epoch on the card: what is allocated once, what is uploaded each time, and the graph of launches in between.
+//! An epoch on the GPU: buffers allocated once, arrays uploaded per epoch, and the graph of launches.
 //!
-//! Nothing inside an epoch waits for the host: the launches of all batches are recorded once as a CUDA graph whose kernels
-//! read sizes from arrays on the card, and each epoch replays it over new arrays. While the card works, the host makes
-//! the next epoch's order.
+//! Nothing inside an epoch waits for the host. The launches of all batches are recorded once as a CUDA graph whose
+//! kernels read sizes from arrays on the GPU, and each epoch replays it over new arrays. Meanwhile the host prepares
+//! the order of the next epoch.
 
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ use crate::source::{Constants, Program};
 
 mod launches;
 
-/// Vectors a slot leaves for entity rows.
+/// Vectors per slot for entity rows.
 const PARTS: usize = 4;
 
 /// `struct Moving` of the kernels.
@@ -74,7 +74,7 @@ impl Functions {
     }
 }
 
-/// All that training needs beside the model's own tables.
+/// All buffers of training besides the model's tables.
 pub(crate) struct Training {
     fit: Fit,
     constants: Constants,
@@ -83,7 +83,7 @@ pub(crate) struct Training {
     triples: Buffer<Quad>,
     keys: Buffer<u64>,
     shares: Buffer<f64>,
-    /// Epoch, then steps before it.
+    /// The epoch, then the steps before it.
     counters: Buffer<u64>,
     order: Buffer<Pair>,
     batches: Buffer<BatchRange>,
@@ -100,9 +100,9 @@ pub(crate) struct Training {
     slots: Buffer<f32>,
     relation_slots: Buffer<f32>,
     d_scores: Buffer<f32>,
-    /// Where a loss must see all negatives before it knows the slope of one.
+    /// Used if a loss needs all negatives before the slope of one.
     crowd: Option<Crowd>,
-    /// What positives weigh, where not all weigh the same.
+    /// Weights of positives, if they differ.
     weights: Buffer<f32>,
     supports: Buffer<f32>,
     aims: Buffer<f32>,
@@ -112,17 +112,18 @@ pub(crate) struct Training {
     gradients: Option<Gradients>,
     folds: Option<Folds>,
     most: Most,
-    /// The launches of an epoch in a few parts, so that it can be cancelled between them; empty before they are recorded.
+    /// The launches of an epoch in a few parts, so that it can be cancelled between them; empty before they are
+    /// recorded.
     graphs: Vec<Recorded>,
-    /// What the recorded launches multiply learning rates by.
+    /// The factor on learning rates in the recorded launches.
     rate: f32,
-    /// Wall time of the epoch before.
+    /// Wall time of the previous epoch.
     seconds: f64,
     next: Option<EpochData>,
     conclusions: Conclusions,
 }
 
-/// The largest sizes of any batch; launches are laid out for them, loops take care of more.
+/// The largest sizes of any batch; launches are sized for them, and loops handle more.
 #[derive(Clone, Copy, Debug)]
 struct Most {
     positives: usize,
@@ -133,12 +134,12 @@ struct Most {
 }
 
 impl Training {
-    /// Whether the recorded launches serve this plan.
+    /// Whether the recorded launches fit this plan.
     pub fn fits(&self, plan: &Plan<'_>) -> bool {
         self.fit == Fit::of(plan)
     }
 
-    /// Allocates for a plan; `first` is the first epoch to come.
+    /// Allocates for a plan; `first` is the next epoch.
     pub fn new(
         device: &Device,
         tables: &Tables,
@@ -156,7 +157,7 @@ impl Training {
         let data = EpochData::new(plan, &conclusions, first, EpochData::default());
         let alpha = constants.negatives;
         let (count, batches) = (data.order.len(), plan.batches);
-        // Epochs differ in how many conclusions a batch repeats; these are bounds for all of them.
+        // Epochs differ in how many conclusions a batch repeats; these bounds hold for all of them.
         let evidence = plan.evidence.len();
         let atoms = plan.evidence.all_premises().len() + 2 * evidence;
         let unlabeled = match plan.guidance {
@@ -165,7 +166,7 @@ impl Training {
             Guidance::Injection { .. } => atoms,
         };
         let per_batch = count.div_ceil(batches.max(1));
-        // Groundings dealt with their premises may crowd into one batch.
+        // Groundings assigned with their premises may all be in one batch.
         let most_groundings = match plan.dealing {
             Dealing::Shuffled => evidence.div_ceil(batches.max(1)),
             Dealing::WithPremises => evidence,
@@ -249,7 +250,7 @@ impl Training {
         })
     }
 
-    /// One epoch; `steps` gradient steps came before it.
+    /// One epoch, after `steps` gradient steps.
     pub fn epoch(
         &mut self,
         device: &Device,
@@ -280,10 +281,11 @@ impl Training {
         for (at, part) in parts(plan.batches).into_iter().enumerate() {
             match self.graphs.get(at) {
                 Some(graph) => graph.0.launch().doing("starting an epoch")?,
-                // The first epoch runs as it is: libraries allocate on first use, which a recording must not.
+                // The first epoch is not recorded: libraries allocate on first use, which a recording must not.
                 None => self.launch(device, tables, plan, part)?,
             }
-            // What is launched cannot be called back. A short epoch is launched whole; of a long one the host waits for each part.
+            // Launched work cannot be cancelled. A short epoch is launched as a whole; in a long one the host waits for
+            // each part.
             if is_long {
                 if let Some(data) = data.take() {
                     self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
@@ -292,7 +294,7 @@ impl Training {
                 plan.check()?;
             }
         }
-        // The host makes the next epoch's order meanwhile.
+        // The host prepares the next epoch's order meanwhile.
         if let Some(data) = data {
             self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));
         }
@@ -311,7 +313,7 @@ impl Training {
         Ok(losses)
     }
 
-    /// Records the launches of an epoch as graphs; if the driver refuses, epochs are launched one by one.
+    /// Records the launches of an epoch as graphs; if the driver refuses, epochs are launched kernel by kernel.
     fn record(&mut self, device: &Device, tables: &mut Tables, plan: &Plan<'_>) -> Result<()> {
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         let mut graphs = Vec::new();
@@ -330,19 +332,18 @@ impl Training {
     }
 }
 
-/// Seconds of launches that the host does not look at.
+/// Maximum seconds of launches between two checks by the host.
 pub(crate) const LONG: f64 = 0.2;
 
-/// Parts that an epoch is launched in: few enough that waiting between them costs nothing.
+/// Parts of an epoch: few enough that waiting between them costs nothing.
 const PARTS_OF_EPOCH: usize = 16;
 
-/// The batches of each part.
 fn parts(batches: usize) -> Vec<std::ops::Range<usize>> {
     let each = batches.div_ceil(PARTS_OF_EPOCH).max(1);
     (0..batches).step_by(each).map(|from| from..batches.min(from + each)).collect()
 }
 
-/// What draws are compared with: a number for every training triple, in order; none where nothing is filtered.
+/// Sorted keys of all training triples, for filtered draws; empty if draws are not filtered.
 fn sorted_keys(plan: &Plan<'_>) -> Vec<u64> {
     if !plan.negatives.filtered {
         return Vec::new();

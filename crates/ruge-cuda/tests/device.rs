@@ -1,4 +1,4 @@
-//! The card against the processor: same plan, same draws, same results up to rounding; and the same bits in every run.
+//! GPU against CPU: same plan, same draws, same results up to rounding; and the same bits in every run.
 //!
 //! The test program can be built on one machine and run on another: it needs nothing but the CUDA libraries. Without a GPU
 //! its tests are ignored, or fail if `RUGE_CUDA=required`.
@@ -14,7 +14,7 @@ use ruge_kg::random::{self, Stream};
 use ruge_kg::{Control, Filter, Graph, RankQuery, Ranker, Ties, Triple};
 use ruge_testing::{Missing, Need, Tests};
 
-/// One model at a time: tests share the card.
+/// One model at a time: tests share the GPU.
 static CARD: Mutex<()> = Mutex::new(());
 
 fn device() -> Need<Device> {
@@ -95,7 +95,7 @@ fn evidence(facts: &[Triple]) -> Evidence {
     evidence
 }
 
-/// Thousands of conclusions that share a few tails and relations, more than one owner should add up alone.
+/// Thousands of conclusions that share a few tails and relations: too many for one owner.
 fn crowd(facts: &[Triple]) -> Evidence {
     let mut evidence = Evidence::default();
     for i in 0..6300u32 {
@@ -113,7 +113,7 @@ struct Pair {
     losses: [Vec<Losses>; 2],
 }
 
-/// Trains the same on both.
+/// Trains on both devices.
 fn train<F: ScoringFunction + Clone>(device: &Device, scoring: &F, epochs: u64, change: Change<'_>) -> Pair {
     train_with(device, scoring, epochs, &evidence, change)
 }
@@ -129,7 +129,7 @@ fn train_with<F: ScoringFunction + Clone>(
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
     let evidence = evidence(&facts);
     let mut plan = Plan { batches: 7, evidence: &evidence, ..Plan::new(&graph, &facts, 9) };
-    // Plain steps: AdaGrad would magnify the rounding of tiny gradients.
+    // SGD: AdaGrad would magnify the rounding of tiny gradients.
     let mut optimizer = Optimizer { rule: UpdateRule::Sgd, entity_rate: 0.3, relation_rate: 0.2, cap: Cap::None };
     change(&mut plan, &mut optimizer);
     let start = Start::Normal { deviation: 0.4, unit: false };
@@ -184,7 +184,8 @@ fn agree_on<F: ScoringFunction + Clone>(
         let (card, processor) = (card.to_dense(), processor.to_dense());
         let far = |(x, y): (&f32, &f32)| (x - y).abs() > 2e-4 * (1.0 + y.abs()) || x.is_nan();
         let apart = card.iter().zip(&processor).filter(|&pair| far(pair)).count();
-        // A pair within rounding of the margin pulls on one side and not on the other; a few rows then differ.
+        // A pair within rounding of the margin has a gradient on one device and none on the other; a few rows then
+        // differ.
         let allowed = if hinge { card.len() / 5 + 2 * scoring.entity_width() } else { 0 };
         assert!(apart <= allowed, "{} {what}: {apart} of {} numbers of table {at} differ", F::NAME, card.len());
     }
@@ -232,7 +233,7 @@ fn every_change<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     agree(device, scoring, "self-adversarial, halves", &|plan, optimizer| {
         (optimizer.entity_rate, optimizer.relation_rate) = (0.05, 0.03);
         plan.objective.loss = Loss::SelfAdversarial { temperature: 0.0 };
-        // More than two chunks, and one of them with heads and tails.
+        // More than two chunks, one of them with heads and tails.
         plan.negatives.count = 150;
     });
     agree(device, scoring, "sampled softmax", &|plan, optimizer| {
@@ -248,8 +249,8 @@ fn every_change<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     });
 }
 
-/// Small rows, odd ones and those of several items a thread; most of the time goes into compiling, so each model is a
-/// test of its own and processes can share the work.
+/// Small rows, odd ones, and rows with several entries per thread. Compiling takes most of the time, so each model is a
+/// separate test and processes can share the work.
 fn train_as_on_the_processor<F: ScoringFunction + Clone>(device: &Device, model: fn(usize) -> F, dimensions: &[usize]) {
     let _one = CARD.lock();
     dimensions.iter().for_each(|&dimension| every_change(device, &model(dimension)));
@@ -341,7 +342,7 @@ fn two_runs_and_a_resumed_one_give_the_same_bits(device: Device) {
             second.epoch(plan, epoch).unwrap();
         }
         assert_eq!(whole.state().unwrap(), second.state().unwrap(), "{} resumed", F::NAME);
-        // Back to the third epoch, with the seventh's questions at hand.
+        // Back to the third epoch, while the seventh's questions are loaded.
         second.restore(first.state().unwrap().clone()).unwrap();
         for epoch in 4..=6 {
             second.epoch(plan, epoch).unwrap();
@@ -365,7 +366,7 @@ fn two_runs_and_a_resumed_one_give_the_same_bits(device: Device) {
     }
 }
 
-/// Ranks agree except where two scores are within rounding of each other.
+/// Ranks agree unless two scores are within rounding of each other.
 fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     let facts = facts(3000, 3);
     let filter = Filter::new(ENTITIES as usize, RELATIONS as usize, &[&facts]);
@@ -401,7 +402,7 @@ fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     card.score_many(&queries, &mut found).unwrap();
     Ranker::score_many(&processor, &queries, &mut expected).unwrap();
     for (found, expected) in found.chunks(row).zip(expected.chunks(row)) {
-        // Sums are rounded by the size of their terms, which a score near zero does not tell.
+        // Rounding errors scale with the terms of a sum, not with a score near zero.
         let largest = expected.iter().fold(1.0f32, |largest, score| largest.max(score.abs()));
         for (a, b) in found.iter().zip(expected) {
             assert!((a - b).abs() <= 1e-5 * largest, "{}: {a} for {b} where scores reach {largest}", F::NAME);
@@ -412,7 +413,7 @@ fn ranks_agree<F: ScoringFunction + Clone>(device: &Device, scoring: &F) {
     for (query, list) in queries.iter().zip(&top) {
         let mut all = vec![0.0; ENTITIES as usize];
         card.score_all(*query, &mut all).unwrap();
-        // One query and a block of them are summed in different orders.
+        // One query and a block of queries are summed in different orders.
         for (found, expected) in list.iter().zip(ruge_kg::rank::select(&all, query, &options)) {
             let close = (found.score - expected.score).abs() <= 1e-4 * (1.0 + expected.score.abs());
             assert!(close, "{}: {found:?} for {expected:?}", F::NAME);
@@ -433,7 +434,7 @@ fn ranks_scores_and_best_answers_agree(device: Device) {
     }
 }
 
-/// Softmax against the processor, step by step, and the same bits in two runs on tensor cores.
+/// Softmax against the CPU, step by step, and the same bits in two runs on tensor cores.
 fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: Softmax, rule: UpdateRule) {
     let facts = facts(3000, 3);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);
@@ -446,7 +447,7 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
     let card = || CudaModel::new(device.clone(), scoring, &embeddings, optimizer).unwrap();
     let mut exact = card().in_full_precision();
     let mut processor = CpuModel::new(scoring.clone(), embeddings.clone(), optimizer);
-    // Questions that come with all of their answers are never grouped.
+    // Questions with all their answers are never grouped.
     let groups = if softmax.answers == Answers::One { 3 } else { usize::MAX };
     let [mut one, mut other] = [card(), card().in_groups_of(groups)];
     for epoch in 1..=3 {
@@ -473,7 +474,7 @@ fn softmax<F: ScoringFunction + Clone>(device: &Device, scoring: &F, softmax: So
     assert!(differ < 20, "{}: {differ} of {} ranks differ", F::NAME, queries.len());
 }
 
-/// AdaGrad divides by the size of the first gradients, which may be rounding alone; a large ε keeps it apart.
+/// AdaGrad divides by the size of the first gradients, which may be rounding errors; a large ε prevents that.
 const ADAGRAD: UpdateRule = UpdateRule::AdaGrad { epsilon: 1e-2, inside: false };
 
 fn plain() -> Softmax {
@@ -507,7 +508,7 @@ fn a_sample_of_candidates_agrees_with_the_processor(device: Device) {
     let _one = CARD.lock();
     let drawn = |sample| Softmax { sample, ..plain() };
     softmax(&device, &Reciprocal(ComplEx::new(24)), drawn(50), UpdateRule::Sgd);
-    // More than half of all, so that most answers are drawn too.
+    // More than half of all entities, so that most answers are drawn too.
     softmax(&device, &Reciprocal(ComplEx::new(300)), Softmax { relations: 0.5, l2: 0.01, ..drawn(200) }, ADAGRAD);
     let adam = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 };
     softmax(&device, &DistMult::new(37), Softmax { dropout: 0.2, ..drawn(33) }, adam);

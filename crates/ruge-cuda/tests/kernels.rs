@@ -15,14 +15,14 @@ fn main() -> ExitCode {
         .run()
 }
 
-/// Whether the compiler is there, by asking it.
+/// Whether NVRTC is available.
 fn nvrtc() -> Need<()> {
     match compile_kernels(&constants(&DistMult::new(2), Optimizer::default())) {
         Err(error @ CudaError::Missing { .. }) => {
             assert!(std::env::var("RUGE_NVRTC").as_deref() != Ok("required"), "{error}");
             Err(Missing::new("NVRTC", error))
         }
-        // Other errors are for the tests to find.
+        // Other errors are left to the tests.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a softmax step: owners of rows add up what touches them, and rows move.
+//! The end of a softmax step: row owners add their contributions, and rows are updated.
 
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use ruge_embed::optimizer::UpdateRule;
@@ -13,7 +13,6 @@ use crate::sample::Found;
 use crate::training::Moving;
 
 impl SoftmaxTraining {
-    /// Every owner of a row adds up what touches it, and rows move.
     pub(super) fn move_tables(
         &self,
         device: &Device,
@@ -24,7 +23,7 @@ impl SoftmaxTraining {
     ) -> Result<()> {
         let (entities, relations) = tables.scored();
         let penalty = self.softmax.penalty(range.questions[1] - range.questions[0]);
-        // In another basis it is of the parameters, once gradients are by those.
+        // In another basis the penalty applies to the parameters, after the gradients are mapped to them.
         let penalty_here = if self.turned.is_some() { [0.0; 2] } else { penalty };
         let (slots, found) = (&self.relation_slots, &self.d_relations);
         let gather = &self.functions.gather_relations;
@@ -64,7 +63,7 @@ impl SoftmaxTraining {
                 self.gather(device, gather, touched, found, into, penalty_here)?;
                 self.turn(device, tables, range, penalty)?;
                 let gradients = self.turned.as_ref().map_or(&self.entity_gradients, |turned| &turned[0]);
-                // Gradients of the rows behind the entities are nobody's.
+                // Gradients of the padding rows are ignored.
                 let floats = gradients.slice.len().min(tables.entities.slice.len());
                 self.move_all(device, (gradients, floats), entity_moving, corrections, copies[0])?;
             }
@@ -80,7 +79,7 @@ impl SoftmaxTraining {
         Ok(())
     }
 
-    /// Brings gradients into the parameters' basis, where that is another, and adds the penalty there.
+    /// Maps gradients to the parameters' basis, if that differs, and adds the penalty there.
     fn turn(&self, device: &Device, tables: &Tables, range: &Range, [cubed, squared]: [f32; 2]) -> Result<()> {
         let (Some(turned), Some(transform)) = (&self.turned, &tables.transform) else { return Ok(()) };
         let parts = [
@@ -97,7 +96,7 @@ impl SoftmaxTraining {
         for ((matrix, images, parameters, touched, part), (turned, rows)) in
             parts.into_iter().zip(turned.iter().zip(rows))
         {
-            // SAFETY: both have so many rows of the matrix's strides.
+            // SAFETY: both have this many rows with the matrix's strides.
             unsafe { matrix.back(device, images.address, turned.address, rows) }?;
             let touched = touched.address + (part[0] * size_of::<Quad>()) as u64;
             let many = (part[1] - part[0]) as u32;
@@ -124,7 +123,7 @@ impl SoftmaxTraining {
         Ok(())
     }
 
-    /// Adds to gradients what the slots of touched rows found, and the penalty.
+    /// Adds the contributions of touched rows' slots, and the penalty.
     fn gather(
         &self,
         device: &Device,
@@ -137,7 +136,7 @@ impl SoftmaxTraining {
         let touched = touched.address + (part[0] * size_of::<Quad>()) as u64;
         let many = part[1] - part[0];
         let number = many as u32;
-        // SAFETY: touched rows are rows of the table, their slots those of this batch.
+        // SAFETY: touched rows are rows of the table, and their slots belong to this batch.
         unsafe {
             device
                 .stream
@@ -156,7 +155,7 @@ impl SoftmaxTraining {
         Ok(())
     }
 
-    /// Moves all rows of a table by their gradients.
+    /// Updates all rows of a table by their gradients.
     fn move_all(
         &self,
         device: &Device,

@@ -1,4 +1,4 @@
-//! Relations as an auxiliary question: (h, ?, t) among all of them.
+//! Relation prediction as an auxiliary question: (h, ?, t) among all relations.
 
 use cudarc::driver::PushKernelArg;
 
@@ -10,7 +10,7 @@ use crate::order::Quad;
 use crate::product::{Matrix, Out, Size};
 
 impl SoftmaxTraining {
-    /// (h, ?, t) among all relations: gradients by relations are set, those by both ends added.
+    /// (h, ?, t) among all relations: sets the gradients of relations, adds to those of both ends.
     pub(super) fn ask_relations(&mut self, device: &Device, tables: &Tables, first: usize, count: usize) -> Result<()> {
         let (half, stride) = (self.constants.relations.width(), self.constants.relations.stride);
         let (sides, rows) = (self.constants.sides, tables.relation_rows);
@@ -19,7 +19,7 @@ impl SoftmaxTraining {
         let questions = self.questions.address + (first * size_of::<Quad>()) as u64;
         let number = count as u32;
         let stream = &device.stream;
-        // SAFETY: (of all launches and products of this function) as in `step`.
+        // SAFETY: (for all launches and products of this function) as in `step`.
         unsafe {
             stream
                 .launch_builder(&self.functions.relation_queries)
@@ -50,8 +50,8 @@ impl SoftmaxTraining {
         let (answers, losses) =
             (self.relations.address + 4 * first as u64, self.relation_losses.address + 4 * first as u64);
         self.slopes(device, first, count, scores, answers, losses, self.softmax.relations)?;
-        // Both sides are one matrix of candidates only where rows follow each other without a gap; so one after the other,
-        // the second added to the first.
+        // Both sides form one matrix of candidates only if rows have no gaps between them. So the sides are multiplied
+        // one after the other, and the second is added to the first.
         let slopes = |side: usize| {
             Matrix::rows(scores.slopes + (size_of_number * side * side_columns) as u64, columns).of(self.number)
         };

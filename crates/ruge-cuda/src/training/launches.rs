@@ -1,7 +1,7 @@
-//! The launches of an epoch in their order: negatives and who touches which row, then step after step, then the losses.
+//! The launches of an epoch in order: negatives and transpose, then the steps, then the losses.
 //!
-//! Safety, for all of them: arguments follow the kernels' parameter lists; every buffer was made for the largest batch; kernels stay within the
-//! ranges of `batches`, which come from the same plan.
+//! Safety, for all launches: arguments match the kernels' parameter lists; every buffer was created for the largest
+//! batch; kernels stay within the ranges of `batches`, which come from the same plan.
 
 use std::ops::Range;
 
@@ -21,13 +21,13 @@ use crate::model::Tables;
 #[derive(Clone, Copy)]
 struct StepLaunch {
     batch: u32,
-    /// Counted from the first of the epoch.
+    /// Counted from the start of the epoch.
     number: u32,
     entity_move: Moving,
     relation_move: Moving,
     /// Address of the sorted touches.
     touches: u64,
-    /// Blocks of threads for relation rows; those for entity rows follow them.
+    /// Blocks of threads for relation rows; those for entity rows follow.
     relation_blocks: u32,
 }
 
@@ -35,13 +35,13 @@ fn layout(blocks: usize, threads: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks.clamp(1, 1 << 20) as u32, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
 
-/// Bits of an entity's number, by which touches are sorted.
+/// Bits of an entity id, by which touches are sorted.
 fn entity_bits(plan: &Plan<'_>) -> i32 {
     (usize::BITS - plan.entities.saturating_sub(1).leading_zeros()).max(1) as i32
 }
 
 impl Training {
-    /// Launches some batches of an epoch: what all of them need comes with the first, the losses with the last.
+    /// Launches some batches of an epoch; the common preparation is launched with the first, the losses with the last.
     pub(super) fn launch(
         &mut self,
         device: &Device,
@@ -95,23 +95,23 @@ impl Training {
         if batches.end == plan.batches { self.sum_losses(device, plan) } else { Ok(()) }
     }
 
-    /// As many blocks as give each of `items` a team.
+    /// Enough blocks to give each of `items` a team.
     fn teams_for(&self, items: usize) -> LaunchConfig {
         layout(items.div_ceil(self.constants.teams()), self.constants.block() as u32)
     }
 
-    /// The layout of what moves or adds up rows.
+    /// The launch configuration of kernels that update or sum rows.
     fn rows_layout(&self, step: &StepLaunch) -> LaunchConfig {
         let entity_blocks = self.most.rows.div_ceil(self.constants.teams()).min(1 << 16);
         layout(step.relation_blocks as usize + entity_blocks, self.constants.block() as u32)
     }
 
-    /// Address of the gradient steps before the epoch.
+    /// Address of the number of gradient steps before the epoch.
     fn steps_before(&self) -> u64 {
         self.counters.address + 8
     }
 
-    /// Draws the negatives of all batches and sorts who touches which row.
+    /// Draws the negatives of all batches and sorts the touches.
     fn prepare(&self, device: &Device, plan: &Plan<'_>) -> Result<()> {
         let count = self.order.slice.len() as u32;
         let (entities, relations) = (plan.entities as u32, plan.relations as u32);
@@ -160,7 +160,7 @@ impl Training {
         .map(|_| ())
     }
 
-    /// KALE: what groundings pull on the truths of their atoms.
+    /// KALE: the pull of groundings on the truths of their atoms.
     fn inject(&self, device: &Device, tables: &Tables, batch: u32) -> Result<()> {
         let (scored_entities, scored_relations) = tables.scored();
         let evidence = self.evidence.pointers();
@@ -185,7 +185,7 @@ impl Training {
         Ok(())
     }
 
-    /// The first pass of a step; `fresh` in the first one of a batch, which predicts soft labels.
+    /// The first pass of a step; `fresh` in the first step of a batch, which computes soft labels.
     fn pass(&self, device: &Device, tables: &Tables, batch: u32, fresh: bool) -> Result<()> {
         let (scored_entities, scored_relations) = tables.scored();
         if let Some(crowd) = &self.crowd {
@@ -235,7 +235,7 @@ impl Training {
         Ok(())
     }
 
-    /// Adds up in parts what busy rows get, where a batch has such rows.
+    /// Partial sums of busy rows, if a batch has any.
     fn fold(&self, device: &Device, tables: &Tables, step: &StepLaunch) -> Result<()> {
         let Some(folds) = &self.folds else { return Ok(()) };
         let folded = Folded {
@@ -251,7 +251,7 @@ impl Training {
         folds.launch(device, &self.constants, step.batch, &folded)
     }
 
-    /// The second pass of a step: owners add up what touches their rows and move them at once.
+    /// The second pass of a step: owners add their rows' contributions and update them.
     fn update(&self, device: &Device, step: &StepLaunch) -> Result<()> {
         let folds = Folds::pointers(self.folds.as_ref());
         let steps_before = self.steps_before();
@@ -282,8 +282,8 @@ impl Training {
         Ok(())
     }
 
-    /// The second pass where rows cannot move at once: gradients are added up as tables, brought into the parameters' basis
-    /// and, under a cap on whole matrices, measured before rows move.
+    /// The second pass if rows cannot be updated directly: gradients are summed into tables, mapped to the parameters'
+    /// basis and, with a cap on whole matrices, measured before the update.
     fn update_by_tables(&mut self, device: &Device, tables: &Tables, step: &StepLaunch) -> Result<()> {
         self.sum_rows(device, tables, step)?;
         let capped = matches!(self.constants.optimizer.cap, Cap::Matrix { .. });
@@ -329,7 +329,7 @@ impl Training {
         gradients.turn(device, tables)
     }
 
-    /// Moves rows by their gradients; with `measure`, only leaves how long those are.
+    /// Updates rows by their gradients; with `measure`, only computes the squared norms.
     fn move_rows(&self, device: &Device, step: &StepLaunch, measure: bool) -> Result<()> {
         let Some(gradients) = &self.gradients else { return Ok(()) };
         let steps_before = self.steps_before();
@@ -362,7 +362,7 @@ impl Training {
         Ok(())
     }
 
-    /// From the lengths of rows to what whole matrices are scaled by.
+    /// From the norms of rows to the factors of whole matrices.
     fn measure(&self, device: &Device, step: &StepLaunch) -> Result<()> {
         let Some(gradients) = &self.gradients else { return Ok(()) };
         let entity_rows = self.most.rows as u32;
