@@ -1,7 +1,7 @@
-//! Grounding speed after loading. Nothing is asserted.
+//! Benchmark: grounding speed after loading. Nothing is asserted.
 //!
-//! `cargo bench -p ruge-rules --bench ground` grounds the rules published for FB15K, and rules mined here, where the
-//! benchmark folder is there (see `ruge_testing::data`).
+//! `cargo bench -p ruge-rules --bench ground` grounds the rules published for FB15K and rules mined here, if the
+//! benchmark folder exists (see `ruge_testing::data`).
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports to the terminal")]
 

@@ -1,11 +1,11 @@
-//! Mining speed, from plain text: time, CPU time, memory, probes. Nothing is asserted.
+//! Benchmark: mining speed from plain text. Prints time, CPU time, memory and probes; asserts nothing.
 //!
 //! ```text
 //! cargo bench -p ruge-rules --bench mine            # FB15K and yago37-core3 if the benchmark folder is there
 //! cargo bench -p ruge-rules --bench mine -- --scale # synthetic graphs of 0.3, 1, 3, 10 million triples, and hubs
 //! ```
 //!
-//! Each case runs in a process of its own, so that its peak memory is its own.
+//! Each case runs in a separate process, so that peak memory is measured per case.
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports to the terminal")]
 
@@ -40,7 +40,7 @@ fn main() {
                 continue;
             }
         };
-        // Plain text, as the claim is about text: unpacked once, outside the measurement.
+        // Plain text, unpacked once outside the measurement.
         let plain = tempfile::tempdir().expect("a temporary folder");
         let mut names = ruge_kg::Names::default();
         let file = ruge_kg::io::read_file(&folder.join("train.txt.gz"), &mut names, &ReadOptions::default());
@@ -68,7 +68,7 @@ fn child(args: &[&str]) {
     assert!(status.success(), "a case failed");
 }
 
-/// One measurement, in a process of its own.
+/// One measurement, in a separate process.
 fn case(what: &str, option: Option<&str>) {
     let started = Instant::now();
     let (name, mined, mining) = match what {
@@ -108,9 +108,9 @@ fn run(graph: &Graph, config: &MineConfig) -> Mined {
     mine(graph, config, &Default::default())
 }
 
-/// Entities by a power law: the k-th of n is drawn in proportion to k^-0.5 (the first of them then has 1/√n of all ends);
-/// 200 relations likewise. Every third triple copies an earlier one under its partner relation, turned round, so that
-/// there are rules to find.
+/// Entities by a power law: the k-th of n is drawn in proportion to k^-0.5 (the first then has 1/√n of all ends); 200
+/// relations likewise. Every third triple copies an earlier one, reversed, under its partner relation, so that there
+/// are rules to find.
 fn synthetic(triples: u64) -> Graph {
     let entities = (triples / 20).max(1000);
     let pick = |stream: u64, at: u64, n: u64| -> u32 {
@@ -130,8 +130,8 @@ fn synthetic(triples: u64) -> Graph {
     Graph::new(entities as usize, 200, &list)
 }
 
-/// Half of the triples lead to one of ten hubs (of degree 100,000 each at 2 million triples), the others are even: what
-/// joins over paths cannot survive.
+/// Half of the triples lead to one of ten hubs (of degree 100,000 each at 2 million triples), the others are uniform: a
+/// miner that joins along paths cannot finish.
 fn hubs(triples: u64) -> Graph {
     let entities = 200_000u32;
     let list: Vec<Triple> = (0..triples)
@@ -152,7 +152,7 @@ fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after = stat.rsplit(')').next().unwrap_or_default();
     let ticks: Vec<f64> = after.split_whitespace().filter_map(|field| field.parse().ok()).collect();
-    // After the name: state is no number; user and system time are then the 11th and 12th numbers, in 1/100 s.
+    // After the name: the state is not a number, so user and system time are the 11th and 12th numbers, in 1/100 s.
     ticks.get(10).zip(ticks.get(11)).map_or(f64::NAN, |(user, system)| (user + system) / 100.0)
 }
 

@@ -1,8 +1,8 @@
-//! A rule as a function: given one end of its conclusion, which entities does it put at the other?
+//! A rule as a function: given one end of its conclusion, which entities are at the other?
 //!
-//! Ranking by rules asks this for every query, with the known end bound before the first step, so that the premise is
-//! walked from there and never scanned. Only the training graph is asked whether a premise holds, negated ones included. Conclusions that are
-//! facts already are answers like any other: whether they count is for the asker to say.
+//! Ranking by rules asks this for every query. The known end is bound before the first step, so the premise is walked
+//! from there and never scanned. Premises, negated ones included, are checked against the training graph only.
+//! Conclusions that are already facts are included; the caller decides whether they count.
 
 use ruge_kg::{EntityId, Graph};
 
@@ -11,7 +11,7 @@ use crate::ground::{NotGrounded, prepare};
 use crate::join::{Bindings, Once, Plan, Seen, UNBOUND};
 use crate::rule::Rule;
 
-/// A rule with its two plans: from the subject of the conclusion, and from its object.
+/// A rule with two plans: from the subject of the conclusion, and from its object.
 #[derive(Clone, Debug)]
 pub struct Application {
     conclusion: Atom,
@@ -19,7 +19,7 @@ pub struct Application {
     from_object: Plan,
 }
 
-/// The working memory of a walk; one per thread.
+/// Working memory of a walk; one per thread.
 #[derive(Clone, Debug, Default)]
 pub struct Walker {
     bindings: Bindings,
@@ -27,7 +27,7 @@ pub struct Walker {
 }
 
 impl Application {
-    /// Plans both directions, or says why the rule concludes nothing.
+    /// Plans both directions, or returns why the rule concludes nothing.
     pub fn new(graph: &Graph, rule: &Rule) -> Result<Self, NotGrounded> {
         prepare(graph, rule)?;
         let plan = |from: Term| {
@@ -38,13 +38,13 @@ impl Application {
         Ok(Self { conclusion, from_subject: plan(conclusion.subject)?, from_object: plan(conclusion.object)? })
     }
 
-    /// Visits every object that the rule concludes for `subject`, perhaps several times.
+    /// Visits every object that the rule concludes for `subject`, possibly several times.
     #[inline]
     pub fn objects(&self, graph: &Graph, subject: EntityId, walker: &mut Walker, visit: &mut impl FnMut(EntityId)) {
         walk(graph, &self.from_subject, self.conclusion.subject, subject, self.conclusion.object, walker, visit);
     }
 
-    /// Visits every subject that the rule concludes for `object`, perhaps several times.
+    /// Visits every subject that the rule concludes for `object`, possibly several times.
     #[inline]
     pub fn subjects(&self, graph: &Graph, object: EntityId, walker: &mut Walker, visit: &mut impl FnMut(EntityId)) {
         walk(graph, &self.from_object, self.conclusion.object, object, self.conclusion.subject, walker, visit);
@@ -77,7 +77,7 @@ fn walk(
                 true
             });
         }
-        // The answer is fixed, an entity or the known end again: one witness is enough.
+        // The answer is fixed (an entity, or the known end again), so one witness is enough.
         fixed => {
             if !plan.run(graph, bindings, guide, &mut |_| false) {
                 visit(if let Term::Constant(entity) = fixed { entity } else { value });

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Variable(pub u8);
 
 impl Variable {
-    /// The conclusion's subject, wherever it is a variable.
+    /// The conclusion's subject, if it is a variable.
     pub const X: Variable = Variable(0);
-    /// The conclusion's object, wherever it is a variable.
+    /// The conclusion's object, if it is a variable.
     pub const Y: Variable = Variable(1);
     /// The first inner variable.
     pub const Z: Variable = Variable(2);
@@ -33,13 +33,13 @@ impl Variable {
     }
 }
 
-/// One place of an atom.
+/// A term: one argument of an atom.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Term {
-    /// To be bound.
+    /// A variable.
     Variable(Variable),
-    /// Fixed.
+    /// An entity.
     Constant(EntityId),
 }
 
@@ -70,24 +70,24 @@ impl From<EntityId> for Term {
 pub struct Atom {
     /// The relation.
     pub relation: RelationId,
-    /// Its first place.
+    /// The first argument.
     pub subject: Term,
-    /// Its second place.
+    /// The second argument.
     pub object: Term,
 }
 
 impl Atom {
-    /// An atom over any mixture of variables and entities.
+    /// An atom over variables and entities.
     pub fn new(relation: RelationId, subject: impl Into<Term>, object: impl Into<Term>) -> Self {
         Self { relation, subject: subject.into(), object: object.into() }
     }
 
-    /// Both places.
+    /// Both arguments.
     pub fn terms(self) -> [Term; 2] {
         [self.subject, self.object]
     }
 
-    /// Its variables, first place first.
+    /// Its variables, first argument first.
     pub fn variables(self) -> impl Iterator<Item = Variable> {
         self.terms().into_iter().filter_map(Term::variable)
     }

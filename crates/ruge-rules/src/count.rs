@@ -1,7 +1,7 @@
-//! The exact numbers of any one rule, however it is written.
+//! Exact counts for a single rule of any form.
 //!
-//! The miner counts thousands of candidate bodies and knows their shapes; here a rule from a file, of any length and with
-//! entities in it, is counted by matching its premise. Both must agree, and a test holds them together.
+//! The miner counts thousands of candidate bodies of known shapes. Here a rule from a file, of any length and with
+//! entities in it, is counted by matching its premise. A test checks that the two agree.
 
 use ruge_kg::{EntityId, Graph, Label};
 
@@ -20,19 +20,20 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// For graphs of up to this many entities.
+    /// For graphs with up to this many entities.
     pub fn new(entities: usize) -> Self {
         Self { stamps: vec![0; entities], stamp: 0, seen: Seen::default() }
     }
 
-    /// Counts `rule`; `None` if it is unsafe or has no premise, so that its body is no set of pairs, or if its premise is too long.
+    /// Counts `rule`; `None` if it is unsafe or has no premise, so that its body is not a set of pairs, or if its
+    /// premise is too long.
     ///
-    /// A rule over relations that the graph lacks has zero counts.
+    /// A rule over relations missing from the graph has zero counts.
     pub fn count(&mut self, graph: &Graph, rule: &Rule) -> Option<Counts> {
         self.count_under(graph, rule, &Control::default()).ok().flatten()
     }
 
-    /// The same under a control; [`RuleError::Cancelled`] when told to stop.
+    /// [`count`](Self::count) with a control; [`RuleError::Cancelled`] on cancellation.
     pub fn count_under(
         &mut self,
         graph: &Graph,
@@ -101,7 +102,7 @@ impl Counter {
         counts
     }
 
-    /// Rules with one free place in the conclusion: counts over the distinct values of that variable.
+    /// Rules with one free variable in the conclusion: counts over the distinct values of that variable.
     fn count_values(
         &mut self,
         graph: &Graph,
@@ -132,7 +133,7 @@ impl Counter {
             self.seen.clear();
             let guide = &mut Once { seen: &mut self.seen, pulse: Some(pulse) };
             let mut found = false;
-            // One witness is enough: the run ends when the visitor says so.
+            // One witness is enough: the visitor stops the run.
             plan.run(graph, &mut bindings, guide, &mut |_| {
                 found = true;
                 false
@@ -143,7 +144,7 @@ impl Counter {
             bindings[free.index()] = value;
             counts.body += 1;
             let plays = u64::from(has(graph, value, head, inverse));
-            // The fixed place is known to occur in the head, so on its side every pair counts.
+            // The fixed argument occurs in the head, so on its side every pair counts.
             let (own, other) = if inverse {
                 (&mut counts.pca_object, &mut counts.pca_subject)
             } else {
@@ -157,7 +158,7 @@ impl Counter {
     }
 }
 
-/// The distinct entities that the smallest atom of the premise with this variable allows it to be.
+/// The distinct candidates for a variable, from the smallest atom of the premise that contains it.
 fn values(graph: &Graph, rule: &Rule, variable: Variable) -> Vec<EntityId> {
     let label = rule
         .premise

@@ -1,17 +1,17 @@
-//! Why rules could not be read or written, said so that a reader can act on it.
+//! Errors while reading, writing or grounding rules.
 
 use ruge_kg::Cancelled;
 use std::path::PathBuf;
 
-/// Why a rule file as a whole could not be read or written. A bad line is never one of these: readers collect bad
-/// lines in [`RuleFile::bad`](crate::io::RuleFile::bad) and go on.
+/// A rule file could not be read or written. Bad lines are not errors: readers collect them in
+/// [`RuleFile::bad`](crate::io::RuleFile::bad) and continue.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum RuleError {
     /// The file cannot be read: it is missing, damaged, or too large.
     #[error(transparent)]
     Read(#[from] ruge_kg::KgError),
-    /// So many lines that are no rules that the file is none of rules.
+    /// So many lines are not rules that this is not a rule file.
     #[error(
         "{}: more than {most} lines are {what}; this does not look like a rule file\n  remedy: check the path, or remove those lines",
         path.display()
@@ -21,10 +21,10 @@ pub enum RuleError {
         path: PathBuf,
         /// What they are.
         what: &'static str,
-        /// How many are read.
+        /// The maximum.
         most: usize,
     },
-    /// No line looks like a rule of any format we know.
+    /// No line looks like a rule in any known format.
     #[error(
         "{}: no line looks like a rule of a known format; the first line is\n    {text}\n  remedy: name the format, one of {formats}",
         path.display()
@@ -34,17 +34,17 @@ pub enum RuleError {
         path: PathBuf,
         /// Its first line.
         text: String,
-        /// The formats there are.
+        /// The known formats.
         formats: String,
     },
-    /// A format of this name does not exist.
+    /// An unknown format name.
     #[error("unknown rule format {name:?}{}\n  remedy: use one of {formats}", suggest(suggestion))]
     NoSuchFormat {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The nearest name, if one is near.
+        /// The closest name, if any.
         suggestion: Option<&'static str>,
-        /// The formats there are.
+        /// The known formats.
         formats: String,
     },
     /// A JSON file that is not JSON, or not an object with a list of rules.
@@ -56,7 +56,7 @@ pub enum RuleError {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
     /// A relation dictionary that does not number its relations 0, 1, 2, …
@@ -69,7 +69,7 @@ pub enum RuleError {
         /// What is wrong.
         reason: String,
     },
-    /// A rule that the chosen format has no words for.
+    /// A rule that the chosen format cannot express.
     #[error("{format} cannot express the rule {rule}: {reason}")]
     Unsayable {
         /// The format.
@@ -78,27 +78,27 @@ pub enum RuleError {
         rule: String,
         /// Why not, and what to do.
         reason: String,
-        /// Whether the data that the rules are about would help: counts and ids come from there.
+        /// Whether the training data would help: they provide counts and ids.
         needs_data: bool,
     },
     /// The output could not be written.
     #[error("cannot write the rules: {0}")]
     Write(#[from] std::io::Error),
-    /// Groundings could not be handed on.
+    /// Groundings could not be written.
     #[error("cannot write groundings: {0}")]
     Grounding(std::io::Error),
-    /// The caller asked to stop, or the time was up.
+    /// The caller cancelled, or the deadline passed.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// A rule has more groundings than may be made.
+    /// A rule has more groundings than the limit.
     #[error(
         "rule {} has more than {limit} groundings; remove it, shorten its premise, or allow more",
         rule + 1
     )]
     TooManyGroundings {
-        /// The rule, by its place in the list.
+        /// The rule's index in the list.
         rule: usize,
-        /// Groundings that all rules together may have.
+        /// Maximum groundings of all rules together.
         limit: u64,
     },
 }

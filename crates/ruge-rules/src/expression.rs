@@ -1,8 +1,7 @@
-//! Expressions of ∧, ∨ and ¬ in premises of rules, and the Horn rules they stand for.
+//! Expressions of ∧, ∨ and ¬ in premises, and the Horn rules they stand for.
 //!
-//! (a ∨ b) ⇒ h is (a ⇒ h) ∧ (b ⇒ h), so a rule with ∨ in its premise is a Horn rule per alternative:
-//! [`Expression::alternatives`]. How true a premise is, between 0 and 1, is asked of the embeddings
-//! (`ruge_embed::fuzzy`).
+//! (a ∨ b) ⇒ h is (a ⇒ h) ∧ (b ⇒ h), so a rule with ∨ in its premise becomes one Horn rule per alternative:
+//! [`Expression::alternatives`]. The fuzzy truth of a premise is computed from embeddings (`ruge_embed::fuzzy`).
 
 /// An expression over leaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,27 +10,26 @@ pub enum Expression<L> {
     Atom(L),
     /// ¬
     Not(Box<Expression<L>>),
-    /// ∧; of nothing, true.
+    /// ∧; true if empty.
     And(Vec<Expression<L>>),
-    /// ∨; of nothing, false.
+    /// ∨; false if empty.
     Or(Vec<Expression<L>>),
 }
 
 /// One way for an expression to be true: some leaves hold, some do not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Alternative<L> {
-    /// What must hold.
+    /// Leaves that must hold.
     pub holds: Vec<L>,
-    /// What must not.
+    /// Leaves that must not hold.
     pub fails: Vec<L>,
 }
 
 impl<L: Clone + PartialEq> Expression<L> {
     /// The disjunctive normal form: in classical logic the expression is true exactly when one of these is.
     ///
-    /// Alternatives that contradict themselves are left out, and what alternatives have twice is there once; a plain
-    /// conjunction stays as it is written. `None` where there are more than `most`, which a few nested expressions can
-    /// bring about.
+    /// Contradictory alternatives and duplicate leaves are removed; a plain conjunction stays as written. `None` if
+    /// there are more than `most`, which a few nested expressions can cause.
     pub fn alternatives(&self, most: usize) -> Option<Vec<Alternative<L>>> {
         let mut plain = Alternative { holds: vec![], fails: vec![] };
         let mut found = if self.literals(&mut plain) { vec![plain] } else { self.ways(true, most)? };
@@ -39,7 +37,7 @@ impl<L: Clone + PartialEq> Expression<L> {
         Some(found)
     }
 
-    /// Collects a conjunction of leaves and negated leaves; false if it is none.
+    /// Collects a conjunction of leaves and negated leaves; false if the expression is not one.
     fn literals(&self, into: &mut Alternative<L>) -> bool {
         match self {
             Self::Atom(leaf) => into.holds.push(leaf.clone()),
@@ -155,7 +153,7 @@ mod tests {
     #[test]
     fn alternatives_by_hand() {
         let leaf = Expression::Atom;
-        // (a ∨ b) ∧ ¬(c ∧ a): the alternative a ∧ ¬a is none.
+        // (a ∨ b) ∧ ¬(c ∧ a): the alternative a ∧ ¬a is removed.
         let premise =
             Expression::And(vec![Expression::Or(vec![leaf(0), leaf(1)]), not(Expression::And(vec![leaf(2), leaf(0)]))]);
         let way = |holds: &[usize], fails: &[usize]| Alternative { holds: holds.to_vec(), fails: fails.to_vec() };

@@ -1,15 +1,15 @@
 //! Grounding (propositionalisation): 𝒢 and 𝒰.
 //!
 //! A *valid grounding* g_pq binds all variables of rule p so that every premise is an observed triple and the
-//! conclusion is not. Only the training graph is asked, for both. The inner variables are part of a grounding's
-//! identity; variables may coincide; the same premises (in order) and conclusion coming from two rules count once, for
-//! the first of them. The distinct conclusions are the *unlabeled triples*.
+//! conclusion is not. Only the training graph counts as observed. Inner variables are part of a grounding's identity,
+//! and variables may take equal values. If two rules give the same premises (in order) and conclusion, the grounding
+//! counts once, for the first of them. The distinct conclusions are the *unlabeled triples*.
 //!
-//! A negated premise ¬r(a,b) is fulfilled where r(a,b) is not observed: the world is closed over the training graph. Such
-//! triples belong to a grounding like its premises, and count in guidance with truth 1 − φ.
+//! A negated premise ¬r(a,b) holds if r(a,b) is not observed (closed world over the training graph). Negated premises
+//! are part of a grounding, and count in guidance with truth 1 − φ.
 //!
-//! Everything is kept as flat arrays with the way back: rule → groundings → conclusions and conclusion → groundings,
-//! ready for training and for explanations.
+//! Everything is stored in flat arrays with both directions: rule → groundings → conclusions and conclusion →
+//! groundings, for training and for explanations.
 
 use rayon::prelude::*;
 use ruge_kg::{Graph, Pair, Triple};
@@ -31,16 +31,16 @@ pub use stream::{StreamReport, Streaming, Visit, stream, stream_within};
 pub enum NotGrounded {
     /// It has no premise.
     NoPremise,
-    /// A variable of the conclusion, or of a negated premise, is in no other premise.
+    /// A variable of the conclusion or of a negated premise is in no other premise.
     Unsafe,
-    /// A relation is not in the training graph.
+    /// A relation is missing from the training graph.
     UnknownRelation,
-    /// It has more atoms than can be matched.
+    /// It has too many atoms to match.
     TooLong,
 }
 
 impl NotGrounded {
-    /// In words.
+    /// The reason, in words.
     pub fn reason(self) -> &'static str {
         match self {
             NotGrounded::NoPremise => "it has no premise",
@@ -61,19 +61,19 @@ pub struct Groundings {
     /// Premises of grounding `g` are `premise_offsets[g]..premise_offsets[g + 1]`.
     premise_offsets: Vec<usize>,
     premises: Vec<Triple>,
-    /// Negated premises of grounding `g` are `negated_offsets[g]..negated_offsets[g + 1]`; both empty where no rule
+    /// Negated premises of grounding `g` are `negated_offsets[g]..negated_offsets[g + 1]`; both empty if no rule
     /// negates.
     negated_offsets: Vec<usize>,
     negated: Vec<Triple>,
-    /// Which unlabeled triple each grounding concludes.
+    /// The unlabeled triple of each grounding.
     conclusions: Vec<u32>,
     unlabeled: Vec<Triple>,
     /// Groundings by conclusion: `by_conclusion[conclusion_offsets[u]..conclusion_offsets[u + 1]]`.
     conclusion_offsets: Vec<usize>,
     by_conclusion: Vec<u32>,
-    /// Rules that gave nothing because they cannot be grounded, and why.
+    /// Rules that cannot be grounded, and why.
     not_grounded: Vec<(usize, NotGrounded)>,
-    /// Groundings that a rule before had given already.
+    /// Groundings that an earlier rule had already given.
     repeated: usize,
 }
 
@@ -83,12 +83,12 @@ impl Groundings {
         self.conclusions.len()
     }
 
-    /// Whether no rule fires anywhere.
+    /// Whether there are no groundings.
     pub fn is_empty(&self) -> bool {
         self.conclusions.is_empty()
     }
 
-    /// Number of rules they came from, silent ones included.
+    /// Number of rules, including those without groundings.
     pub fn rule_count(&self) -> usize {
         self.rule_offsets.len().saturating_sub(1)
     }
@@ -118,7 +118,7 @@ impl Groundings {
         &self.negated[self.negated_offsets[grounding]..self.negated_offsets[grounding + 1]]
     }
 
-    /// The unlabeled triple a grounding concludes, as its place in [`unlabeled`](Self::unlabeled).
+    /// The unlabeled triple a grounding concludes, as its index in [`unlabeled`](Self::unlabeled).
     #[inline]
     pub fn conclusion(&self, grounding: usize) -> usize {
         self.conclusions[grounding] as usize
@@ -144,7 +144,7 @@ impl Groundings {
         self.repeated
     }
 
-    /// How many unlabeled triples stand in `triples`.
+    /// How many unlabeled triples are in `triples`.
     pub fn overlap(&self, triples: &[Triple]) -> usize {
         let known: FxHashSet<Triple> = triples.iter().copied().collect();
         self.unlabeled.iter().filter(|triple| known.contains(triple)).count()
@@ -205,7 +205,7 @@ pub(crate) fn prepare(graph: &Graph, rule: &Rule) -> Result<Plan, NotGrounded> {
 /// One valid grounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grounded<'a> {
-    /// The rule's place in the list.
+    /// The rule's index in the list.
     pub rule: usize,
     /// The premises, in the rule's order: observed.
     pub premises: &'a [Triple],
@@ -215,7 +215,7 @@ pub struct Grounded<'a> {
     pub conclusion: Triple,
 }
 
-/// What one piece of one rule gave: premises and negated premises side by side, and conclusions.
+/// The groundings of one piece of one rule: premises followed by negated premises, and conclusions.
 #[derive(Default)]
 pub(crate) struct Piece {
     triples: Vec<Triple>,
@@ -223,7 +223,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Grounds one piece of a rule; nothing if it was stopped or there is no room for what it gives.
+    /// Grounds one piece of a rule; `None` if it was stopped or exceeds the limit.
     pub(crate) fn of(
         graph: &Graph,
         rule: &Rule,
@@ -235,7 +235,7 @@ impl Piece {
         let mut unpaid = 0;
         let width = rule.premise.len() + rule.negated.len();
         let ran = ground_piece(graph, rule, plan, piece, &mut Pulse::new(control), &mut |triples, conclusion| {
-            // Room is asked for in lots, before it is used.
+            // Room is reserved in lots, before it is used.
             if unpaid == 0 {
                 unpaid = LOT;
                 if !room.take(LOT as u64, width) {
@@ -251,7 +251,7 @@ impl Piece {
         ran.then_some(out)
     }
 
-    /// Its groundings, each also as the list of its premises and negated premises: what tells it from others.
+    /// Its groundings, each also as the list of its premises and negated premises, which identifies it.
     pub(crate) fn groundings<'p>(
         &'p self,
         index: usize,
@@ -266,13 +266,13 @@ impl Piece {
     }
 }
 
-/// Groundings that room is asked for at a time.
+/// Groundings per reservation.
 const LOT: usize = 256;
 
-/// Facts of the first premise matched by one task.
+/// Facts of the first premise per task.
 const PIECE: usize = 4096;
 
-/// A share of a rule's work: the facts its first premise scans here (`None` if it does not scan).
+/// The pieces of a rule's work: ranges of the facts that its first premise scans (`None` if it does not scan).
 pub(crate) fn pieces<'g>(graph: &'g Graph, plan: &Plan) -> Vec<Option<&'g [Pair]>> {
     match plan.scanned(graph) {
         Some(facts) => facts.chunks(PIECE).map(Some).collect(),
@@ -280,7 +280,7 @@ pub(crate) fn pieces<'g>(graph: &'g Graph, plan: &Plan) -> Vec<Option<&'g [Pair]
     }
 }
 
-/// Grounds one piece, in a fixed order. Stops early when the visitor or the guide says so, and returns whether it did not.
+/// Grounds one piece, in a fixed order. Stops when the visitor or the guide says so; returns whether it ran to the end.
 fn ground_piece(
     graph: &Graph,
     rule: &Rule,
@@ -307,9 +307,9 @@ fn ground_piece(
     }
 }
 
-/// For each rule, whether groundings of another could be the same text: equal relations in equal order.
+/// For each rule, whether another rule could give the same groundings: equal relations in equal order.
 ///
-/// Signs need no part in this: one triple cannot be observed and unobserved.
+/// Negation need not be compared: a triple cannot be both observed and unobserved.
 pub(crate) fn look_alikes(rules: &[Rule]) -> Vec<bool> {
     let key = |rule: &Rule| rule.atoms().map(|atom| atom.relation).collect::<Vec<_>>();
     let mut seen: FxHashMap<_, usize> = FxHashMap::default();
@@ -319,17 +319,17 @@ pub(crate) fn look_alikes(rules: &[Rule]) -> Vec<bool> {
     rules.iter().map(|rule| seen[&key(rule)] > 1).collect()
 }
 
-/// All valid groundings of `rules`, in the order of the rules, however many there are: for rules that are known to have few. Others
-/// are grounded by [`ground_within`].
+/// All valid groundings of `rules`, in the order of the rules, without a limit: for rules that are known to have few.
+/// Otherwise use [`ground_within`].
 pub fn ground(graph: &Graph, rules: &[Rule]) -> Groundings {
     ground_within(graph, rules, GroundLimit::NONE, &Control::default()).expect("nothing limits or stops it")
 }
 
-/// All valid groundings of `rules`, in the order of the rules, if they are no more than the limit allows.
+/// All valid groundings of `rules`, in the order of the rules, up to a limit.
 ///
 /// # Errors
-/// [`RuleError::TooManyGroundings`] names the first rule that goes beyond the limit, before memory is used for what cannot fit;
-/// [`RuleError::Cancelled`] when the control says so.
+/// [`RuleError::TooManyGroundings`] names the first rule beyond the limit, before memory is allocated for it;
+/// [`RuleError::Cancelled`] on cancellation.
 pub fn ground_within(
     graph: &Graph,
     rules: &[Rule],
@@ -359,7 +359,7 @@ pub fn ground_within(
     let total: usize = found.iter().flatten().map(|piece| piece.conclusions.len()).sum();
     if total as u64 > limit.groundings || found.iter().any(Option::is_none) {
         control.check()?;
-        // Several rules fill the room together; the one with most groundings so far is the one to look at.
+        // Several rules fill the room together; report the one with the most groundings so far.
         let mut given = vec![0; rules.len()];
         for (task, piece) in tasks.iter().zip(&found) {
             given[task.0] += piece.as_ref().map_or(0, |piece| piece.conclusions.len());
@@ -396,16 +396,17 @@ pub fn ground_within(
     Ok(all)
 }
 
-/// Groundings of one conclusion that are looked at while some of them are sought: a long rule may have billions, of which none counts.
+/// Maximum groundings of one conclusion visited while some are sought: a long rule may have billions, none of which
+/// counts.
 const LOOKED_AT: u64 = 10_000_000;
 
-/// The groundings of one rule that conclude one given triple, observed or not: what an explanation shows. Each holds the
-/// premises in the rule's order, then the negated ones.
+/// The groundings of one rule that conclude a given triple, observed or not, for explanations. Each holds the premises
+/// in the rule's order, then the negated ones.
 pub fn ground_conclusion(graph: &Graph, rule: &Rule, conclusion: Triple, limit: usize) -> Vec<Vec<Triple>> {
     ground_conclusion_where(graph, rule, conclusion, limit, &mut |_| true)
 }
 
-/// Those of them that count for somebody; the others do not count against the limit either.
+/// [`ground_conclusion`] for groundings that satisfy a condition; the others do not count towards the limit.
 pub fn ground_conclusion_where(
     graph: &Graph,
     rule: &Rule,

@@ -1,12 +1,12 @@
-//! Matching a premise against the graph: all ways to bind its variables so that every atom is a fact.
+//! Matching a premise against the graph: all bindings of its variables under which every atom is a fact.
 //!
-//! A [`Plan`] fixes the order of atoms once per rule: always the atom with most terms known, and among those the
-//! relation with fewest facts. Each step is then a scan, a walk to neighbours or a membership test. Variables may take
-//! equal values (homomorphism semantics), as in AMIE and in the grounder of the paper.
+//! A [`Plan`] fixes the order of atoms once per rule: always the atom with the most known terms, and among those the
+//! relation with the fewest facts. Each step is then a scan, a walk to neighbours or a membership test. Variables may
+//! take equal values (homomorphism semantics), as in AMIE and in the paper's grounder.
 //!
-//! The ways to match a long premise may be more than anybody can visit: each atom multiplies them. But what follows a step depends
-//! only on the variables that later steps or the conclusion name. Whoever does not ask for all ways, but for what is concluded or
-//! how many ways there are, remembers these states and enters each once ([`Once`], [`NotBarren`], [`Plan::number`]).
+//! A long premise may have more matches than can be visited, because each atom multiplies them. But what follows a step
+//! depends only on the variables used by later steps or the conclusion. Callers that need only the conclusions or the
+//! number of matches remember these states and enter each once ([`Once`], [`NotBarren`], [`Plan::number`]).
 
 use ruge_kg::{EntityId, Graph, Label, Pair, RelationId, Triple};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,34 +21,34 @@ pub(crate) type Bindings = Vec<EntityId>;
 /// No value yet.
 pub(crate) const UNBOUND: EntityId = EntityId(u32::MAX);
 
-/// Most atoms of a premise that can be matched: each is a level of recursion.
+/// Maximum atoms of a premise: each is a level of recursion.
 pub(crate) const MOST_ATOMS: usize = 200;
 
-/// In which order, and how, the atoms of a premise are matched.
+/// The order and method in which the atoms of a premise are matched.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     steps: Vec<Step>,
     variables: usize,
-    /// Per step, what follows depends on.
+    /// Per step, the variables that the rest depends on.
     live: Vec<Option<Live>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Nothing known: every fact of the relation.
+    /// No end is known: scan every fact of the relation.
     Scan { relation: RelationId, subject: Variable, object: Variable },
-    /// One end known: walk `label` from it to bind the other.
+    /// One end is known: follow `label` from it to bind the other.
     Walk { from: Term, label: Label, to: Variable },
-    /// Both ends known.
+    /// Both ends are known.
     Check(Atom),
-    /// Both ends known, and no fact may join them.
+    /// Both ends are known, and no fact may join them.
     Absent(Atom),
 }
 
 impl Plan {
-    /// Orders the premise of `rule`, given which variables are bound from the start. Negated atoms are tested as soon as
-    /// their variables are bound. `None` if a relation of the premise is unknown to the graph, or if nothing binds a
-    /// variable of a negated atom: such a premise never holds. Neither does one of more than [`MOST_ATOMS`] atoms, for us.
+    /// Orders the premise of `rule`, given the variables bound from the start. Negated atoms are tested as soon as
+    /// their variables are bound. `None` if the premise never holds: a relation is unknown to the graph, or nothing
+    /// binds a variable of a negated atom. Also `None` for more than [`MOST_ATOMS`] atoms.
     pub(crate) fn new(graph: &Graph, rule: &Rule, bound: &[Variable]) -> Option<Self> {
         let variables = rule.variable_count();
         let mut known = vec![false; variables];
@@ -89,7 +89,7 @@ impl Plan {
                 (_, _, Term::Variable(subject), Term::Variable(object)) => {
                     Step::Scan { relation: atom.relation, subject, object }
                 }
-                // An entity is always known, so one of the arms above has taken it.
+                // An entity is always known, so an arm above has matched it.
                 _ => Step::Check(atom),
             };
             for variable in atom.variables() {
@@ -112,7 +112,7 @@ impl Plan {
         vec![UNBOUND; self.variables]
     }
 
-    /// The facts the first step scans, if it is a scan: pieces of them may be matched apart.
+    /// The facts scanned by the first step, if it is a scan: pieces of them may be matched separately.
     pub(crate) fn scanned<'g>(&self, graph: &'g Graph) -> Option<&'g [Pair]> {
         match self.steps.first() {
             Some(Step::Scan { relation, .. }) => Some(graph.facts(*relation)),
@@ -120,8 +120,8 @@ impl Plan {
         }
     }
 
-    /// Visits every completion of `bindings`; stops when the visitor returns false or the guide says so. Returns whether it ran to the
-    /// end.
+    /// Visits every completion of `bindings`; stops when the visitor returns false or the guide says so. Returns
+    /// whether it ran to the end.
     pub(crate) fn run(
         &self,
         graph: &Graph,
@@ -132,7 +132,7 @@ impl Plan {
         self.extend(graph, 0, bindings, guide, visit)
     }
 
-    /// The same, with the first scan confined to `piece`.
+    /// [`run`](Self::run) with the first scan restricted to `piece`.
     pub(crate) fn run_piece(
         &self,
         graph: &Graph,
@@ -173,7 +173,7 @@ impl Plan {
         ran
     }
 
-    /// Every way to match one step, one after the other, until told to stop.
+    /// Every match of one step, until stopped.
     #[inline]
     fn each(
         &self,
@@ -202,14 +202,15 @@ impl Plan {
         }
     }
 
-    /// Whether there is something to be gained by asking for the [`number`](Self::number) before completions are made: a long premise
-    /// may have more of them than can ever be visited.
+    /// Whether to compute the [`number`](Self::number) before visiting completions: a long premise may have more than
+    /// can be visited.
     pub(crate) fn is_long(&self) -> bool {
         self.live.iter().any(Option::is_some)
     }
 
-    /// How many completions there are for which `counts` is true, without making them where parts of the premise do not depend on
-    /// each other; at most `limit` + 1, and nothing if the pulse stops. `counts` may look at variables of the conclusion only.
+    /// The number of completions for which `counts` is true, without visiting them one by one if parts of the premise
+    /// are independent; at most `limit` + 1, and `None` if cancelled. `counts` may use only variables of the
+    /// conclusion.
     pub(crate) fn number(
         &self,
         graph: &Graph,
@@ -279,14 +280,14 @@ fn scan(
     true
 }
 
-/// Atoms from which on a premise is long enough that remembering where one has been may pay.
+/// Minimum atoms of a premise for which remembering states may pay off.
 const LONG: usize = 4;
 
-/// States remembered per step; more are forgotten, which costs time and changes nothing.
+/// States remembered per step; more are forgotten, which costs time but does not change results.
 const REMEMBERED: usize = 1 << 20;
 
-/// The variables that what follows a step depends on, where these are fewer than all that steps have bound: what follows is the same
-/// however the others were bound.
+/// The variables that the rest of the plan depends on after a step, if fewer than all bound ones: the rest is the same
+/// however the others are bound.
 #[derive(Clone, Copy, Debug)]
 struct Live([Option<Variable>; 2]);
 
@@ -296,13 +297,13 @@ impl Live {
         value(self.0[0]) << 32 | value(self.0[1])
     }
 
-    /// For each step, given the variables that were bound from the start.
+    /// For each step, given the variables bound from the start.
     fn of(steps: &[Step], rule: &Rule, bound: &[Variable]) -> Vec<Option<Live>> {
         let mut live = vec![None; steps.len()];
         if steps.len() < LONG {
             return live;
         }
-        // What the conclusion depends on is asked of every completion.
+        // Every completion needs the conclusion's variables.
         let mut needed: Vec<Variable> = rule.conclusion.variables().collect();
         for (at, step) in steps.iter().enumerate().rev() {
             needed.extend(step.variables());
@@ -329,28 +330,28 @@ impl Step {
     }
 }
 
-/// A step, and what what follows it depends on.
+/// A step, and the values that the rest depends on.
 type State = Option<(usize, u64)>;
 
 /// What to do at a step.
 pub(crate) enum Turn {
     /// Match it.
     On,
-    /// Leave out what follows.
+    /// Skip the rest below it.
     Back,
-    /// Leave out everything.
+    /// Stop the search.
     Stop,
 }
 
-/// Where a search need not go, and when it ends.
+/// Prunes and stops a search.
 pub(crate) trait Guide {
     /// Before a step.
     fn enter(&mut self, state: State) -> Turn;
-    /// After a step whose every way was tried.
+    /// After a step whose matches were all tried.
     fn leave(&mut self, _state: State) {}
 }
 
-/// Goes everywhere until told to stop.
+/// Never prunes.
 impl Guide for Pulse<'_> {
     #[inline]
     fn enter(&mut self, _state: State) -> Turn {
@@ -386,11 +387,11 @@ impl Seen {
     }
 }
 
-/// Enters each state once: enough where only the values of the conclusion's variables count, and not the ways to them.
+/// Enters each state once: sufficient if only the values of the conclusion's variables matter.
 pub(crate) struct Once<'a, 'w> {
-    /// Where it has been.
+    /// States already entered.
     pub(crate) seen: &'a mut Seen,
-    /// When it stops, if ever.
+    /// Stops the search, if given.
     pub(crate) pulse: Option<&'a mut Pulse<'w>>,
 }
 
@@ -409,11 +410,11 @@ impl Guide for Once<'_, '_> {
     }
 }
 
-/// Enters no state again that led nowhere; every completion is visited.
+/// Never enters a state again that had no completion; every completion is visited.
 #[derive(Default)]
 pub(crate) struct NotBarren {
     barren: Seen,
-    /// Completions met so far, told by whoever visits them, at the time each step was entered.
+    /// Completions found so far, counted by the visitor, when each step was entered.
     entered: Vec<u64>,
     pub(crate) met: std::rc::Rc<std::cell::Cell<u64>>,
 }
@@ -437,7 +438,7 @@ impl Guide for NotBarren {
     }
 }
 
-/// Whether the triple is a fact; ids beyond the graph (names only a rule file knows) are in no fact.
+/// Whether the triple is a fact; ids beyond the graph (names known only to a rule file) are in no fact.
 pub(crate) fn holds(graph: &Graph, triple: Triple) -> bool {
     triple.head.index() < graph.entity_count()
         && triple.tail.index() < graph.entity_count()

@@ -1,7 +1,7 @@
 //! Soft rules over a knowledge graph: mined, read, verified, grounded.
 //!
-//! This crate knows graphs and never vectors: any rules may guide any scoring function, and only the crate `ruge` brings
-//! the two together.
+//! This crate knows graphs but not vectors: any rules can guide any scoring function, and only the crate `ruge`
+//! combines the two.
 //!
 //! ```
 //! use ruge_kg::{Control, Dataset, ReadOptions};

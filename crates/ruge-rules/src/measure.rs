@@ -1,11 +1,11 @@
 //! AMIE's measures of a rule, as exact counts.
 //!
-//! All counts are over *distinct pairs* (x, y), never over groundings; a body holds for (x, y) when some binding of the
+//! All counts are over *distinct pairs* (x, y), not over groundings; a body holds for (x, y) if some binding of the
 //! inner variables makes it true.
 
 use serde::{Deserialize, Serialize};
 
-/// Which place of the conclusion the PCA keeps: the one on which the head relation is more functional.
+/// Which argument of the conclusion the PCA keeps: the one on which the head relation is more functional.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -15,7 +15,7 @@ pub enum Side {
     Object,
 }
 
-/// What a rule was counted to be.
+/// The counts of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub struct Counts {
     /// |{(x,y): body and head}|
@@ -28,12 +28,12 @@ pub struct Counts {
     pub pca_object: u64,
     /// Facts of the head relation (of `h(·,c)` for a rule with a constant in its head).
     pub head: u64,
-    /// The side that decides the PCA confidence.
+    /// The side used for the PCA confidence.
     pub side: Side,
 }
 
 impl Counts {
-    /// The PCA body size of the deciding side.
+    /// The PCA body size on that side.
     pub fn pca_body(&self) -> u64 {
         match self.side {
             Side::Subject => self.pca_subject,
@@ -56,17 +56,17 @@ impl Counts {
         ratio(self.support, self.pca_body())
     }
 
-    /// The PCA confidence as a named side would have it.
+    /// The PCA confidence on the given side.
     pub fn pca_on(&self, side: Side) -> f64 {
         Counts { side, ..*self }.pca()
     }
 
-    /// support / (body size + 5): what AnyBURL and its relatives rank by.
+    /// support / (body size + 5): used for ranking by AnyBURL and related tools.
     pub fn smoothed(&self) -> f64 {
         self.support as f64 / (self.body as f64 + 5.0)
     }
 
-    /// The lower end of Wilson's 95 % interval around the standard confidence.
+    /// The lower bound of Wilson's 95 % interval for the standard confidence.
     pub fn wilson(&self) -> f64 {
         wilson_lower(self.support, self.body)
     }
@@ -76,7 +76,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The lower bound of Wilson's score interval at 95 %; 0 when nothing was tried.
+/// The lower bound of Wilson's 95 % score interval; 0 without trials.
 pub fn wilson_lower(successes: u64, trials: u64) -> f64 {
     if trials == 0 {
         return 0.0;

@@ -1,27 +1,27 @@
-//! Rules: a premise of atoms, a conclusion, and how far to trust them.
+//! Rules: a premise of atoms, a conclusion, and a confidence.
 
 use ruge_kg::{RelationId, Triple};
 use serde::{Deserialize, Serialize};
 
 use crate::atom::{Atom, Term, Variable};
 
-/// premise ⇒ conclusion. The premise keeps the order in which it was written or mined.
+/// premise ⇒ conclusion. The premise keeps its original order.
 ///
-/// Some atoms of the premise may be negated. The world is closed over the training graph: ¬r(a,b) holds where r(a,b) is
-/// no training triple. Miners never negate; people may.
+/// Atoms of the premise may be negated. The world is closed over the training graph: ¬r(a,b) holds if r(a,b) is not a
+/// training triple. Mined rules have no negation.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Rule {
-    /// What follows.
+    /// The conclusion.
     pub conclusion: Atom,
-    /// What must hold, all of it.
+    /// Atoms that must all hold.
     pub premise: Vec<Atom>,
-    /// What must not hold, none of it. Its variables are bound by `premise`, or the rule is not safe.
+    /// Atoms that must not hold. The rule is safe only if `premise` binds their variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub negated: Vec<Atom>,
 }
 
 impl Rule {
-    /// A Horn rule: nothing is negated.
+    /// A Horn rule: without negation.
     pub fn new(conclusion: Atom, premise: Vec<Atom>) -> Self {
         Self { conclusion, premise, negated: Vec::new() }
     }
@@ -36,7 +36,7 @@ impl Rule {
         std::iter::once(&self.conclusion).chain(&self.premise).chain(&self.negated)
     }
 
-    /// Whether no entity of a grounding stands for two variables, or for one and a constant.
+    /// Whether all variables and constants of a grounding have different values.
     pub fn keeps_apart(&self, conclusion: Triple, premises: &[Triple]) -> bool {
         let named = || {
             let facts = [conclusion].into_iter().chain(premises.iter().copied());
@@ -65,16 +65,16 @@ impl Rule {
         self.atoms().flat_map(|atom| atom.variables()).all(|variable| uses(variable) >= 2)
     }
 
-    /// Whether an entity stands in some place.
+    /// Whether the rule contains an entity.
     pub fn has_constants(&self) -> bool {
         self.atoms().any(|atom| atom.terms().iter().any(|term| matches!(term, Term::Constant(_))))
     }
 
-    /// The same rule with variables numbered by first appearance: conclusion first, then the premise in order, then the
+    /// The rule with variables numbered by first appearance: conclusion first, then the premise in order, then the
     /// negated atoms.
     pub fn renumbered(&self) -> Self {
         let mut seen: Vec<Variable> = Vec::new();
-        // X and Y are reserved for the conclusion's places even where these hold entities.
+        // X and Y are reserved for the conclusion's arguments even if these are entities.
         let mut first = [None, None];
         for (place, term) in self.conclusion.terms().into_iter().enumerate() {
             first[place] = term.variable();
@@ -102,10 +102,10 @@ impl Rule {
         Self { conclusion, premise, negated: self.negated.iter().map(renumber).collect() }
     }
 
-    /// A form that two rules share exactly when they differ only in the names of variables and the order of premises.
+    /// A form that two rules share exactly if they differ only in variable names and the order of premises.
     ///
-    /// The smallest of all orders of the premise, each renumbered. Premises of more than six atoms, negated ones
-    /// included, keep their order.
+    /// It is the smallest of all orders of the premise, each renumbered. Premises of more than six atoms, including
+    /// negated ones, keep their order.
     pub fn canonical(&self) -> Self {
         let mut best = self.renumbered();
         if self.premise.len() + self.negated.len() > 6 {
@@ -123,7 +123,7 @@ impl Rule {
         best
     }
 
-    /// The kind of body, in words.
+    /// The kind of body.
     pub fn shape(&self) -> Shape {
         let rule = self.renumbered();
         let (x, y, z) = (Term::from(Variable::X), Term::from(Variable::Y), Term::from(Variable::Z));
@@ -142,7 +142,7 @@ impl Rule {
                 if has(a, x) && has(a, y) && has(b, x) && has(b, y) {
                     return Shape::SamePair;
                 }
-                // Put the atom at x first, whatever the order of writing.
+                // Put the atom at x first.
                 let (a, b) = if has(a, x) { (a, b) } else { (b, a) };
                 match (a.terms(), b.terms()) {
                     ([s, o], [t, p]) if [s, o, t, p] == [x, z, z, y] => Shape::Chain,
@@ -169,13 +169,13 @@ fn permute(atoms: &mut Vec<Atom>, fixed: usize, visit: &mut impl FnMut(&[Atom]))
     }
 }
 
-/// The kinds of premise that occur in practice, for a conclusion h(x,y).
+/// Kinds of premise for a conclusion h(x,y).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// r(x,y)
     SameDirection,
-    /// r(y,x), r another relation than h
+    /// r(y,x), with r other than h
     Inverse,
     /// h(y,x)
     Symmetry,
@@ -191,7 +191,7 @@ pub enum Shape {
     SamePair,
     /// three closed atoms
     LongPath,
-    /// an entity in some place
+    /// with an entity
     Constant,
     /// anything else
     Other,
@@ -216,7 +216,7 @@ impl Shape {
     }
 }
 
-/// How far a rule is trusted: a number in [0, 1].
+/// Confidence of a rule: a number in [0, 1].
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Confidence(f64);

@@ -1,7 +1,8 @@
-//! Does a rule file say what the data say?
+//! Verifies a rule file against the data.
 //!
-//! Every rule is counted anew and its confidence compared with the four numbers that tools call by that name. Where a
-//! whole file agrees on one of them, that is what the file holds; the ranges and shapes then tell which filters made it.
+//! Every rule is counted again, and its confidence is compared with the four numbers that tools call by that name. If a
+//! whole file agrees with one of them, that is what the file contains; the ranges and shapes then show which filters
+//! produced it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +36,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Kind; 4] = [Kind::PcaSubject, Kind::PcaObject, Kind::Standard, Kind::Smoothed];
 
-    /// In words.
+    /// Its name, in words.
     pub fn name(self) -> &'static str {
         match self {
             Kind::PcaSubject => "PCA, subject side",
@@ -56,21 +57,21 @@ impl Kind {
     }
 }
 
-/// One rule, counted anew.
+/// One rule, counted again.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verified {
-    /// Its place in the file's list of rules.
+    /// Its index in the file's list of rules.
     pub rule: usize,
-    /// What the data say; `None` for a rule that cannot be counted (no premise, unsafe).
+    /// Its counts in the data; `None` for a rule that cannot be counted (no premise, unsafe).
     pub counts: Option<Counts>,
-    /// The confidences that the file's figure equals, to the digits a file of its format has.
+    /// The confidences equal to the stated one, within the precision of the file's format.
     pub equals: Vec<Kind>,
-    /// What else the file states wrongly: name, stated, counted.
+    /// Other wrong numbers in the file: name, stated, counted.
     pub wrong: Vec<(&'static str, f64, f64)>,
 }
 
 impl Verified {
-    /// Whether the figure is the PCA confidence on the side that AMIE would take.
+    /// Whether the stated confidence is the PCA confidence on the side that AMIE would choose.
     pub fn is_pca(&self) -> bool {
         let kind = |counts: Counts| match counts.side {
             Side::Subject => Kind::PcaSubject,
@@ -79,18 +80,18 @@ impl Verified {
         self.counts.is_some_and(|counts| self.equals.contains(&kind(counts)))
     }
 
-    /// Whether the figure is none of the four, or a stated count is wrong.
+    /// Whether the stated confidence is none of the four, or a stated count is wrong.
     pub fn is_mismatch(&self) -> bool {
         self.counts.is_some() && (self.equals.is_empty() || !self.wrong.is_empty())
     }
 }
 
-/// Lowest and highest of a number over a file.
+/// Minimum and maximum of a number over a file.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Range {
-    /// Lowest.
+    /// Minimum.
     pub lowest: f64,
-    /// Highest.
+    /// Maximum.
     pub highest: f64,
 }
 
@@ -105,36 +106,36 @@ impl Range {
     }
 }
 
-/// A whole file, counted anew.
+/// A whole file, counted again.
 #[derive(Clone, Debug)]
 pub struct Verification {
     /// Rule by rule.
     pub rules: Vec<Verified>,
-    /// Rules of each shape.
+    /// Number of rules by shape.
     pub shapes: BTreeMap<Shape, usize>,
-    /// How many figures equal each confidence.
+    /// How many stated confidences equal each kind.
     pub equal: BTreeMap<Kind, usize>,
     /// Ranges of the counted numbers, by name.
     pub ranges: Vec<(&'static str, Range)>,
 }
 
 impl Verification {
-    /// Figures that are the PCA confidence of the functional side.
+    /// How many stated confidences are the PCA confidence of the functional side.
     pub fn matching_pca(&self) -> usize {
         self.rules.iter().filter(|rule| rule.is_pca()).count()
     }
 
-    /// Figures that are the standard confidence.
+    /// How many stated confidences are the standard confidence.
     pub fn matching_std(&self) -> usize {
         self.equal.get(&Kind::Standard).copied().unwrap_or(0)
     }
 
-    /// Rules whose figures are not what the data say.
+    /// How many rules disagree with the data.
     pub fn mismatched(&self) -> usize {
         self.rules.iter().filter(|rule| rule.is_mismatch()).count()
     }
 
-    /// The one sentence about the file.
+    /// A one-sentence summary of the file.
     pub fn verdict(&self) -> String {
         let counted = self.rules.iter().filter(|rule| rule.counts.is_some()).count();
         if counted == 0 {
@@ -161,9 +162,9 @@ impl Verification {
     }
 }
 
-/// How far a stated ratio may be off because of how its format rounds.
+/// Rounding tolerance of a stated ratio, by format.
 fn tolerance(format: RuleFormat) -> f64 {
-    // AMIE 3 prints six decimals, everything else we know nine or all.
+    // AMIE 3 prints six decimals, all other known tools nine or all.
     if format == RuleFormat::Amie { 6e-7 } else { 6e-10 }
 }
 
@@ -172,7 +173,7 @@ pub fn verify(graph: &Graph, file: &RuleFile) -> Verification {
     verify_under(graph, file, &Control::default()).expect("nobody stops it")
 }
 
-/// The same under a control, which is told of rules that are done; [`RuleError::Cancelled`] when told to stop.
+/// [`verify`] with a control, which receives progress in rules; [`RuleError::Cancelled`] on cancellation.
 pub fn verify_under(graph: &Graph, file: &RuleFile, control: &Control<'_>) -> Result<Verification, RuleError> {
     let tolerance = tolerance(file.format);
     let done = AtomicU64::new(0);

@@ -6,7 +6,7 @@ use crate::atom::{Atom, Term};
 use crate::io::{LOGIC, letter, natural, show_text};
 use crate::rule::Rule;
 
-/// Whether every name in a rule is among `names`: a rule file may speak of relations the data do not have.
+/// Whether all names of a rule are in `names`: a rule file may use relations that the data do not have.
 pub fn is_sayable(rule: &Rule, names: &Names) -> bool {
     let known = |term: Term| match term {
         Term::Variable(_) => true,
@@ -17,7 +17,7 @@ pub fn is_sayable(rule: &Rule, names: &Names) -> bool {
     rule.premise.iter().chain(&rule.negated).chain([&rule.conclusion]).all(is_known)
 }
 
-/// `born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)`. The text form's reader understands it.
+/// `born_in(x,y) ∧ part_of(y,z) ⇒ nationality(x,z)`. The text form's reader accepts it.
 pub fn formula(rule: &Rule, names: &Names) -> String {
     show_text(rule, names, &LOGIC)
 }

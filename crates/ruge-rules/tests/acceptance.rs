@@ -1,4 +1,4 @@
-//! The numbers that AMIE and the paper's authors published, reproduced exactly.
+//! Exact reproduction of the numbers published by AMIE and by the paper's authors.
 //!
 //! The data are not part of the project; see `ruge_testing::data`.
 
@@ -77,7 +77,7 @@ fn theirs(file: &RuleFile) -> Numbers {
     file.rules.iter().map(|r| (r.rule.canonical(), (number(r.stated.support), number(r.stated.pca_body)))).collect()
 }
 
-/// The same rules with the same support and PCA body size as AMIE 3.5, whose skyline does nothing; ours leaves fewer.
+/// The same rules with the same support and PCA body size as AMIE 3.5, whose skyline does nothing; ours keeps fewer.
 fn equals_amie(folder: &Path, reference: &Path, config: MineConfig, with_skyline: usize, rules: usize) {
     let data = load(folder);
     let expected = theirs(&read(reference, &data));

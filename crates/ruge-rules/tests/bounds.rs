@@ -1,4 +1,4 @@
-//! Rules that have more groundings than anybody can visit: counted, applied, refused, stopped.
+//! Rules with more groundings than can be visited: counted, applied, rejected, stopped.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,8 @@ use ruge_rules::{Atom, GroundLimit, Rule, RuleError, Side, Variable, ground, gro
 
 const ENTITIES: u32 = 11;
 
-/// Relation 0 joins ten entities with each other and themselves, relation 1 one pair; the eleventh entity is in no fact of relation 0.
+/// Relation 0 links ten entities with each other and themselves, relation 1 one pair; the eleventh entity is in no fact
+/// of relation 0.
 fn complete() -> Graph {
     let mut facts: Vec<Triple> = (0..10).flat_map(|x| (0..10).map(move |y| Triple::new(x, 0, y))).collect();
     facts.push(Triple::new(0, 1, 1));
@@ -20,7 +21,7 @@ fn complete() -> Graph {
     Graph::new(ENTITIES as usize, 2, &facts)
 }
 
-/// r1(x, y) ⇐ r0(x, z1) ∧ r0(z1, z2) ∧ … ∧ r0(z, y): ten times as many ways with every atom.
+/// r1(x, y) ⇐ r0(x, z1) ∧ r0(z1, z2) ∧ … ∧ r0(z, y): each atom multiplies the matches by ten.
 fn chain(atoms: u8) -> Rule {
     let variable = |at: u8| match at {
         0 => Variable::X,
@@ -49,7 +50,7 @@ fn a_long_rule_is_applied() {
     });
     assert_eq!(ends.len(), 10);
     assert!(visits <= 100, "{visits} visits");
-    // A rule of an unusual shape: the index has no path for it and applies it as it stands.
+    // A rule of an unusual shape: the index has no path for it and applies it directly.
     let mut odd = chain(40);
     odd.premise.push(Atom::new(RelationId(0), Variable(9), Variable(9)));
     let index = RuleIndex::new(&graph, [&odd]);
@@ -64,7 +65,7 @@ fn a_long_rule_is_explained() {
     let graph = complete();
     let shown = ground_conclusion(&graph, &chain(30), Triple::new(2, 1, 7), 5);
     assert_eq!(shown.len(), 5);
-    // Nobody leads to the eleventh entity: ten states of each step are tried, not their product.
+    // Nothing leads to the eleventh entity: ten states per step are tried, not their product.
     assert!(ground_conclusion(&graph, &chain(30), Triple::new(2, 1, 10), 5).is_empty());
     let mut looked_at = 0u64;
     let none = ground_conclusion_where(&graph, &chain(11), Triple::new(2, 1, 7), 5, &mut |_| {
@@ -84,7 +85,7 @@ fn more_groundings_than_fit_are_refused_by_name() {
     };
     assert_eq!(refused(GroundLimit::of_bytes(1_000_000_000)), 1);
     assert_eq!(refused(GroundLimit { groundings: 1_000_000, bytes: u64::MAX }), 1);
-    // Short premises are counted while they are grounded. One of the 1000 ways to match this one concludes a fact.
+    // Short premises are counted while they are grounded. One of the 1000 matches of this one concludes a fact.
     let short = [chain(2)];
     let within =
         |groundings| ground_within(&graph, &short, GroundLimit { groundings, bytes: u64::MAX }, &Control::default());
@@ -114,7 +115,7 @@ fn a_stream_is_refused_before_it_begins_or_cut_short() {
     assert!(matches!(report, Err(RuleError::TooManyGroundings { rule: 0, .. })) && seen == 0, "{seen} were handed on");
     assert!(matches!(streamed(&[chain(2)], 990), (Ok(990), 990)));
     assert!(matches!(streamed(&[chain(2)], 989), (Err(RuleError::TooManyGroundings { rule: 0, limit: 989 }), 989)));
-    // A batch larger than its room is handed on one by one, and is the same.
+    // A batch larger than its room is passed on one by one, with the same result.
     let (report, seen) = streamed(&[chain(6)], u64::MAX);
     assert!(matches!(report, Ok(9_900_000)) && seen == 9_900_000, "{report:?} {seen}");
 }
@@ -130,7 +131,7 @@ fn long_work_ends_when_told_to() {
     assert!(matches!(ground_within(&graph, &rules, limit, &control), Err(RuleError::Cancelled(_))));
     let mut counter = Counter::new(ENTITIES as usize);
     assert!(matches!(counter.count_under(&graph, &rules[0], &control), Err(RuleError::Cancelled(_))));
-    // A stream that is stopped on its way hands on little more.
+    // A cancelled stream passes on little more.
     let cancel = Cancel::new();
     let seen = AtomicU64::new(0);
     let listener = |_: &Work| cancel.cancel();
@@ -164,7 +165,7 @@ fn rule() -> impl Strategy<Value = Rule> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// What is concluded, and how often, is the same whether ways are visited or states remembered.
+    /// Conclusions and counts are the same whether matches are visited or states remembered.
     #[test]
     fn remembering_changes_nothing(
         facts in proptest::collection::vec((0u32..7, 0u32..3, 0u32..7), 1..30),
@@ -174,7 +175,7 @@ proptest! {
         let graph = Graph::new(7, 3, &triples);
         let all = ground(&graph, std::slice::from_ref(&rule));
         prop_assume!(all.not_grounded().is_empty());
-        // The number that is compared with the limit is that of the groundings.
+        // The number compared with the limit is that of the groundings.
         let within = |groundings: u64| {
             let limit = GroundLimit { groundings, bytes: u64::MAX };
             ground_within(&graph, std::slice::from_ref(&rule), limit, &Control::default())
@@ -183,7 +184,7 @@ proptest! {
         if !all.is_empty() {
             prop_assert!(within(all.len() as u64 - 1).is_err());
         }
-        // Every conclusion, new or known, is reached from both ends, and has the groundings it has.
+        // Every conclusion, new or known, is reached from both ends, with all its groundings.
         let application = Application::new(&graph, &rule).expect("it was grounded");
         let mut walker = Walker::default();
         for (place, triple) in all.unlabeled().iter().enumerate() {

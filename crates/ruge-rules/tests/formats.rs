@@ -1,4 +1,4 @@
-//! Acceptance: the published rule files and the reference outputs of other miners, read whole and written back.
+//! The published rule files and the reference outputs of other miners, read completely and written back.
 //!
 //! The files are not part of the project; see `ruge_testing::data`.
 

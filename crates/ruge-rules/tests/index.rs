@@ -1,4 +1,4 @@
-//! The index of many rules against brute force: every binding of every variable, straight from the definition.
+//! The index of many rules against brute force over every binding of every variable.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ fn rules() -> Vec<Rule> {
     rules
 }
 
-/// Whom a rule puts at the other end, by trying everything; `injective` demands that all variables and constants differ.
+/// The entities that a rule concludes, by brute force; `injective` requires all variables and constants to differ.
 fn tried(facts: &BTreeSet<Triple>, rule: &Rule, side: Side, known: u32, injective: bool) -> BTreeSet<u32> {
     let terms: BTreeSet<Term> = rule.premise.iter().chain([&rule.conclusion]).flat_map(|atom| atom.terms()).collect();
     let variables: Vec<Term> = terms.iter().copied().filter(|term| matches!(term, Term::Variable(_))).collect();
@@ -111,7 +111,7 @@ proptest! {
         for side in [Side::Subject, Side::Object] {
             prop_assert_eq!(ask(&index, side, known, None), expect(&facts, &rules, side, known, true));
         }
-        // The hidden fact asked for, from either of its ends.
+        // The query for the hidden fact, from either end.
         for (side, known, lacking) in [
             (Side::Subject, hidden.head.0, (Label::forward(hidden.relation), hidden.tail)),
             (Side::Object, hidden.tail.0, (Label::inverse(hidden.relation), hidden.head)),
@@ -119,7 +119,7 @@ proptest! {
             let told = ask(&index, side, known, Some(lacking));
             prop_assert_eq!(told, expect(&rest, &rules, side, known, true), "without {:?}", hidden);
         }
-        // Rules of four atoms never pass anybody twice.
+        // Rules of four atoms never pass an entity twice.
         let short: Vec<Rule> = rules.into_iter().filter(|rule| rule.premise.len() < 4).collect();
         let index = RuleIndex::new(&graph, &short);
         for side in [Side::Subject, Side::Object] {

@@ -1,4 +1,4 @@
-//! parse ∘ print = id, for every format and every rule it can say; and no text whatsoever makes a reader panic.
+//! parse ∘ print = id, for every format and every rule it can express; and no text makes a reader panic.
 
 use proptest::prelude::*;
 use ruge_kg::{Names, RelationId};
@@ -7,7 +7,7 @@ use ruge_rules::{
     Atom, Confidence, Counts, Rule, RuleFormat, RuleWriteOptions, Side, SoftRule, Term, Variable, write_rules,
 };
 
-/// Names that break notations, among them everything that means something to some reader.
+/// Names that break notations, including everything special to some reader.
 fn nasty() -> impl Strategy<Value = String> {
     const PIECES: &[&str] = &[
         "a",
@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-/// Writes and reads; `None` where the format refuses.
+/// Writes and reads; `None` if the format refuses.
 fn there_and_back(
     format: RuleFormat,
     record: &RuleRecord,
@@ -208,12 +208,12 @@ proptest! {
     }
 }
 
-/// The text form explains such a rule as a mistake.
+/// The text form reports such a rule as an error.
 fn contradicts_itself(rule: &Rule) -> bool {
     rule.negated.iter().any(|atom| rule.premise.contains(atom))
 }
 
-/// Whether the premises form one walk from x to y, found by trying every order: the slow twin of the writers' own test.
+/// Whether the premises form one walk from x to y, by trying every order: the slow twin of the writers' test.
 fn walk(rule: &Rule) -> bool {
     fn extend(at: Term, end: Term, left: &[Atom], met: &mut Vec<Term>) -> bool {
         if left.is_empty() {

@@ -1,4 +1,4 @@
-//! One small file of every format in `fixtures/rules/`: recognised, read whole, and written back.
+//! One small file of every format in `fixtures/rules/`: recognised, read completely, and written back.
 
 use std::path::PathBuf;
 
@@ -229,7 +229,7 @@ fn alternatives_and_negation_in_a_premise() {
     ];
     for (line, expected) in worlds {
         let mut names = Names::default();
-        // Only `:-` has to be told apart from Prolog.
+        // Only `:-` could be confused with Prolog.
         let format = line.contains(":-").then_some(RuleFormat::Text);
         let options = RuleReadOptions { format, ..Default::default() };
         let file = parse_rules(line, &options, &mut names).expect("readable");
@@ -331,7 +331,7 @@ fn a_file_in_which_hardly_a_line_is_a_rule_is_refused_before_it_fills_the_memory
 
 #[test]
 fn a_hostile_line_is_refused_at_once() {
-    // Quadratic work on a million pieces would not end.
+    // Quadratic work on a million pieces would not finish.
     for piece in ["(", ")", "),", "(,", "a(x,", "\"", "a(x,y)&", "a(x,y)&(", "a(x,y)|", "!", "a(x,y)&!(", "?a  r  ?b  "]
     {
         for repeats in [1000, 7000, 1_000_000] {

@@ -1,7 +1,7 @@
 //! The miner, the counter and the grounder against brute force on random small graphs.
 //!
-//! The twins try every binding of every variable over every entity, straight from the definitions. Graphs are small
-//! and dense, with reflexive triples, repeated triples and a hub, so that every corner is met often.
+//! The twins try every binding of every variable over every entity, as in the definitions. Graphs are small and dense,
+//! with reflexive triples, repeated triples and a hub, so that corner cases are frequent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const RELATIONS: u32 = 3;
 
 fn graphs() -> impl Strategy<Value = Vec<Triple>> {
     let triple = (0..ENTITIES, 0..RELATIONS, 0..ENTITIES).prop_map(|(h, r, t)| Triple::new(h, r, t));
-    // Entity 0 becomes a hub: half of the heads collapse onto it.
+    // Entity 0 becomes a hub: half of the heads are replaced by it.
     let hub = (any::<bool>(), triple).prop_map(|(hub, t)| if hub { Triple { head: EntityId(0), ..t } } else { t });
     proptest::collection::vec(hub, 1..45)
 }
@@ -97,7 +97,7 @@ fn labels() -> Vec<Label> {
     (0..2 * RELATIONS).map(Label).collect()
 }
 
-/// Every closed rule of the language, with its counts, kept or not by the definitions.
+/// Every closed rule of the language with its counts, filtered by the definitions.
 fn brute_force(world: &World, config: &MineConfig) -> BTreeMap<Rule, (u64, u64, u64, u64)> {
     let (x, y, z, z1) = (Variable::X, Variable::Y, Variable::Z, Variable(3));
     let mut found = BTreeMap::new();
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// Rules with an entity in the head, straight from the definition.
+/// Rules with an entity in the head, by definition.
 fn brute_force_constants(world: &World, config: &MineConfig) -> BTreeMap<Rule, (u64, u64, u64)> {
     let mut found = BTreeMap::new();
     for head in 0..RELATIONS {
@@ -276,7 +276,7 @@ proptest! {
     }
 }
 
-/// Any rule at all: 1 to 3 atoms over 4 variables and entities, some with negated ones beside them, safe or not.
+/// Any rule: 1 to 3 atoms over 4 variables and entities, some with negated atoms, safe or not.
 fn rules() -> impl Strategy<Value = Vec<Rule>> {
     let term = prop_oneof![
         6 => (0u8..4).prop_map(|v| Term::from(Variable(v))),
@@ -350,7 +350,7 @@ proptest! {
             prop_assert_eq!(all.len(), expected.iter().filter(|(_, (.., c))| *c == triple).count());
         }
 
-        // Streaming with next to no memory hands on the same, in the same order.
+        // Streaming with almost no memory passes on the same, in the same order.
         let mut streamed = Vec::new();
         let folder = std::env::temp_dir();
         let held_out = [Triple::new(0, 0, 0), Triple::new(1, 1, 1)];
@@ -363,7 +363,7 @@ proptest! {
         prop_assert_eq!(report.overlaps[0] as usize, groundings.overlap(&held_out));
         prop_assert_eq!(report.repeated as usize, groundings.repeated());
 
-        // Asked for one conclusion, the same premises come back.
+        // For a given conclusion, the same premises are returned.
         for (u, &triple) in groundings.unlabeled().iter().enumerate().take(3) {
             for (index, rule) in rules.iter().enumerate() {
                 let mut back = ground_conclusion(&graph, rule, triple, usize::MAX);
@@ -434,7 +434,7 @@ fn the_same_rules_on_any_number_of_threads() {
 
 #[test]
 fn conclusions_beyond_the_budget_go_through_a_file() {
-    // A chain rule over a dense graph concludes thousands of triples many times over: several sorted runs.
+    // A chain rule over a dense graph concludes thousands of triples many times: several sorted runs.
     let triples: Vec<Triple> = (0..200u32)
         .flat_map(|x| (0..12u32).map(move |k| Triple::new(x, 0, (x * 7 + k * k * 5 + 1) % 200)))
         .chain([Triple::new(0, 1, 0)])

@@ -1,7 +1,8 @@
-//! How many groundings there may be.
+//! Limits on the number of groundings.
 //!
-//! Each atom of a premise multiplies the ways to match it: eleven atoms in a line of 23 bytes may have more groundings than there is
-//! memory anywhere. So long premises are counted before anything is made, and all others while it is.
+//! Each atom of a premise multiplies the ways to match it: eleven atoms on a line of 23 bytes may have more groundings
+//! than fit in any memory. So groundings of long premises are counted before any is made, and those of others while
+//! they are made.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,31 +13,31 @@ use crate::join::{Plan, bind, holds};
 use crate::rule::Rule;
 use ruge_kg::control::{Cancelled, Control, Pulse};
 
-/// What all groundings together may take.
+/// Limit on all groundings together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroundLimit {
-    /// How many there may be.
+    /// Maximum number.
     pub groundings: u64,
-    /// Bytes they may take in memory.
+    /// Maximum bytes in memory.
     pub bytes: u64,
 }
 
 impl GroundLimit {
-    /// No limit but that they are numbered in 32 bits.
+    /// No limit except 32-bit numbering.
     pub const NONE: Self = Self { groundings: (u32::MAX - (1 << 20)) as u64, bytes: u64::MAX };
 
-    /// As many as fit into so many bytes.
+    /// As many as fit into `bytes`.
     pub fn of_bytes(bytes: u64) -> Self {
         Self { bytes, ..Self::NONE }
     }
 
-    /// How many groundings of so many premises are allowed.
+    /// Maximum groundings with this many premises.
     fn most(self, width: usize) -> u64 {
         self.groundings.min(self.bytes / bytes_of(width))
     }
 
-    /// Refuses a rule with a long premise that alone goes beyond the limit. Short premises are not looked at: counting them costs as
-    /// much as grounding them.
+    /// Rejects a rule with a long premise that alone exceeds the limit. Short premises are not checked: counting them
+    /// costs as much as grounding them.
     pub(super) fn require(
         self,
         graph: &Graph,
@@ -59,12 +60,13 @@ impl GroundLimit {
     }
 }
 
-/// Bytes of a grounding in memory: its triples in a piece and in the whole, which grows by doubling, its conclusion, and the indexes.
+/// Bytes per grounding: its triples in a piece and in the result, which grows by doubling, its conclusion, and the
+/// indexes.
 fn bytes_of(width: usize) -> u64 {
     (3 * width * size_of::<Triple>() + 112) as u64
 }
 
-/// What is left of a limit, shared by all threads.
+/// The rest of a limit, shared by all threads.
 pub(crate) struct Room {
     limit: GroundLimit,
     groundings: AtomicU64,
@@ -77,12 +79,12 @@ impl Room {
         Self { limit, groundings: AtomicU64::new(0), bytes: AtomicU64::new(0), full: AtomicBool::new(false) }
     }
 
-    /// Asks for room for groundings of so many premises.
+    /// Reserves room for groundings with this many premises.
     pub(super) fn take(&self, groundings: u64, width: usize) -> bool {
         let bytes = groundings * bytes_of(width);
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let count = self.groundings.fetch_add(groundings, Ordering::Relaxed).saturating_add(groundings);
-        // What was asked for in lots and never used is no reason to refuse.
+        // Room reserved in lots but unused must not cause a rejection.
         let slack = groundings * rayon::current_num_threads() as u64;
         if count > self.limit.groundings.saturating_add(slack) || bytes > self.limit.bytes {
             self.full.store(true, Ordering::Relaxed);
@@ -90,18 +92,18 @@ impl Room {
         !self.is_full()
     }
 
-    /// Gives back what was not used.
+    /// Returns unused room.
     pub(super) fn give_back(&self, groundings: u64, width: usize) {
         self.bytes.fetch_sub(groundings * bytes_of(width), Ordering::Relaxed);
         self.groundings.fetch_sub(groundings, Ordering::Relaxed);
     }
 
-    /// Whether somebody was refused.
+    /// Whether a reservation was refused.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// How many groundings there are when it is full.
+    /// The number of groundings when it is full.
     pub(super) fn limit(&self) -> u64 {
         self.groundings.load(Ordering::Relaxed).min(self.limit.groundings)
     }

@@ -1,8 +1,8 @@
-//! Grounding larger than memory: groundings are handed on one by one, and only what must be remembered is.
+//! Grounding larger than memory: groundings are passed on one by one.
 //!
-//! Counting distinct conclusions needs all of them; when they outgrow the budget they are written to a temporary file
-//! as sorted runs and merged at the end. Groundings that could repeat across rules (equal relations in equal order)
-//! are the one other thing kept, as 128-bit digests.
+//! Counting distinct conclusions needs all of them. If they exceed the budget, they are written to a temporary file as
+//! sorted runs and merged at the end. The only other data kept are 128-bit digests of groundings that could repeat
+//! across rules (equal relations in equal order).
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -18,48 +18,48 @@ use crate::error::RuleError;
 use crate::rule::Rule;
 use ruge_kg::control::{Control, Pulse, Work};
 
-/// What streaming counted.
+/// Counts of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StreamReport {
-    /// Groundings handed on.
+    /// Groundings passed on.
     pub groundings: u64,
     /// Distinct conclusions.
     pub unlabeled: u64,
-    /// How many of them stand in each of the given lists.
+    /// How many of them are in each of the given lists.
     pub overlaps: Vec<u64>,
     /// Groundings dropped because an earlier rule had given them.
     pub repeated: u64,
     /// Rules that cannot be grounded, and why.
     pub not_grounded: Vec<(usize, NotGrounded)>,
-    /// Sorted runs written to disk.
+    /// Number of sorted runs written to disk.
     pub spilled: usize,
 }
 
-/// Takes one grounding.
+/// Receives one grounding.
 pub type Visit<'a> = dyn FnMut(Grounded<'_>) -> io::Result<()> + 'a;
 
-/// Pieces grounded at a time; a batch is the unit that must fit in memory beside the budget.
+/// Pieces grounded at a time; a batch must fit in memory in addition to the budget.
 const BATCH: usize = 64;
 
-/// Least bytes that a batch may take; one that takes more is grounded one by one.
+/// Minimum bytes for a batch; a larger batch is grounded one by one.
 const LEAST_ROOM: u64 = 256_000_000;
 
-/// What bounds a stream.
+/// Bounds of a stream.
 pub struct Streaming<'a> {
-    /// Bytes kept for counting distinct conclusions; beyond it sorted runs go to a temporary file.
+    /// Bytes for counting distinct conclusions; beyond them sorted runs go to a temporary file.
     pub memory: usize,
-    /// Where that file is.
+    /// Folder of that file.
     pub folder: &'a Path,
-    /// Most groundings of all rules together.
+    /// Maximum groundings of all rules together.
     pub most: u64,
-    /// Stops it, and is told (groundings so far, 0) now and then.
+    /// Cancels the stream, and receives (groundings so far, 0) as progress.
     pub control: &'a Control<'a>,
 }
 
-/// Grounds `rules`, handing every valid grounding to `visit` in the same order as [`ground`](super::ground).
+/// Grounds `rules`, passing every valid grounding to `visit` in the same order as [`ground`](super::ground).
 ///
 /// `memory` bounds the bytes kept for counting distinct conclusions; beyond it sorted runs go to a temporary file in
-/// `folder`. `held_out` are sorted-free lists (valid, test) to count overlaps with.
+/// `folder`. `held_out` are lists in any order (valid, test) to count overlaps with.
 pub fn stream(
     graph: &Graph,
     rules: &[Rule],
@@ -76,11 +76,12 @@ pub fn stream(
     })
 }
 
-/// The same within bounds.
+/// [`stream`] within bounds.
 ///
 /// # Errors
-/// [`RuleError::TooManyGroundings`] names the first rule that goes beyond the limit, before anything of it is handed on if its premise
-/// is long; [`RuleError::Cancelled`] when the control says so; [`RuleError::Grounding`] if `visit` or the temporary file fails.
+/// [`RuleError::TooManyGroundings`] names the first rule beyond the limit, before any of its groundings is passed on if
+/// its premise is long; [`RuleError::Cancelled`] on cancellation; [`RuleError::Grounding`] if `visit` or the temporary
+/// file fails.
 pub fn stream_within(
     graph: &Graph,
     rules: &[Rule],
@@ -141,7 +142,7 @@ pub fn stream_within(
     taker.finish(held_out)
 }
 
-/// Takes groundings one by one and hands them on.
+/// Receives groundings one by one and passes them on.
 struct Taker<'s, 'v, 'w> {
     report: StreamReport,
     /// Digests of groundings that another rule may repeat.
@@ -193,7 +194,7 @@ impl Taker<'_, '_, '_> {
     }
 }
 
-/// 128 bits of a strong mix: for a billion groundings the chance of a false repetition is below 10⁻²⁰.
+/// 128 bits of a strong mix: for a billion groundings the probability of a false repetition is below 10⁻²⁰.
 fn digest(premises: &[Triple], conclusion: Triple) -> u128 {
     let half = |salt: u64| {
         premises.iter().chain([&conclusion]).fold(salt, |state, triple| {
@@ -223,7 +224,7 @@ impl<'a> Distinct<'a> {
     fn push(&mut self, triple: Triple) -> io::Result<()> {
         if self.buffer.len() >= self.capacity {
             self.shrink();
-            // Few repetitions: what is left would soon be full again.
+            // Few repetitions: the rest would soon be full again.
             if self.buffer.len() > self.capacity / 2 {
                 self.spill()?;
             }
@@ -255,7 +256,7 @@ impl<'a> Distinct<'a> {
         Ok(())
     }
 
-    /// Visits every distinct triple once, until told to stop; returns their number.
+    /// Visits every distinct triple once, until stopped; returns their number.
     fn for_each(mut self, visit: &mut dyn FnMut(Triple) -> bool) -> io::Result<u64> {
         self.shrink();
         let mut readers = Vec::new();
@@ -293,7 +294,7 @@ fn encode(triple: Triple) -> [u8; RECORD] {
     bytes
 }
 
-/// One sorted run on disk, read through a handle of its own position.
+/// One sorted run on disk, with its own read position.
 struct Run<'f> {
     file: &'f File,
     position: u64,

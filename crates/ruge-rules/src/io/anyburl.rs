@@ -1,7 +1,7 @@
-//! AnyBURL, and PyClause and SAFRAN that read its rules; AMIE 3.5 writes the same columns with PCA counts.
+//! AnyBURL's format, also read by PyClause and SAFRAN. AMIE 3.5 writes the same columns with PCA counts.
 //!
-//! `predicted<TAB>correct<TAB>confidence<TAB>h(X,Y) <= r1(X,A), r2(A,Y)`. Variables are single capitals, everything else
-//! is an entity. The token `me_myself_i` stands for the other place of its atom: `h(X,me_myself_i)` is h(X,X).
+//! `predicted<TAB>correct<TAB>confidence<TAB>h(X,Y) <= r1(X,A), r2(A,Y)`. Variables are single capitals, everything
+//! else is an entity. The token `me_myself_i` stands for the other argument of its atom: `h(X,me_myself_i)` is h(X,X).
 
 use ruge_kg::Names;
 
@@ -68,7 +68,7 @@ pub(crate) fn parse(line: &str, measure: Measure) -> Result<Line<'_>, Fault> {
     Ok(Line::Rule(Box::new(RawRecord { rule, confidence, stated, counts: None })))
 }
 
-/// A line as AnyBURL writes it. A walk is written from X on, as AnyBURL does.
+/// A line as AnyBURL writes it: a walk starts at X.
 pub(crate) fn write(record: &RuleRecord, names: &Names, measure: Measure) -> Result<String, Unsaid> {
     let stated = &record.stated;
     let predicted = match measure {
@@ -90,7 +90,7 @@ pub(crate) fn write(record: &RuleRecord, names: &Names, measure: Measure) -> Res
     let variable = |variable: Variable| match variable.0 {
         0 => "X".to_string(),
         1 => "Y".to_string(),
-        // A to W, then Z: the letters that are left.
+        // A to W, then Z: the remaining letters.
         n @ 2..=24 => ((b'A' + n - 2) as char).to_string(),
         _ => "Z".to_string(),
     };

@@ -1,8 +1,8 @@
-//! `relation(subject, object)`: the notation shared by AnyBURL, KALE, Prolog and our own text form.
+//! `relation(subject, object)`: the notation shared by AnyBURL, KALE, Prolog and our text form.
 //!
-//! Names may hold brackets and commas, so an atom is taken apart from its right end: the places are what stands in the
-//! last pair of brackets. Quoted names are masked first (a byte for a byte), so that every search for structure runs over
-//! the mask and every name is cut from the text.
+//! Names may contain brackets and commas, so an atom is parsed from its right end: the arguments are in the last pair
+//! of brackets. Quoted names are masked first (byte by byte), so that structure is searched in the mask and names are
+//! cut from the text.
 
 use std::borrow::Cow;
 
@@ -15,25 +15,25 @@ use crate::atom::{Atom, Term, Variable};
 use crate::expression::Alternative;
 use crate::rule::Rule;
 
-/// Stands for every byte of a quoted name; control characters never occur in structure.
+/// Replaces every byte of a quoted name; control characters never occur in structure.
 const MASK: u8 = 1;
 
-/// Cuts between premises beyond which a line is refused, so that a damaged file cannot keep a reader busy.
+/// Maximum separators between premises on a line, so that a damaged file cannot keep a reader busy.
 const MAX_CUTS: usize = 64;
 
-/// How a dialect writes rules.
+/// The notation of a dialect.
 pub(crate) struct Notation {
-    /// Arrows, longer ones first, and whether the conclusion stands on the left.
+    /// Arrows, longer ones first, and whether the conclusion is on the left.
     pub(crate) arrows: &'static [(&'static str, bool)],
-    /// What stands between premises, after a closing bracket.
+    /// Separators between premises, after a closing bracket.
     pub(crate) separators: &'static [&'static str],
     pub(crate) quotes: &'static [char],
-    /// What opens a comment at the end of a line.
+    /// Start of a comment at the end of a line.
     pub(crate) comment: Option<u8>,
     pub(crate) is_variable: fn(&str) -> bool,
-    /// Whether an unquoted relation may hold a closing bracket and a blank. Elsewhere this is a forgotten `&`.
+    /// Whether an unquoted relation may contain a closing bracket and a blank. Otherwise this is a missing `&`.
     pub(crate) loose_names: bool,
-    /// Whether `|`, `!` and brackets around premises mean logic.
+    /// Whether `|`, `!` and brackets around premises are logic.
     pub(crate) logic: bool,
 }
 
@@ -59,7 +59,7 @@ impl<'t, 'm> Span<'t, 'm> {
         self.text.len()
     }
 
-    /// The mask from some byte on, which need not begin a character.
+    /// The mask from a byte on, which need not start a character.
     pub(crate) fn slice_bytes(self, from: usize) -> &'m [u8] {
         &self.mask[from..]
     }
@@ -69,7 +69,7 @@ impl<'t, 'm> Span<'t, 'm> {
     }
 }
 
-/// The rule on a line, and what stands behind it.
+/// The rule on a line, and the text after it.
 pub(crate) fn parse<'t>(text: &'t str, notation: &Notation) -> Result<(RawRule<'t>, &'t str), Fault> {
     match parse_all(text, notation)? {
         (mut rules, tail) if rules.len() == 1 => Ok((rules.remove(0), tail)),
@@ -77,7 +77,7 @@ pub(crate) fn parse<'t>(text: &'t str, notation: &Notation) -> Result<(RawRule<'
     }
 }
 
-/// The rules on a line, one for each alternative of the premise, and what stands behind them.
+/// The rules on a line, one per alternative of the premise, and the text after them.
 pub(crate) fn parse_all<'t>(text: &'t str, notation: &Notation) -> Result<(Vec<RawRule<'t>>, &'t str), Fault> {
     let mask = mask(text, notation);
     let mut span = Span { text, mask: &mask };
@@ -118,7 +118,7 @@ pub(crate) fn parse_all<'t>(text: &'t str, notation: &Notation) -> Result<(Vec<R
     Ok((ways.into_iter().map(rule).collect(), tail))
 }
 
-/// The line with quoted names blotted out.
+/// The line with quoted names masked.
 fn mask<'t>(text: &'t str, notation: &Notation) -> Cow<'t, [u8]> {
     let quotes = notation.quotes;
     let mut mask = Cow::Borrowed(text.as_bytes());
@@ -147,7 +147,7 @@ fn mask<'t>(text: &'t str, notation: &Notation) -> Cow<'t, [u8]> {
     mask
 }
 
-/// The first arrow that follows a closing bracket: names may hold arrows elsewhere.
+/// The first arrow after a closing bracket: names may contain arrows elsewhere.
 fn find_arrow(span: Span<'_, '_>, notation: &Notation) -> Option<(usize, &'static str, bool)> {
     let mut closed = false;
     for (at, &byte) in span.mask.iter().enumerate() {
@@ -162,7 +162,7 @@ fn find_arrow(span: Span<'_, '_>, notation: &Notation) -> Option<(usize, &'stati
     None
 }
 
-/// Atoms between separators. A cut that leaves a broken atom is taken back: the name goes on behind it.
+/// Atoms between separators. A cut that leaves a broken atom is undone: the separator is part of a name.
 fn conjunction<'t>(span: Span<'t, '_>, notation: &Notation) -> Result<Vec<RawAtom<'t>>, Fault> {
     let mut cuts: Vec<(usize, usize)> = Vec::new();
     let mut closed = None;
@@ -226,8 +226,8 @@ pub(crate) fn atom<'t>(span: Span<'t, '_>, notation: &Notation, balanced: bool) 
     Ok(None)
 }
 
-/// Where the places may begin, from the right: at the bracket that the last one closes, or, for names with brackets that
-/// do not match, at any of the last few.
+/// Possible starts of the arguments, from the right: the bracket matching the last one or, for names with unbalanced
+/// brackets, any of the last few.
 fn openings(mask: &[u8], balanced: bool) -> impl Iterator<Item = usize> {
     let mut depth = 0usize;
     let mut matching = None;
@@ -246,7 +246,7 @@ fn openings(mask: &[u8], balanced: bool) -> impl Iterator<Item = usize> {
     matching.into_iter().chain(any)
 }
 
-/// Both places. With more than one comma, a variable at one end tells where the other name begins.
+/// Both arguments. If there is more than one comma, a variable at one end tells where the other name starts.
 fn places<'t, 'm>(span: Span<'t, 'm>, notation: &Notation) -> Option<(Span<'t, 'm>, Span<'t, 'm>)> {
     let first = span.mask.iter().position(|&byte| byte == b',')?;
     let last = span.mask.iter().rposition(|&byte| byte == b',')?;
@@ -292,7 +292,6 @@ pub(crate) struct Spelling<'a> {
 }
 
 impl Spelling<'_> {
-    /// One atom.
     pub(crate) fn atom(&self, atom: &Atom, names: &Names) -> String {
         let term = |term: Term| match term {
             Term::Variable(variable) => (self.variable)(variable),
@@ -302,13 +301,13 @@ impl Spelling<'_> {
         format!("{relation}({}{}{})", term(atom.subject), self.comma, term(atom.object))
     }
 
-    /// The premises that must hold, joined.
+    /// The positive premises, joined.
     pub(crate) fn premise(&self, rule: &Rule, names: &Names, and: &str) -> String {
         let atoms: Vec<String> = rule.premise.iter().map(|atom| self.atom(atom, names)).collect();
         atoms.join(and)
     }
 
-    /// All premises, joined, each negated one behind `not`.
+    /// All premises, joined; negated ones follow `not`.
     pub(crate) fn signed_premise(&self, rule: &Rule, names: &Names, and: &str, not: &str) -> String {
         let mut text = self.premise(rule, names, and);
         for atom in &rule.negated {

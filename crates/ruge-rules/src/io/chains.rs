@@ -1,8 +1,8 @@
-//! Formats that know walks only: a premise is a list of relations from x to y, some of them walked backwards.
+//! Formats for walks only: a premise is a list of relations from x to y, some of them inverse.
 //!
-//! RNNLogic, RulE and NCRL write `head b1 b2 …`, RPJE `b1 [b2] head`, both with ids from a dictionary in which id + R is
-//! the inverse of id (R relations); ComplEx-NNE_AER writes `[-]body,head` with names. A weight is told from an id by its
-//! decimal point.
+//! RNNLogic, RulE and NCRL write `head b1 b2 …`, RPJE `b1 [b2] head`, both with ids from a dictionary in which id + R
+//! is the inverse of id (R relations). ComplEx-NNE_AER writes `[-]body,head` with names. A decimal point distinguishes
+//! a weight from an id.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -16,18 +16,18 @@ use super::write::Unsaid;
 use super::{RuleFormat, RuleRecord};
 use crate::error::RuleError;
 
-/// What relation ids mean.
+/// The meaning of relation ids.
 #[derive(Default)]
 pub(crate) struct Dictionary {
-    /// Name and direction of each id, inverses included.
+    /// Name and direction of each id, including inverses.
     meaning: Vec<(String, bool)>,
     id: FxHashMap<(String, bool), usize>,
     given: bool,
 }
 
 impl Dictionary {
-    /// A dictionary over names in id order. A name that is another one with `!` in front is that one's inverse; where
-    /// there is none such, the inverses follow behind the last name.
+    /// A dictionary over names in id order. A name with `!` in front is the inverse of the name without it; if there
+    /// are none, the inverses follow the last name.
     pub(crate) fn new(names: Option<&[String]>) -> Self {
         let Some(names) = names else { return Self::default() };
         let known: rustc_hash::FxHashSet<&str> = names.iter().map(String::as_str).collect();
@@ -78,10 +78,11 @@ impl Dictionary {
     }
 }
 
-/// The names of a relation dictionary, `id<TAB>name` a line (or `name<TAB>id`, behind a count or not), in id order.
+/// The names of a relation dictionary in id order: `id<TAB>name` per line (or `name<TAB>id`), with or without a leading
+/// count.
 pub fn read_relation_dictionary(path: &Path) -> Result<Vec<String>, RuleError> {
     let bytes = ruge_kg::io::read_whole(path, Limits::default())?;
-    // Every row is kept with its place, and every name again.
+    // Every row is kept with its position, and every name again.
     ruge_kg::memory::ensure(16 * bytes.len() as u64, "the relation dictionary", None)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
@@ -116,7 +117,7 @@ pub fn read_relation_dictionary(path: &Path) -> Result<Vec<String>, RuleError> {
     Ok(names.into_iter().flatten().collect())
 }
 
-/// A line of ids. RNNLogic names the head first, RPJE last.
+/// A line of ids. RNNLogic has the head first, RPJE last.
 pub(crate) fn parse_ids<'a>(line: &'a str, format: RuleFormat, dictionary: &Dictionary) -> Result<Line<'a>, Fault> {
     if let Some(comment) = line.strip_prefix('#') {
         return Ok(Line::Comment(comment.trim()));
@@ -192,7 +193,7 @@ pub(crate) fn write(
         let sign = if inverse { "-" } else { "" };
         return Ok(format!("{sign}{},{head}\t{confidence}", names.relations.name(body)));
     }
-    // An id ends where a weight begins: `1` would be an id, `1.0` is none.
+    // A weight must not look like an id: `1` would be an id, `1.0` is not.
     let confidence = if confidence.contains('.') { confidence } else { format!("{confidence}.0") };
     let id = |&(relation, inverse)| dictionary.id(names.relations.name(relation), inverse);
     let body = steps.iter().map(id).collect::<Result<Vec<String>, Unsaid>>()?;

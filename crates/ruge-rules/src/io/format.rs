@@ -1,4 +1,4 @@
-//! The formats by name.
+//! Rule formats by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::error::RuleError;
 
-/// How rules are written down.
+/// Format of a rule file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum RuleFormat {
-    /// Our own TSV: RUGE's notation with every count, behind a header.
+    /// Our own TSV: RUGE's notation with all counts and a header.
     Native,
     /// RUGE's rule files: `?b  r  ?a   => ?a  h  ?b`, tab, confidence.
     Ruge,
@@ -57,12 +57,12 @@ const TABLE: &[(RuleFormat, &str, &[&str])] = &[
 ];
 
 impl RuleFormat {
-    /// Every format there is.
+    /// All formats.
     pub fn all() -> impl ExactSizeIterator<Item = RuleFormat> {
         TABLE.iter().map(|&(format, ..)| format)
     }
 
-    /// The name under which [`FromStr`] knows it.
+    /// The name accepted by [`FromStr`].
     pub fn name(self) -> &'static str {
         TABLE.iter().find(|(format, ..)| *format == self).map_or("unnamed", |&(_, name, _)| name)
     }

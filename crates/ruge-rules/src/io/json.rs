@@ -1,4 +1,4 @@
-//! Rules as JSON: one object with a list of rules, names in full, counts where they are known.
+//! Rules as JSON: one object with a list of rules, full names, and counts if known.
 //!
 //! ```json
 //! {"format": "ruge-rules", "version": 1, "comments": [], "rules": [
@@ -9,8 +9,8 @@
 //! ]}
 //! ```
 //!
-//! `rule` is for people; readers take `premise`, `negated` (left out where nothing is) and `conclusion`. A bare list of
-//! rules is accepted too.
+//! `rule` is for people; readers use `premise`, `negated` (absent if empty) and `conclusion`. A bare list of rules is
+//! also accepted.
 
 use std::path::Path;
 
@@ -97,7 +97,7 @@ pub(crate) fn element(value: Value) -> Result<RawRecord<'static>, Fault> {
     Ok(RawRecord { rule, confidence: Some(confidence), stated, counts })
 }
 
-/// The whole file, a rule a line.
+/// The whole file, one rule per line.
 pub(crate) fn write(rules: &[RuleRecord], names: &Names, comments: &[String]) -> Result<String, serde_json::Error> {
     let mut out = format!(
         "{{\"format\": \"ruge-rules\", \"version\": 1, \"comments\": {}, \"rules\": [\n",

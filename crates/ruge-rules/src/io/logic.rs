@@ -1,11 +1,11 @@
 //! Premises with ∨, ¬ and brackets: `(p(x,y) | q(x,y)) & !r(y,x)`.
 //!
-//! A small descent over the masked line: alternatives of conjunctions of negations of atoms or of brackets; ∧ binds
-//! tighter than ∨. The premise then comes apart into its alternatives, each the premise of a rule of its own: for the
-//! Horn conclusion h, (a ∨ b) ⇒ h says the same as a ⇒ h and b ⇒ h together.
+//! A recursive-descent parser over the masked line: disjunctions of conjunctions of negations of atoms or brackets; ∧
+//! binds tighter than ∨. The premise is then split into its alternatives, each the premise of a separate rule: for the
+//! conclusion h, (a ∨ b) ⇒ h is equivalent to a ⇒ h and b ⇒ h together.
 //!
-//! The equivalence is that of classical logic. In guidance both alternatives push, where Eq. (4) would count what they
-//! have in common once.
+//! The equivalence is that of classical logic. In guidance both alternatives push, whereas Eq. (4) would count their
+//! overlap once.
 
 use super::atoms::{Notation, Span, atom};
 use super::raw::{Fault, RawAtom};
@@ -14,16 +14,16 @@ use crate::expression::{Alternative, Expression};
 const OR: &[&str] = &["||", "|", "∨"];
 const NOT: &[&str] = &["!", "¬"];
 
-/// Brackets and negations inside one another, beyond which a line is refused.
+/// Maximum nesting of brackets and negations on a line.
 const MAX_DEPTH: usize = 32;
 
-/// Alternatives beyond which a line is refused: a few nested brackets can stand for millions.
+/// Maximum alternatives on a line: a few nested brackets can stand for millions.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// Brackets at which an atom may end that are tried.
+/// Maximum brackets tried as the end of an atom.
 const MAX_ENDS: usize = 64;
 
-/// Whether more stands here than atoms between separators.
+/// Whether the text contains more than atoms between separators.
 pub(crate) fn is_logic(span: Span<'_, '_>, notation: &Notation) -> bool {
     let opens = |at: usize| {
         let rest = span.slice(at, span.len()).trim();
@@ -46,7 +46,7 @@ pub(crate) fn is_logic(span: Span<'_, '_>, notation: &Notation) -> bool {
     opens(0)
 }
 
-/// The alternatives of a premise: what must hold and what must not, in the order of writing.
+/// The alternatives of a premise: positive and negated atoms, in order.
 pub(crate) fn alternatives<'t>(
     span: Span<'t, '_>,
     notation: &Notation,
@@ -113,7 +113,7 @@ impl<'t> Parser<'t, '_, '_> {
         self.atom().map(Expression::Atom)
     }
 
-    /// The shortest piece that ends at a bracket, is followed by a sign and reads as an atom.
+    /// The shortest piece that ends at a bracket, is followed by a sign and parses as an atom.
     fn atom(&mut self) -> Result<RawAtom<'t>, Fault> {
         let from = self.at;
         let brackets = (from..self.span.len()).filter(|&at| self.span.mask[at] == b')');
@@ -128,7 +128,7 @@ impl<'t> Parser<'t, '_, '_> {
         Err(Fault::new("not an atom", format!("{text:?} does not begin with `relation(subject, object)`")))
     }
 
-    /// Whether what follows is a sign, a closing bracket or nothing.
+    /// Whether a sign, a closing bracket or nothing follows.
     fn may_end(&self, end: usize) -> bool {
         let rest = self.span.slice(end, self.span.len()).trim();
         rest.len() == 0
@@ -142,7 +142,7 @@ impl<'t> Parser<'t, '_, '_> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Steps over one of the signs, if one comes next.
+    /// Consumes one of the signs, if it is next.
     fn eat(&mut self, signs: &[&str]) -> bool {
         self.skip_blanks();
         let rest = self.span.slice_bytes(self.at);

@@ -1,9 +1,9 @@
-//! Rules in and out: every format that miners and rule users write, one internal form.
+//! Reading and writing rules: every format that miners and rule users write, and one internal form.
 //!
-//! A format is named by the caller or recognised from the content. A reader never fails a file for one bad line: it
-//! returns the bad lines with their reasons, the lines that were never meant to be rules, and the rules that were there
-//! before. A writer refuses what its format cannot say, and names the rule; every line it writes was read back first,
-//! so that *parse ∘ print = id* holds by construction.
+//! The caller names the format, or it is recognised from the content. One bad line does not fail a file: the reader
+//! returns bad lines with their reasons, lines that are not meant to be rules, and duplicates. A writer rejects a rule
+//! that its format cannot express, and names it. It reads every line back before writing it, so *parse ∘ print = id*
+//! holds by construction.
 //!
 //! ```
 //! use ruge_kg::Names;
@@ -59,34 +59,34 @@ pub(crate) use text::{LOGIC, letter, show as show_text};
 pub use unknown::{UnknownRelation, unknown_relations};
 pub use write::{RuleWriteOptions, write_rules};
 
-/// Which of a line's numbers becomes the confidence of the rule.
+/// Which number of a line is the confidence of the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Take {
-    /// The one that the format means: PCA for AMIE, the confidence column elsewhere, 1 where there is none.
+    /// The format's default: PCA for AMIE, the confidence column elsewhere, 1 if there is none.
     #[default]
     Written,
     /// The PCA confidence.
     Pca,
     /// The standard confidence.
     Std,
-    /// support / (body size + 5), by which AnyBURL and its relatives rank.
+    /// support / (body size + 5), used for ranking by AnyBURL and related tools.
     Smoothed,
 }
 
-/// How to read a rule file.
+/// Options for reading a rule file.
 #[derive(Clone, Debug, Default)]
 pub struct RuleReadOptions {
-    /// The format; recognised from the content where it is `None`.
+    /// The format; `None` to recognise it from the content.
     pub format: Option<RuleFormat>,
-    /// The number to trust.
+    /// The number to use as confidence.
     pub take: Take,
-    /// For formats that number relations: the names in order of their ids. A name with `!` in front is an inverse.
-    /// Without it the ids themselves are the names, and none of them is an inverse.
+    /// For formats with relation ids: the names in id order. A name with `!` in front is an inverse. If `None`, the ids
+    /// themselves are the names, without inverses.
     pub relations: Option<Vec<String>>,
 }
 
-/// What a line states about its rule; nothing of it is checked here.
+/// The numbers stated on a line, not verified.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stated {
@@ -105,7 +105,7 @@ pub struct Stated {
     /// Body size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_size: Option<u64>,
-    /// PCA body size, on the side that the tool chose.
+    /// PCA body size, on the side chosen by the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pca_body: Option<u64>,
     /// That side.
@@ -127,34 +127,34 @@ impl From<&Counts> for Stated {
     }
 }
 
-/// A rule with what its source says about it.
+/// A rule and the numbers stated by its source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RuleRecord {
-    /// Where it stands, counted from 1: the line, or in JSON the place in the list. 0 for a rule from no file.
+    /// Its position, counted from 1: the line or, in JSON, the index in the list. 0 if it is not from a file.
     pub line: u64,
-    /// The rule, its variables numbered from the conclusion on.
+    /// The rule, with variables numbered starting from the conclusion.
     pub rule: Rule,
-    /// How far to trust it.
+    /// Its confidence.
     pub confidence: Confidence,
-    /// What the line states.
+    /// The numbers stated on the line.
     pub stated: Stated,
-    /// All counts, where they are known: mined, or read from a file that has them all.
+    /// All counts, if known: mined, or read from a file with all of them.
     pub counts: Option<Counts>,
 }
 
 impl RuleRecord {
-    /// A rule that was counted; its confidence is the PCA confidence.
+    /// A counted rule; its confidence is the PCA confidence.
     pub fn counted(rule: Rule, counts: Counts) -> Self {
         let confidence = Confidence::new(counts.pca()).unwrap_or(Confidence::HARD);
         Self { line: 0, rule, confidence, stated: Stated::from(&counts), counts: Some(counts) }
     }
 
-    /// The rule and its confidence alone.
+    /// The rule with its confidence only.
     pub fn soft(&self) -> SoftRule {
         SoftRule { rule: self.rule.clone(), confidence: self.confidence }
     }
 
-    /// Why the rule yields no groundings, if it yields none.
+    /// Why the rule has no groundings, if it has none.
     pub fn not_groundable(&self) -> Option<&'static str> {
         if self.rule.premise.is_empty() {
             Some("it has no premise")
@@ -176,42 +176,42 @@ impl From<SoftRule> for RuleRecord {
     }
 }
 
-/// A line that should be a rule and is none.
+/// A line that should be a rule but is not.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BadLine {
     /// The line, from 1.
     pub line: u64,
-    /// What stands there, cut where it is long.
+    /// The line's text, truncated if long.
     pub text: String,
-    /// A short name of the reason, to count by.
+    /// A short name of the reason, for counting.
     pub kind: &'static str,
     /// The reason in full.
     pub reason: String,
 }
 
-/// A rule that stands in the file already; the first one stays.
+/// A rule that is already in the file; the first one is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Duplicate {
     /// The later line.
     pub line: u64,
-    /// The line that stays.
+    /// The line that is kept.
     pub first: u64,
 }
 
-/// Everything that was found in a rule file.
+/// The contents of a rule file.
 #[derive(Clone, Debug)]
 pub struct RuleFile {
     /// The format that was read.
     pub format: RuleFormat,
-    /// The rules, in file order, each once.
+    /// The rules in file order, without duplicates.
     pub rules: Vec<RuleRecord>,
-    /// Lines that should be rules and are none.
+    /// Lines that should be rules but are not.
     pub bad: Vec<BadLine>,
-    /// Lines that are not meant to be rules, such as AMIE's log, and why we think so.
+    /// Lines that are not meant to be rules, such as AMIE's log, and why.
     pub skipped: Vec<(u64, &'static str)>,
-    /// Rules that occur again.
+    /// Repeated rules.
     pub duplicates: Vec<Duplicate>,
-    /// Comment lines without their mark.
+    /// Comment lines without their marker.
     pub comments: Vec<String>,
 }
 
@@ -220,7 +220,7 @@ impl RuleFile {
         Self { format, rules: vec![], bad: vec![], skipped: vec![], duplicates: vec![], comments: vec![] }
     }
 
-    /// How many lines are bad for each reason.
+    /// Number of bad lines by reason.
     pub fn bad_by_kind(&self) -> BTreeMap<&'static str, usize> {
         self.bad.iter().fold(BTreeMap::new(), |mut counts, bad| {
             *counts.entry(bad.kind).or_default() += 1;
@@ -229,10 +229,10 @@ impl RuleFile {
     }
 }
 
-/// Reads a rule file, plain or compressed by gzip or zstd. Names are interned in `names`: seeded with those of a graph, every
-/// relation that the graph lacks gets an id beyond the graph's (see [`unknown_relations`]).
+/// Reads a rule file, plain or compressed with gzip or zstd. Names are interned in `names`. If those are the names of a
+/// graph, relations missing from the graph get ids beyond the graph's (see [`unknown_relations`]).
 ///
-/// A file that unpacks to more than memory can hold is an error, and so is one in which hardly a line is a rule.
+/// A file that unpacks to more than memory can hold is an error, and so is a file with hardly any rules.
 pub fn read_rules(path: &Path, options: &RuleReadOptions, names: &mut Names) -> Result<RuleFile, RuleError> {
     let bytes = ruge_kg::io::read_whole(path, Limits::default())?;
     let name = path.to_string_lossy().to_ascii_lowercase();
@@ -242,8 +242,8 @@ pub fn read_rules(path: &Path, options: &RuleReadOptions, names: &mut Names) -> 
     parse_bytes(&bytes, &options, names, path)
 }
 
-/// [`read_rules`] for rules about a graph whose names `names` are, and the relations in them that no triple of it has. Where a format
-/// numbers relations and `options` do not say what the numbers mean, they are the graph's.
+/// [`read_rules`] for rules about a graph with these `names`; also returns the relations that no triple has. If a
+/// format uses relation ids and `options` has no names for them, they are the graph's ids.
 pub fn read_rules_about(
     path: &Path,
     options: &RuleReadOptions,
@@ -275,7 +275,7 @@ fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path:
     let mut file = RuleFile::new(format);
     let mut seen = FxHashMap::default();
     if format == RuleFormat::Json {
-        // A list of small things takes this much more memory than its text.
+        // A list of small values takes this much more memory than its text.
         ruge_kg::memory::ensure(32 * bytes.len() as u64, "rules in JSON", None)?;
         let (comments, elements) = json::elements(bytes, path)?;
         file.comments = comments;
@@ -315,7 +315,7 @@ fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path:
                 continue;
             }
             Ok(Line::Rule(raw)) => file.admit(number, &raw, options.take, names, &mut seen).err(),
-            // What is wrong with one alternative is wrong with the first: they share the confidence.
+            // The alternatives share a confidence, so they fail together: report the first.
             Ok(Line::Rules(all)) => {
                 all.iter().find_map(|raw| file.admit(number, raw, options.take, names, &mut seen).err())
             }
@@ -329,7 +329,7 @@ fn parse_bytes(bytes: &[u8], options: &RuleReadOptions, names: &mut Names, path:
 }
 
 impl RuleFile {
-    /// Interns a rule and keeps it, unless it is there already.
+    /// Interns a rule and adds it, unless it is a duplicate.
     fn admit(
         &mut self,
         line: u64,
@@ -360,7 +360,7 @@ fn confidence(raw: &RawRecord<'_>, take: Take) -> Result<Confidence, Fault> {
     let stated = &raw.stated;
     let value = match take {
         Take::Written => raw.confidence.ok_or("no confidence on the line"),
-        // A file with a single number, as RUGE's, means the PCA confidence by it.
+        // In a file with a single number, like RUGE's, it is the PCA confidence.
         Take::Pca if stated.pca.is_none() && stated.std.is_none() => raw.confidence.ok_or("no PCA confidence"),
         Take::Pca => stated.pca.ok_or("no PCA confidence on the line"),
         Take::Std => stated.std.ok_or("no standard confidence on the line"),
@@ -374,16 +374,16 @@ fn confidence(raw: &RawRecord<'_>, take: Take) -> Result<Confidence, Fault> {
         .ok_or_else(|| Fault::new("outside [0, 1]", format!("the confidence {value} lies outside [0, 1]")))
 }
 
-/// Bytes of a line beyond which it is refused: no rule is so long, and taking it apart costs more than linear time.
+/// Maximum bytes of a line: no rule is that long, and parsing takes more than linear time.
 const MAX_LINE: usize = 1 << 16;
 
-/// Lines that are no rules, each kept with its text and reason: beyond this many it is another file by mistake.
+/// Maximum lines that are not rules, each kept with text and reason: beyond this it is probably another file.
 const MAX_BAD: usize = 1 << 20;
 
-/// Lines that say nothing new. A log of a long run has some ten thousand.
+/// Maximum lines without new rules. The log of a long run has some ten thousand.
 const MAX_OTHERS: usize = 1 << 22;
 
-/// Understands lines of one format; remembers the header, where the format has one.
+/// Parses lines of one format; remembers the header, if the format has one.
 struct LineReader {
     format: RuleFormat,
     columns: Vec<Column>,
@@ -420,7 +420,7 @@ impl LineReader {
     }
 }
 
-/// A line as a message shows it: cut at 160 characters, tabs made visible.
+/// A line as shown in messages: truncated at 160 characters, tabs made visible.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(800)]);
     let mut out: String = text

@@ -1,7 +1,8 @@
-//! Prolog clauses, as inferbeddings uses them: `h(X0, X2) :- r1(X0, X1), r2(X1, X2)`, perhaps with a weight behind.
+//! Prolog clauses, as used by inferbeddings: `h(X0, X2) :- r1(X0, X1), r2(X1, X2)`, optionally followed by a weight.
 //!
-//! Variables begin with a capital or `_`; names in single or double quotes are always names. Relations are written as
-//! they are wherever a reader can tell where they end, because the tools that read these files know no quotes there.
+//! Variables start with a capital or `_`; quoted names (single or double) are always names. Relations are written
+//! without quotes wherever a reader can tell where they end, because the tools that read these files do not support
+//! quoted relations.
 
 use ruge_kg::Names;
 
@@ -26,7 +27,6 @@ fn is_variable(name: &str) -> bool {
     matches!(name.as_bytes(), [b'A'..=b'Z' | b'_', rest @ ..] if rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_'))
 }
 
-/// A clause.
 pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     let line = line.trim();
     if let Some(comment) = line.strip_prefix(['%', '#']) {
@@ -52,7 +52,7 @@ fn entity(name: &str) -> String {
     if is_variable(name) { quote(name, '\'') } else { relation(name) }
 }
 
-/// A clause; the weight is left out where it is 1.
+/// A clause; a weight of 1 is omitted.
 pub(crate) fn write(record: &RuleRecord, names: &Names) -> Result<String, String> {
     if record.rule.premise.is_empty() {
         return Err("it has no premise".into());

@@ -1,7 +1,7 @@
-//! A rule as a line spells it, before any name has become an id.
+//! A rule as written on a line, before names become ids.
 //!
-//! Readers produce these, so that a line that turns out to be bad leaves no trace in the vocabulary, and so that a
-//! writer can read its own line back without touching the vocabulary at all.
+//! Readers produce these, so that a bad line adds nothing to the vocabulary, and a writer can read its own line back
+//! without touching the vocabulary.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use crate::atom::{Atom, Term, Variable};
 use crate::measure::Counts;
 use crate::rule::Rule;
 
-/// Atoms of a premise beyond which a line is refused: no miner writes such rules, and damaged files do.
+/// Maximum atoms in a premise: no miner writes longer rules, but damaged files contain them.
 const MAX_ATOMS: usize = 32;
 
-/// Why a line is no rule: a short name to count by, and the full story.
+/// Why a line is not a rule: a short name for counting, and the full reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: &'static str,
@@ -27,7 +27,7 @@ impl Fault {
         Self { kind, reason: reason.into() }
     }
 
-    /// A fault whose kind says it all.
+    /// A fault described by its kind alone.
     pub(crate) fn plain(kind: &'static str) -> Self {
         Self::new(kind, kind)
     }
@@ -53,36 +53,36 @@ pub(crate) struct RawRule<'a> {
     pub(crate) conclusion: RawAtom<'a>,
 }
 
-/// What one line says.
+/// The contents of one line.
 #[derive(Clone, Debug)]
 pub(crate) struct RawRecord<'a> {
     pub(crate) rule: RawRule<'a>,
-    /// The confidence as the format means it.
+    /// The confidence in the format's sense.
     pub(crate) confidence: Option<f64>,
     pub(crate) stated: Stated,
     pub(crate) counts: Option<Counts>,
 }
 
 impl<'a> RawRecord<'a> {
-    /// A rule of a format that knows one number at most.
+    /// A rule of a format with at most one number.
     pub(crate) fn simple(rule: RawRule<'a>, confidence: Option<f64>) -> Self {
         Self { rule, confidence, stated: Stated::default(), counts: None }
     }
 }
 
-/// A line, understood.
+/// A parsed line.
 pub(crate) enum Line<'a> {
     Rule(Box<RawRecord<'a>>),
     /// Several rules: the alternatives of one premise.
     Rules(Vec<RawRecord<'a>>),
-    /// Free text that belongs to the file.
+    /// A comment of the file.
     Comment(&'a str),
-    /// Not meant to be a rule, and why we think so.
+    /// Not meant to be a rule, and why.
     Skip(&'static str),
 }
 
 impl RawRule<'_> {
-    /// The rule over ids. The two closures give names their ids; one that answers `None` ends in `Ok(None)`.
+    /// The rule over ids. The two closures map names to ids; if one returns `None`, the result is `Ok(None)`.
     pub(crate) fn build(
         &self,
         relation: &mut dyn FnMut(&str) -> Option<RelationId>,
@@ -93,7 +93,7 @@ impl RawRule<'_> {
             let reason = format!("{premises} premises; at most {MAX_ATOMS} are read");
             return Err(Fault::new("too many premises", reason));
         }
-        // At most 66 variables fit in 33 atoms, well within a byte.
+        // 33 atoms have at most 66 variables, well within a byte.
         let mut variables: Vec<&str> = Vec::new();
         let mut atoms = Vec::with_capacity(1 + premises);
         for raw in std::iter::once(&self.conclusion).chain(&self.premise).chain(&self.negated) {
@@ -122,10 +122,10 @@ impl RawRule<'_> {
     }
 }
 
-/// A step of a chain: the relation, and whether it is walked against its direction.
+/// A step of a chain: the relation, and whether it is inverse.
 pub(crate) type Step = (RelationId, bool);
 
-/// The premise as a walk x → z1 → … → y that meets every inner variable once, if it is one.
+/// The premise as a walk x → z1 → … → y that visits every inner variable once, if it is one.
 pub(crate) fn chain(rule: &Rule) -> Option<Vec<Step>> {
     let order = chain_order(rule)?;
     let mut at = rule.conclusion.subject;
@@ -160,7 +160,7 @@ pub(crate) fn chain_order(rule: &Rule) -> Option<Vec<usize>> {
         }
         let (index, to) = next?;
         if visited.contains(&to) || at == end {
-            return None; // a loop, or a walk beyond y
+            return None; // a loop, or a walk past y
         }
         order.push(index);
         visited.push(to);
@@ -169,7 +169,7 @@ pub(crate) fn chain_order(rule: &Rule) -> Option<Vec<usize>> {
     (at == end).then_some(order)
 }
 
-/// The same rule with its premises in the order of the walk, where it is a walk.
+/// The rule with its premises in the order of the walk, if it is a walk.
 pub(crate) fn in_chain_order(rule: &Rule) -> Rule {
     match chain_order(rule) {
         Some(order) => {
@@ -180,8 +180,8 @@ pub(crate) fn in_chain_order(rule: &Rule) -> Rule {
     }
 }
 
-/// The rule as one would read it aloud, and its variables in the order in which they are met: a walk is taken
-/// from the end at which its relations point forward; other premises stay as they are.
+/// The rule in natural reading order, and its variables in order of appearance: a walk starts at the end from which its
+/// relations point forward; other premises keep their order.
 pub(crate) fn natural(rule: &Rule) -> (Rule, Vec<Variable>) {
     let mut rule = in_chain_order(rule);
     if chain(&rule).is_some_and(|steps| steps[0].1 && steps[steps.len() - 1].1) {
@@ -197,8 +197,8 @@ pub(crate) fn natural(rule: &Rule) -> (Rule, Vec<Variable>) {
     (rule, order)
 }
 
-/// A key that two rules share exactly when they are the same rule. Walks have one order, so the costly search of
-/// [`Rule::canonical`] is left to the others.
+/// A key that two rules share exactly if they are the same rule. Walks have one order, so only other rules need the
+/// costly search of [`Rule::canonical`].
 pub(crate) fn key(rule: &Rule) -> Rule {
     if chain_order(rule).is_some() { in_chain_order(rule) } else { rule.canonical() }
 }
@@ -213,7 +213,7 @@ pub fn decimal(value: f64) -> String {
     if text == "-0" { "0".to_string() } else { text.to_string() }
 }
 
-/// A number that must be one.
+/// Parses a finite number.
 pub(crate) fn number(text: &str, what: &str) -> Result<f64, Fault> {
     text.trim()
         .parse::<f64>()
@@ -222,7 +222,7 @@ pub(crate) fn number(text: &str, what: &str) -> Result<f64, Fault> {
         .ok_or_else(|| Fault::new("not a number", format!("the {what} {text:?} is not a number")))
 }
 
-/// A count; a negative one is how AMIE says that it did not count.
+/// A count; negative means missing, as in AMIE.
 pub(crate) fn count(text: &str, what: &str) -> Result<Option<u64>, Fault> {
     let text = text.trim();
     if text.is_empty() || text.starts_with('-') {
@@ -238,7 +238,7 @@ pub(crate) fn count(text: &str, what: &str) -> Result<Option<u64>, Fault> {
     }
 }
 
-/// A ratio; a negative one is missing, one beyond 1 is wrong.
+/// A ratio; negative means missing, above 1 is an error.
 pub(crate) fn ratio(text: &str, what: &str) -> Result<Option<f64>, Fault> {
     if text.trim().is_empty() {
         return Ok(None);

@@ -1,9 +1,9 @@
 //! `?b  rel  ?a   => ?a  rel  ?b`: the notation of RUGE and AMIE, RUGE's rule files, and our own TSV, which is RUGE's
 //! with more columns.
 //!
-//! Column one is the rule, column two the confidence; a reader that takes no more than these reads both. In our own
-//! files a name that would break the notation stands in double quotes, with `\"`, `\\`, `\t`, `\n` and `\r` inside, and a
-//! `!` stands before each negated premise.
+//! Column one is the rule, column two the confidence, so a reader of these two columns reads both formats. In our own
+//! files a name that would break the notation is in double quotes, with `\"`, `\\`, `\t`, `\n` and `\r` inside, and `!`
+//! precedes each negated premise.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::rule::Rule;
 /// The header of our own TSV.
 pub(crate) const HEADER: &str = "#rule\tconfidence\thead_coverage\tstd_confidence\tpca_confidence\tpca_other_side\tsupport\tbody_size\tpca_body_subject\tpca_body_object\thead_size\tfunctional_side\tsmoothed\twilson";
 
-/// What the header of our own TSV means.
+/// The columns in the header of our own TSV.
 pub(crate) fn native_columns() -> Vec<Column> {
     HEADER.split('\t').map(Column::titled).collect()
 }
@@ -28,7 +28,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     if line.starts_with('#') {
         return Ok(Line::Comment(line));
     }
-    // Some editors turn the tab into blanks: then the number is the token after the conclusion.
+    // Some editors replace the tab by blanks: then the number is the token after the conclusion.
     let (text, mut confidence) = match line.split_once('\t') {
         Some((text, rest)) => (text, Some(rest.split('\t').next().unwrap_or("").trim().to_string())),
         None => (line, None),
@@ -47,7 +47,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     Ok(Line::Rule(Box::new(RawRecord::simple(rule, Some(confidence)))))
 }
 
-/// A line of our own TSV; `columns` follows the header as soon as one is met.
+/// A line of our own TSV; `columns` is updated by a header line.
 pub(crate) fn parse_native<'a>(line: &'a str, columns: &mut Vec<Column>) -> Result<Line<'a>, Fault> {
     if let Some(header) = line.strip_prefix("#rule\t") {
         *columns = std::iter::once("rule").chain(header.split('\t')).map(Column::titled).collect();
@@ -63,7 +63,7 @@ pub(crate) fn parse_native<'a>(line: &'a str, columns: &mut Vec<Column>) -> Resu
     Ok(Line::Rule(Box::new(RawRecord { rule, confidence: Some(confidence), stated, counts })))
 }
 
-/// A rule in triple notation; our own has quotes and negation.
+/// A rule in triple notation; our own also has quotes and negation.
 pub(crate) fn notation(text: &str, own: bool) -> Result<RawRule<'_>, Fault> {
     from_tokens(tokens(text, own), own)
 }
@@ -85,7 +85,7 @@ impl Token<'_> {
 
 fn from_tokens(mut tokens: Vec<Token<'_>>, negation: bool) -> Result<RawRule<'_>, Fault> {
     let mut arrow = tokens.iter().position(Token::is_arrow).ok_or_else(|| Fault::plain("no `=>` in the rule"))?;
-    // Where an atom begins, `!` negates it.
+    // At the start of an atom, `!` negates it.
     let mut signs = Vec::new();
     for at in (0..).step_by(3).take_while(|_| negation) {
         if at >= arrow {
@@ -132,7 +132,7 @@ fn term(token: Token<'_>) -> RawTerm<'_> {
     }
 }
 
-/// Words between blanks; with `quotes`, a word in double quotes may hold blanks.
+/// Words between blanks; with `quotes`, a word in double quotes may contain blanks.
 pub(crate) fn tokens(text: &str, quotes: bool) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -159,7 +159,7 @@ fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace()
 }
 
-/// The quoted name at the start of `text` and what follows it; `None` where no quote opens or closes.
+/// The quoted name at the start of `text` and the text after it; `None` if no quote opens or closes.
 pub(crate) fn quoted(text: &str, quote: char) -> Option<(Cow<'_, str>, &str)> {
     let body = text.strip_prefix(quote)?;
     if let Some(end) = body.find([quote, '\\']).filter(|&end| body[end..].starts_with(quote)) {
@@ -182,7 +182,7 @@ pub(crate) fn quoted(text: &str, quote: char) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// `name` in quotes, with what would break a line or the quote escaped.
+/// `name` in quotes, with characters that would break a line or the quote escaped.
 pub(crate) fn quote(name: &str, quote: char) -> String {
     let mut out = String::with_capacity(name.len() + 2);
     out.push(quote);
@@ -213,7 +213,7 @@ pub(crate) fn variable(variable: Variable) -> String {
     }
 }
 
-/// The rule in triple notation; `name` decides how names are spelt.
+/// The rule in triple notation; `name` spells names.
 pub(crate) fn show(rule: &Rule, names: &Names, name: &dyn Fn(&str) -> String) -> String {
     let term = |term: Term| match term {
         Term::Variable(v) => variable(v),
@@ -237,7 +237,7 @@ pub(crate) fn native_name(name: &str) -> String {
     if plain { name.to_string() } else { quote(name, '"') }
 }
 
-/// A name as it is, for tools that know no quotes.
+/// A name without quotes, for tools that do not support them.
 pub(crate) fn plain_name(name: &str) -> String {
     name.to_string()
 }
@@ -253,7 +253,7 @@ pub(crate) fn write(record: &RuleRecord, names: &Names) -> Result<String, String
     Ok(format!("{}\t{}", show(&record.rule, names, &plain_name), decimal(record.confidence.get())))
 }
 
-/// A line of our own TSV. What is not known stays empty.
+/// A line of our own TSV. Unknown values are empty.
 pub(crate) fn write_native(record: &RuleRecord, names: &Names) -> String {
     let stated = &record.stated;
     let number = |value: Option<f64>| value.map_or(String::new(), decimal);

@@ -1,12 +1,12 @@
-//! The format of a rule file, told by its first lines that look like rules.
+//! Recognises the format of a rule file by its first lines that look like rules.
 
 use super::RuleFormat;
 use super::ruge::{Token, tokens};
 
-/// Lines looked at before giving up; AMIE's log before the first rule is far shorter.
+/// Maximum lines examined; AMIE's log before the first rule is far shorter.
 const LINES: usize = 2000;
 
-/// The format, or the first line where none fits. A file without a word in it holds no rules of our own format.
+/// The format, or the first line if none fits. An empty file is one of our own format without rules.
 pub(crate) fn format(bytes: &[u8]) -> Result<RuleFormat, &[u8]> {
     let mut structure = bytes.iter().filter(|byte| !byte.is_ascii_whitespace());
     match (structure.next(), structure.next()) {

@@ -1,10 +1,10 @@
-//! Rule files with named columns: AMIE's and our own TSV say the same things under different headers.
+//! Rule files with named columns: AMIE's output and our own TSV have the same columns under different headers.
 
 use super::raw::{Fault, count, ratio};
 use super::{Side, Stated};
 use crate::measure::Counts;
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Column {
     Rule,
@@ -19,12 +19,12 @@ pub(crate) enum Column {
     PcaObject,
     Head,
     Side,
-    /// Derived from others, or unknown to us.
+    /// Derived from others, or unknown.
     Ignored,
 }
 
 impl Column {
-    /// The column of this title, whichever tool wrote it.
+    /// The column with this title, in any tool's header.
     pub(crate) fn titled(title: &str) -> Self {
         let letters: String = title.chars().filter(char::is_ascii_alphabetic).collect();
         match letters.to_ascii_lowercase().as_str() {
@@ -45,7 +45,7 @@ impl Column {
     }
 }
 
-/// The numbers of one line.
+/// The numbers on one line.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Row<'a> {
     pub(crate) rule: &'a str,
@@ -57,7 +57,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Splits a line at its tabs. Columns that the line does not reach are missing, not wrong.
+    /// Splits a line at its tabs. Columns beyond the end of the line are missing, not errors.
     pub(crate) fn parse(line: &'a str, columns: &[Column]) -> Result<Self, Fault> {
         let mut row = Row::default();
         for (text, column) in line.split('\t').zip(columns) {
@@ -86,7 +86,7 @@ impl<'a> Row<'a> {
         Ok(row)
     }
 
-    /// All counts, where every one of them is stated.
+    /// All counts, if every one is stated.
     pub(crate) fn counts(&self) -> Option<Counts> {
         Some(Counts {
             support: self.stated.support?,
@@ -99,13 +99,13 @@ impl<'a> Row<'a> {
     }
 }
 
-/// `?a` (AMIE+), -1 (AMIE 3) or `subject`; AMIE always calls the conclusion's places ?a and ?b.
+/// `?a` (AMIE+), -1 (AMIE 3) or `subject`; AMIE always names the conclusion's arguments ?a and ?b.
 fn side(text: &str) -> Result<Option<Side>, Fault> {
     match text.trim() {
         "?a" | "-1" | "subject" => Ok(Some(Side::Subject)),
         "?b" | "-2" | "object" => Ok(Some(Side::Object)),
         "" | "-" => Ok(None),
-        // Other variables occur with constants in the head; which side they mean follows from the rule.
+        // Other variables occur with constants in the head; the rule determines their side.
         other if other.starts_with(['?', '-']) => Ok(None),
         other => Err(Fault::new("not a side", format!("{other:?} is neither a variable nor a side"))),
     }

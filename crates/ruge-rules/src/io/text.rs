@@ -1,8 +1,8 @@
-//! Rules as people write them: `born_in(x,y) & part_of(y,z) => nationality(x,z)  0.9`; KALE's files are a plain case.
+//! The text form: `born_in(x,y) & part_of(y,z) => nationality(x,z)  0.9`. KALE's files are a special case.
 //!
-//! Premises may be negated, `!r(y,x)`, and alternatives, `(p(x,y) | q(x,y)) & s(y,z)`: a line with alternatives is a rule
-//! for each of them. Variables are a letter with digits behind it, or `?name`; every other name, and every name in double quotes, is an
-//! entity. A rule without a number is hard.
+//! Premises may be negated, `!r(y,x)`, and may have alternatives, `(p(x,y) | q(x,y)) & s(y,z)`: such a line is one rule
+//! per alternative. A variable is a letter followed by digits, or `?name`; every other name, and every quoted name, is
+//! an entity. A rule without a number is hard.
 
 use ruge_kg::Names;
 
@@ -33,7 +33,7 @@ const KALE: Notation = Notation {
     logic: false,
 };
 
-/// A letter with digits behind it, or `?name`.
+/// A letter followed by digits, or `?name`.
 pub(crate) fn is_variable(name: &str) -> bool {
     match name.as_bytes() {
         [b'?', ..] => true,
@@ -61,7 +61,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     })
 }
 
-/// A line of a KALE file. A number is accepted after the rule, though KALE itself writes none.
+/// A line of a KALE file. A number after the rule is accepted, though KALE writes none.
 pub(crate) fn parse_kale(line: &str) -> Result<Line<'_>, Fault> {
     let (rule, tail) = parse_atoms(line, &KALE)?;
     if rule.premise.is_empty() {
@@ -70,7 +70,7 @@ pub(crate) fn parse_kale(line: &str) -> Result<Line<'_>, Fault> {
     Ok(Line::Rule(Box::new(RawRecord::simple(rule, Some(weight(tail)?)))))
 }
 
-/// The number behind a rule, `0.9` or `[0.9]`; 1 where there is none.
+/// The number after a rule, `0.9` or `[0.9]`; 1 if there is none.
 pub(crate) fn weight(tail: &str) -> Result<f64, Fault> {
     let tail = tail.trim();
     if tail.is_empty() {
@@ -99,20 +99,20 @@ pub(crate) fn letter(at: usize) -> String {
     ["x", "y", "z", "u", "v", "w"].get(at).map_or_else(|| format!("z{}", at - 5), |letter| letter.to_string())
 }
 
-/// What stands between atoms, and before negated ones.
+/// The signs between atoms and before negated ones.
 pub(crate) struct Signs {
     and: &'static str,
     not: &'static str,
     arrow: &'static str,
 }
 
-/// Signs of any keyboard.
+/// ASCII signs.
 pub(crate) const PLAIN: Signs = Signs { and: " & ", not: "!", arrow: " => " };
 
-/// Signs of logic.
+/// Logical signs.
 pub(crate) const LOGIC: Signs = Signs { and: " ∧ ", not: "¬", arrow: " ⇒ " };
 
-/// The rule in the text form with these signs; variables are named in the order in which they are read.
+/// The rule in the text form with these signs; variables are named in reading order.
 pub(crate) fn show(rule: &Rule, names: &Names, signs: &Signs) -> String {
     let (rule, order) = natural(rule);
     let variable = |variable: Variable| letter(order.iter().position(|&v| v == variable).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Relations that the rules speak of and the graph does not.
+//! Relations that occur in rules but not in the graph.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use super::RuleFile;
 
-/// Names beyond which no suggestions are sought: a file for another graph altogether needs none.
+/// With more unknown names than this, no suggestions are made: the file is for another graph.
 const SUGGESTED: usize = 20;
 
-/// A relation that no triple has.
+/// A relation without triples.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct UnknownRelation {
     /// The first rule that uses it.
     pub line: u64,
     /// Its name.
     pub name: String,
-    /// The nearest name of the graph, if one is near.
+    /// The closest name in the graph, if any.
     pub suggestion: Option<String>,
 }
 
@@ -29,8 +29,8 @@ impl fmt::Display for UnknownRelation {
     }
 }
 
-/// The relations of `file` with ids from `known` on, `known` being the number of relations of the graph whose names
-/// seeded `names`; each once.
+/// The relations of `file` with ids from `known` on, each once. `known` is the number of relations of the graph whose
+/// names are in `names`.
 pub fn unknown_relations(file: &RuleFile, known: usize, names: &Names) -> Vec<UnknownRelation> {
     let mut seen: FxHashSet<RelationId> = FxHashSet::default();
     let mut unknown = Vec::new();

@@ -1,4 +1,4 @@
-//! Writing rules, and refusing to write what would not be read back.
+//! Writing rules, and rejecting those that would not read back.
 
 use std::io::Write;
 
@@ -9,16 +9,16 @@ use super::raw::{Line, key};
 use super::{LineReader, RuleFormat, RuleRecord, amie, chains, confidence, json, prolog, ruge, text};
 use crate::error::RuleError;
 
-/// How to write a rule file.
+/// Options for writing a rule file.
 #[derive(Clone, Debug, Default)]
 pub struct RuleWriteOptions {
-    /// Free text for the top of formats that have comments: what was mined, and how.
+    /// Comments at the top, in formats that have them: what was mined, and how.
     pub comments: Vec<String>,
-    /// For formats that number relations: the names in order of their ids.
+    /// For formats with relation ids: the names in id order.
     pub relations: Option<Vec<String>>,
 }
 
-/// Writes rules. Nothing is written when one of them cannot be said in the format; the error names it.
+/// Writes rules. If the format cannot express one of them, nothing is written and the error names it.
 pub fn write_rules(
     out: &mut dyn Write,
     format: RuleFormat,
@@ -94,10 +94,10 @@ fn line(reader: &LineReader, record: &RuleRecord, names: &Names) -> Result<Strin
     })
 }
 
-/// Why a rule cannot be said in a format.
+/// Why a format cannot express a rule.
 pub(crate) struct Unsaid {
     pub(crate) reason: String,
-    /// Whether the data would help.
+    /// Whether the training data would help.
     pub(crate) needs_data: bool,
 }
 
@@ -107,8 +107,8 @@ impl<T: Into<String>> From<T> for Unsaid {
     }
 }
 
-/// Whether a reader makes the same rule of the line. Names with blanks, commas or brackets fail here in the formats
-/// that cannot quote them, whatever the ways in which they mislead a reader.
+/// Checks that a reader gets the same rule from the line. In formats without quoting this rejects names with blanks,
+/// commas or brackets, however they would mislead a reader.
 fn read_back(reader: &mut LineReader, record: &RuleRecord, names: &Names, line: &str) -> Result<(), String> {
     let misread = |how: &str| Err(format!("the line `{line}` would be {how}; a name in it breaks the notation"));
     if line.contains(['\n', '\r']) {
@@ -129,7 +129,7 @@ fn read_back(reader: &mut LineReader, record: &RuleRecord, names: &Names, line: 
         Ok(_) => return misread("read as another rule"),
         Err(fault) => return Err(fault.reason),
     }
-    // Formats with counts have a measure of their own in their confidence column.
+    // Formats with counts have their own measure in the confidence column.
     let own_measure = matches!(reader.format, RuleFormat::Amie | RuleFormat::AnyBurl | RuleFormat::AmieAnyBurl);
     match confidence(&raw, Default::default()) {
         Ok(read) if own_measure || (read.get() - record.confidence.get()).abs() < 1e-9 => Ok(()),

@@ -1,7 +1,7 @@
-//! What bounds a search: the control, and the memory that all heads share.
+//! Bounds of a search: its control, and the memory shared by all heads.
 //!
-//! Low thresholds on a graph of many relations make candidates without end. What holds candidates and rules is counted before it
-//! is made; a search that would go beyond its memory ends as if it had been stopped, and says so in
+//! Low thresholds on a graph with many relations give endless candidates. Memory for candidates and rules is counted
+//! before it is allocated. A search that would exceed its limit ends as if it had been stopped, and reports it in
 //! [`Mined::over_memory`](super::Mined::over_memory).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::Head;
 use ruge_kg::control::Fuel;
 
-/// Bytes of a rule that was found, as the search and its result hold it.
+/// Bytes per rule found, in the search and in its result.
 pub(crate) const RULE_BYTES: usize = 320;
 
 /// Memory shared by all heads of a search.
@@ -17,7 +17,7 @@ pub(crate) struct Memory {
     limit: u64,
     held: AtomicU64,
     over: AtomicBool,
-    /// Whether somebody was told to stop: then everybody is, even if the control changes its mind.
+    /// Whether any thread was stopped: then all are, even if the control changes.
     halted: AtomicBool,
 }
 
@@ -26,7 +26,7 @@ impl Memory {
         Self { limit, held: AtomicU64::new(0), over: AtomicBool::new(false), halted: AtomicBool::new(false) }
     }
 
-    /// Counts bytes that are about to be taken; nothing if they are too many.
+    /// Counts bytes before they are allocated; `None` if there are too many.
     pub(crate) fn hold(&self, bytes: u64) -> Option<()> {
         let before = self.held.fetch_add(bytes, Ordering::Relaxed);
         if before.checked_add(bytes).is_none_or(|now| now > self.limit) {
@@ -36,30 +36,28 @@ impl Memory {
         Some(())
     }
 
-    /// Ends the search: what is needed next is more than can be had.
+    /// Ends the search: the next allocation exceeds the limit.
     pub(crate) fn exceed(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Gives bytes back.
     pub(crate) fn release(&self, bytes: u64) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that are held.
     #[cfg(test)]
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whether more was asked for than there is.
+    /// Whether the limit was exceeded.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 }
 
 impl Head<'_> {
-    /// Whether the search ends before it is done.
+    /// Whether the search ends early.
     pub(crate) fn stopped(&self) -> bool {
         if self.memory.is_over() || self.memory.halted.load(Ordering::Relaxed) {
             return true;
@@ -71,18 +69,18 @@ impl Head<'_> {
         stopped
     }
 
-    /// Does some work; nothing if it is time to stop.
+    /// Accounts for some work; `None` if it is time to stop.
     #[inline]
     pub(crate) fn spend(&self, fuel: &mut Fuel, work: usize) -> Option<()> {
         fuel.spend(work, || self.stopped()).then_some(())
     }
 
-    /// Counts memory for `count` things of `size` bytes; nothing if it is too much.
+    /// Counts memory for `count` items of `size` bytes; `None` if it is too much.
     pub(crate) fn hold(&self, count: usize, size: usize) -> Option<()> {
         self.memory.hold((count as u64).saturating_mul(size as u64))
     }
 
-    /// Gives such memory back.
+    /// Releases such memory.
     pub(crate) fn release(&self, count: usize, size: usize) {
         self.memory.release((count as u64).saturating_mul(size as u64));
     }

@@ -1,4 +1,4 @@
-//! What to search for.
+//! Configuration of mining.
 
 use ruge_kg::RelationId;
 use rustc_hash::FxHashSet;
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::walks::{LONGEST, Walks};
 
-/// A set of relations to keep to, a set to stay away from.
+/// Relations to include and to exclude.
 #[derive(Clone, Debug, Default)]
 pub struct RelationFilter {
-    /// If given, only these.
+    /// If given, only these are allowed.
     pub include: Option<FxHashSet<RelationId>>,
-    /// Never these.
+    /// These are never allowed.
     pub exclude: FxHashSet<RelationId>,
 }
 
@@ -22,71 +22,71 @@ impl RelationFilter {
     }
 }
 
-/// Which bodies of two atoms are wanted.
+/// Which bodies of two atoms to mine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shapes {
     /// All of them.
     #[default]
     All,
-    /// Only directed chains (`r1(x,z), r2(z,y)` or `r2(y,z), r1(z,x)`) of two different relations, neither of them the
-    /// head's: what the rule file published with the paper holds.
+    /// Only directed chains (`r1(x,z), r2(z,y)` or `r2(y,z), r1(z,x)`) of two different relations other than the
+    /// head's, as in the rule file published with the paper.
     DirectedChains,
 }
 
-/// Thresholds of bodies of three atoms, where they differ: there are so many that low thresholds cost hours.
+/// Separate thresholds for bodies of three atoms: there are so many that low thresholds take hours.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Long {
-    /// Least support.
+    /// Minimum support.
     pub min_support: u64,
-    /// Least head coverage.
+    /// Minimum head coverage.
     pub min_head_coverage: f64,
-    /// Least PCA and standard confidence.
+    /// Minimum PCA and standard confidence.
     pub min_confidence: f64,
 }
 
-/// Memory for candidates and rules unless said otherwise: 8 GB.
+/// Default memory for candidates and rules: 8 GB.
 const MEMORY: u64 = 8_000_000_000;
 
-/// Sizes beyond which neighbouring numbers of 64 bits cannot be told apart as floats. No body is as large: pairs of so many
-/// entities would not fit into any memory.
+/// From this size on, floats cannot distinguish neighbouring 64-bit integers. No body is this large: the pairs of so
+/// many entities would not fit into any memory.
 const ENDLESS: f64 = (1u64 << 52) as f64;
 
 /// Thresholds and options. The default is AMIE's, with the paper's confidence.
 #[derive(Clone, Debug)]
 pub struct MineConfig {
-    /// Most atoms in a body: 1, 2 or 3.
+    /// Maximum atoms in a body: 1, 2 or 3.
     pub max_body: usize,
-    /// Least head coverage.
+    /// Minimum head coverage.
     pub min_head_coverage: f64,
-    /// Least PCA confidence.
+    /// Minimum PCA confidence.
     pub min_pca: f64,
-    /// Least standard confidence.
+    /// Minimum standard confidence.
     pub min_std: f64,
-    /// Least support, beside what the head coverage demands.
+    /// Minimum support, in addition to that implied by the head coverage.
     pub min_support: u64,
-    /// Least number of facts for a relation to be a head.
+    /// Minimum facts of a head relation.
     pub min_head_size: u64,
-    /// A body of two atoms over one pair must beat both of its one-atom parents.
+    /// Whether a body of two atoms over one pair must beat both of its one-atom parents.
     pub skyline: bool,
-    /// Different variables take different values.
+    /// Whether different variables must take different values.
     pub injective: bool,
-    /// Which bodies of two atoms are wanted.
+    /// Which bodies of two atoms to mine.
     pub shapes: Shapes,
-    /// Heads to search.
+    /// Head relations to mine.
     pub heads: RelationFilter,
-    /// Relations a body may use.
+    /// Relations allowed in bodies.
     pub bodies: RelationFilter,
-    /// Also rules that name an entity.
+    /// Whether to mine rules with constants.
     pub constants: bool,
-    /// Least support of those.
+    /// Minimum support of those.
     pub min_constant_support: u64,
-    /// Thresholds of their own for bodies of three atoms.
+    /// Separate thresholds for bodies of three atoms.
     pub long: Option<Long>,
-    /// Also paths of four and five atoms.
+    /// Whether to mine paths of four and five atoms.
     pub walks: Option<Walks>,
-    /// Most memory for candidates and rules, in bytes; a search that needs more is stopped.
+    /// Maximum memory for candidates and rules, in bytes; a search that needs more is stopped.
     pub memory: u64,
 }
 
@@ -113,7 +113,7 @@ impl Default for MineConfig {
     }
 }
 
-/// A configuration that makes no sense.
+/// An invalid configuration.
 #[derive(thiserror::Error, Debug, PartialEq)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -124,16 +124,18 @@ impl MineConfig {
         Self { min_pca: 0.1, ..Self::default() }
     }
 
-    /// The recipe that gives exactly the 454 rules published for FB15K.
+    /// The configuration that gives exactly the 454 rules published for FB15K.
     pub fn ruge_fb15k() -> Self {
         Self { min_head_coverage: 0.5, min_std: 0.8, skyline: false, shapes: Shapes::DirectedChains, ..Self::default() }
     }
 
-    /// Rules to rank by, for a graph of so many triples, entities and relations. Rare and weak rules count there, since they are all that
-    /// tells most candidates apart; different variables take different values, or long paths would conclude what they begin with.
+    /// Rules for ranking, for a graph with this many triples, entities and relations. Rare and weak rules matter there,
+    /// since nothing else distinguishes most candidates. Different variables take different values, or long paths would
+    /// conclude their own start.
     ///
-    /// The sparser a graph, the longer and rarer the paths worth following: in a dense one they lead everywhere. Paths of four and more atoms
-    /// are followed where relations are few, since their number grows with its fifth power.
+    /// The sparser a graph, the longer and rarer the paths worth following; in a dense graph they lead everywhere.
+    /// Paths of four and more atoms are followed only if relations are few, since their number grows with its fifth
+    /// power.
     pub fn ranking(triples: usize, entities: usize, relations: usize) -> Self {
         let degree = 2.0 * triples as f64 / entities.max(1) as f64;
         let long = match triples {
@@ -150,7 +152,7 @@ impl MineConfig {
             min_confidence: 0.02,
         });
         Self {
-            // On a dense graph paths of three atoms cost most of the time and give nothing beside shorter rules.
+            // On a dense graph, paths of three atoms take most of the time and add nothing to shorter rules.
             max_body: if degree > 60.0 || triples > 400_000 && degree > 20.0 { 2 } else { 3 },
             min_head_coverage: 0.0001,
             min_pca: 0.001,
@@ -160,7 +162,7 @@ impl MineConfig {
             skyline: false,
             injective: true,
             constants: true,
-            // Five keeps more that is worth having, and millions of rules on large graphs; two even more on sparse ones.
+            // Five keeps more useful rules, and millions of rules on large graphs; two keeps even more on sparse ones.
             min_constant_support: match triples {
                 ..=400_000 if walks.is_some() => 2,
                 ..=400_000 => 5,
@@ -172,7 +174,7 @@ impl MineConfig {
         }
     }
 
-    /// What holds for bodies of three atoms.
+    /// The configuration for bodies of three atoms.
     pub(crate) fn for_long(&self) -> Self {
         match self.long {
             None => self.clone(),
@@ -186,12 +188,12 @@ impl MineConfig {
         }
     }
 
-    /// What the rule file published for YAGO37 is believed to be.
+    /// The presumed configuration of the rule file published for YAGO37.
     pub fn ruge_yago() -> Self {
         Self::default()
     }
 
-    /// Refuses thresholds outside their range.
+    /// Rejects thresholds outside their range.
     pub fn check(&self) -> Result<(), ConfigError> {
         if !(1..=3).contains(&self.max_body) {
             return Err(ConfigError(format!("a body has 1, 2 or 3 atoms, not {}", self.max_body)));
@@ -208,7 +210,7 @@ impl MineConfig {
         Ok(())
     }
 
-    /// The least support under a head of `size` facts.
+    /// Minimum support for a head with `size` facts.
     pub fn threshold(&self, size: u64) -> u64 {
         let covered = (self.min_head_coverage * size as f64).ceil() as u64;
         covered.max(self.min_support).max(1)

@@ -1,8 +1,8 @@
-//! Rules that name an entity: `h(x,c) ⇐ r(x,d)`, `h(x,c) ⇐ r(x,z)` and their mirror images.
+//! Rules with constants: `h(x,c) ⇐ r(x,d)`, `h(x,c) ⇐ r(x,z)` and their mirror images.
 //!
-//! All counts are over distinct values of the one free variable x. The entities with an edge r to d are a *run* of the
-//! graph's adjacency, seen from d. So each edge at x can be numbered by the run it makes x a member of, and one head
-//! `h(·,c)` costs one increment per edge around its members: the sum of their degrees, without a single look-up.
+//! All counts are over distinct values of the free variable x. The entities with an edge r to d are a *run* of the
+//! graph's adjacency, seen from d. So each edge at x is numbered by the run that x belongs to through it, and one head
+//! `h(·,c)` costs one increment per edge of its members: the sum of their degrees, without any lookup.
 
 use std::sync::Mutex;
 
@@ -14,9 +14,9 @@ use super::{Body, Head};
 use crate::measure::{Counts, Side};
 use ruge_kg::control::{Control, Fuel, Pulse};
 
-/// What the search over entities needs to know of the graph, built once.
+/// Precomputed data of the graph for the search over entities.
 pub(crate) struct LinkRuns {
-    /// For every edge, in the order of all edges: the run that its far end has back to its near end.
+    /// For every edge, in the order of all edges: the run from its far end back to its near end.
     back: Vec<u32>,
     /// The entity a run belongs to.
     owner: Vec<EntityId>,
@@ -27,12 +27,12 @@ pub(crate) struct LinkRuns {
 struct Votes {
     by_run: Vec<u32>,
     by_label: Vec<u32>,
-    /// Per run: members that have the head's label, plus one; 0 when not counted yet.
+    /// Per run: 1 + members that have the head's label; 0 if not counted yet.
     known: Vec<u32>,
 }
 
 impl LinkRuns {
-    /// Numbers all runs; `None` when told to stop.
+    /// Numbers all runs; `None` if stopped.
     pub(crate) fn new(graph: &Graph, control: &Control<'_>) -> Option<Self> {
         let mut pulse = Pulse::new(control);
         let adjacency = graph.adjacency();
@@ -49,7 +49,7 @@ impl LinkRuns {
                     return None;
                 }
                 for &member in members {
-                    // Entities come in id order, and so do the ends of each of the member's runs.
+                    // Entities are visited in id order, and so are the ends of each of the member's runs.
                     if let Some(theirs) = adjacency.run_number(member, label) {
                         back[next[theirs]] = run as u32;
                         next[theirs] += 1;
@@ -60,7 +60,7 @@ impl LinkRuns {
         Some(Self { back, owner, free: Mutex::new(Vec::new()) })
     }
 
-    /// Lends counters. Work that was stopped leaves them as they are, so they are not lent again.
+    /// Lends counters. Stopped work leaves them dirty, so they are not reused.
     fn with<T>(&self, graph: &Graph, work: impl FnOnce(&mut Votes) -> Option<T>) -> Option<T> {
         let taken = self.free.lock().expect("no holder of this lock panics").pop();
         let runs = self.owner.len();
@@ -75,7 +75,7 @@ impl LinkRuns {
     }
 }
 
-/// All rules with an entity in a place of `head`, both places in turn; `None` when told to stop.
+/// All rules with an entity in either argument of `head`; `None` if stopped.
 pub(crate) fn mine(head: &Head<'_>, links: &LinkRuns) -> Option<Vec<(Body, Counts)>> {
     links.with(head.graph, |votes| {
         let mut rules = Vec::new();
@@ -107,24 +107,24 @@ pub(crate) fn mine(head: &Head<'_>, links: &LinkRuns) -> Option<Vec<(Body, Count
     })
 }
 
-/// One place of one head under search.
+/// The search for one argument of one head.
 struct Search<'a, 'g> {
     head: &'a Head<'g>,
     links: &'a LinkRuns,
     votes: &'a mut Votes,
-    /// Walked from x, it leads to the entity in the head.
+    /// The label from x to the entity in the head.
     to: Label,
-    /// Whether an entity has an edge of that label.
+    /// Whether an entity has an edge with that label.
     played: Vec<bool>,
     /// Runs whose `known` is set.
     known: Vec<u32>,
-    /// Sizes per label, where they do not depend on the entity in the head.
+    /// Sizes per label that do not depend on the entity in the head.
     label_known: FxHashMap<Label, (u64, u64)>,
     fuel: Fuel,
 }
 
 impl Search<'_, '_> {
-    /// Rules that conclude `to(x, at)`; `None` when told to stop.
+    /// Rules that conclude `to(x, at)`; `None` if stopped.
     fn entity(&mut self, at: EntityId, rules: &mut Vec<(Body, Counts)>) -> Option<()> {
         let graph = self.head.graph;
         let config = self.head.config;
@@ -169,7 +169,7 @@ impl Search<'_, '_> {
         for run in runs {
             let label = adjacency.run_places(run).0.reversed();
             let of = self.links.owner[run];
-            // The head itself is no premise.
+            // The head itself is not a premise.
             if self.head.allows(label) && (label, of) != (self.to, at) {
                 let support = u64::from(self.votes.by_run[run]);
                 let (body, known) = self.run_sizes(run, of, at)?;
@@ -195,7 +195,7 @@ impl Search<'_, '_> {
         Some(())
     }
 
-    /// Members of the run of `of`, and those of them with some fact of the head.
+    /// Members of the run of `of`, and how many of them have a fact of the head.
     fn run_sizes(&mut self, run: usize, of: EntityId, at: EntityId) -> Option<(u64, u64)> {
         let members = self.head.graph.adjacency().run_members(run);
         if self.votes.known[run] == 0 {
@@ -215,7 +215,7 @@ impl Search<'_, '_> {
         Some((body, known))
     }
 
-    /// Entities with the label, and those of them with some fact of the head.
+    /// Entities with the label, and how many of them have a fact of the head.
     fn label_sizes(&mut self, label: Label, at: EntityId) -> Option<(u64, u64)> {
         let injective = self.head.config.injective;
         if let Some(&sizes) = self.label_known.get(&label) {
@@ -239,7 +239,7 @@ impl Search<'_, '_> {
 
     fn judge(&self, body: Body, [support, size, known, head]: [u64; 4], rules: &mut Vec<(Body, Counts)>) {
         let side = if self.to.is_inverse() { Side::Object } else { Side::Subject };
-        // The entity is in the head for certain, so on its side every value counts.
+        // The entity occurs in the head, so on its side every value counts.
         let (pca_subject, pca_object) = if side == Side::Subject { (known, size) } else { (size, known) };
         let counts = Counts { support, body: size, pca_subject, pca_object, head, side };
         if counts.pca() >= self.head.config.min_pca && counts.standard() >= self.head.config.min_std {
@@ -247,7 +247,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Clears what is kept from entity to entity.
+    /// Clears the data kept between entities.
     fn forget(&mut self) {
         for run in self.known.drain(..) {
             self.votes.known[run as usize] = 0;

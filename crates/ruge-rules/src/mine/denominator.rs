@@ -1,8 +1,8 @@
-//! Body sizes: how many pairs (x, y) a premise holds for.
+//! Body sizes: the number of pairs (x, y) for which a premise holds.
 //!
-//! Two questions are asked. *Does the PCA confidence pass?* is answered for thousands of candidates, so counting runs
-//! only over the values of the functional variable that the head has, and stops as soon as the body is too large.
-//! *What are the exact numbers?* is answered for the few that pass, over all pairs and for both sides at once.
+//! There are two questions. *Does the PCA confidence pass?* is asked for thousands of candidates, so counting covers
+//! only values of the functional variable that occur in the head, and stops as soon as the body is too large. *What are
+//! the exact counts?* is asked for the few that pass, over all pairs and for both sides at once.
 
 use ruge_kg::{EntityId, Graph, Label, Pair};
 
@@ -18,7 +18,6 @@ pub(crate) fn mark(head: &Head<'_>, scratch: &mut Scratch) {
     }
 }
 
-/// Forgets the head.
 pub(crate) fn unmark(head: &Head<'_>, scratch: &mut Scratch) {
     for pair in head.graph.facts(head.relation) {
         scratch.roles[pair.key.index()] = 0;
@@ -29,13 +28,13 @@ pub(crate) fn unmark(head: &Head<'_>, scratch: &mut Scratch) {
 pub(crate) const SUBJECT: u8 = 1;
 pub(crate) const OBJECT: u8 = 2;
 
-/// One bit per label, many labels to a bit.
+/// A 64-bit hash bit per label.
 #[inline]
 fn hint(label: Label) -> u64 {
     1 << (label.0.wrapping_mul(0x9e37_79b9) >> 26)
 }
 
-/// Per entity the bits of its labels: most entities lack most labels, and this says so without a search.
+/// Per entity, the bits of its labels: most entities lack most labels, and this shows it without a search.
 pub(crate) fn hints(graph: &Graph) -> Vec<u64> {
     let of = |entity| graph.adjacency().labels(entity).iter().fold(0, |bits, &label| bits | hint(label));
     graph.entities().map(of).collect()
@@ -49,12 +48,12 @@ pub(crate) fn roles(side: Side) -> (u8, u8) {
     }
 }
 
-/// Groups of equal key among `pairs` whose key plays `role` in the head.
+/// Groups of equal key among `pairs` whose key has `role` in the head.
 pub(crate) fn groups<'g>(pairs: &'g [Pair], role: u8, scratch: &Scratch) -> Vec<&'g [Pair]> {
     pairs.chunk_by(|a, b| a.key == b.key).filter(|group| scratch.roles[group[0].key.index()] & role != 0).collect()
 }
 
-/// Sizes of one-atom bodies, exactly; `None` when told to stop.
+/// Exact sizes of one-atom bodies; `None` if stopped.
 pub(crate) fn one(head: &Head<'_>, label: Label, support: u64, scratch: &mut Scratch) -> Option<Counts> {
     let mut counts = empty(head, support);
     for pairs in head.graph.pairs(label).chunks(1 << 12) {
@@ -69,8 +68,8 @@ pub(crate) fn one(head: &Head<'_>, label: Label, support: u64, scratch: &mut Scr
     Some(counts)
 }
 
-/// Sizes of a body of two labels over the same pair, exactly; inner `None` once its PCA body is larger than `limit`, outer `None`
-/// when told to stop.
+/// Exact sizes of a body of two labels over the same pair; inner `None` if its PCA body exceeds `limit`, outer `None`
+/// if stopped.
 pub(crate) fn same_pair(
     head: &Head<'_>,
     (a, b, support): (Label, Label, u64),
@@ -79,7 +78,7 @@ pub(crate) fn same_pair(
 ) -> Option<Option<Counts>> {
     let mut counts = empty(head, support);
     let (mut left, mut right) = (head.graph.pairs(a), head.graph.pairs(b));
-    // Both lists are sorted by (x, y): leap over what the other lacks.
+    // Both lists are sorted by (x, y): skip what the other lacks.
     while let (Some(first), Some(second)) = (left.first(), right.first()) {
         head.spend(&mut scratch.fuel, 2)?;
         match first.cmp(second) {
@@ -100,7 +99,7 @@ pub(crate) fn same_pair(
     Some(Some(counts))
 }
 
-/// How many pairs at the front are smaller than `target`; doubling steps, then a binary search.
+/// How many pairs at the front are smaller than `target`, by exponential search.
 fn leap(pairs: &[Pair], target: &Pair) -> usize {
     if pairs.first().is_none_or(|first| first >= target) {
         return 0;
@@ -133,35 +132,36 @@ pub(crate) fn from_functional(side: Side, first: Label, second: Label) -> (Label
     }
 }
 
-/// Facts per value beyond which values are looked up among facts.
+/// Facts per value from which on values are looked up among the facts.
 const SEARCH: usize = 8;
 
-/// The values of the functional variable that have a first label, each with where it leads.
+/// The values of the functional variable with a first label, each with the entities it leads to.
 pub(crate) struct Start<'g> {
     groups: Vec<&'g [Pair]>,
-    /// Where they lead, those first that will tell most; empty when injective, as then an end may be barred for some values.
+    /// Those entities, most informative first; empty if injective, as an end may then be excluded for some values.
     middles: Vec<Middle>,
 }
 
-/// An entity z that values x lead to. Over all x, the distinct ends are no more than the sum over z of values × ends, and
-/// no fewer than that of shares × ends: the ends of an x that leads to m entities are at least their mean.
+/// An entity z that values x lead to. Over all x, the number of distinct ends is at most the sum over z of values ×
+/// ends, and at least that of shares × ends: an x that leads to m entities has at least their mean number of ends.
 struct Middle {
     z: EntityId,
-    /// How many values lead here.
+    /// Number of values that lead here.
     values: u32,
     /// The sum over these values of 1/m, rounded down, in units of 1/[`WHOLE`].
     shares: u64,
-    /// What the lower bound may gain by looking here: an entity of many edges is likelier to have the second label, and often.
+    /// How much the lower bound may gain from this entity: one with many edges is more likely to have the second label,
+    /// and often.
     promise: u64,
 }
 
-/// The share of a value that leads to one entity only.
+/// The share of a value that leads to only one entity.
 const WHOLE: u64 = 1 << 20;
-/// Middles that are looked at in order of promise; most bodies that fail have failed by then.
+/// Middles examined in order of promise; most failing bodies have failed by then.
 const IN_ORDER: usize = 16;
 
 impl<'g> Start<'g> {
-    /// Only values that the head has can count towards the PCA. `None` when told to stop.
+    /// Only values in the head count towards the PCA. `None` if stopped.
     pub(crate) fn new(head: &Head<'g>, first: Label, scratch: &mut Scratch) -> Option<Self> {
         head.spend(&mut scratch.fuel, 4 * head.graph.pairs(first).len())?;
         let groups = Self::groups(head, first, scratch);
@@ -206,7 +206,8 @@ impl<'g> Start<'g> {
         if pairs.len() < SEARCH * values.len() {
             return groups(pairs, roles(head.side).0, scratch);
         }
-        // Few values among many facts: look each of them up, ever further on, instead of walking over all facts.
+        // Few values among many facts: look up each, starting from the previous position, instead of scanning all
+        // facts.
         let mut rest = pairs;
         let mut found = Vec::new();
         for group in values.chunk_by(|a, b| a.key == b.key) {
@@ -221,7 +222,8 @@ impl<'g> Start<'g> {
         found
     }
 
-    /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head; `None` when told to stop.
+    /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head; `None` if
+    /// stopped.
     pub(crate) fn at_most(&self, head: &Head<'_>, second: Label, limit: u64, scratch: &mut Scratch) -> Option<bool> {
         let mut steps = Steps::new(head, second, scratch);
         if !self.middles.is_empty() {
@@ -251,7 +253,7 @@ impl<'g> Start<'g> {
     }
 }
 
-/// The last step of a path, over one label: where each entity leads is looked up once and then remembered.
+/// The last step of a path over one label; the ends of each entity are looked up once and cached.
 struct Steps<'g> {
     graph: &'g Graph,
     hints: &'g [u64],
@@ -265,7 +267,7 @@ impl<'g> Steps<'g> {
         Self { graph: head.graph, hints: head.hints, label, hint: hint(label), stamp: scratch.next_stamp() }
     }
 
-    /// Where `z` leads.
+    /// The ends from `z`.
     #[inline]
     fn from(&mut self, z: EntityId, scratch: &mut Scratch) -> &'g [EntityId] {
         if self.hints[z.index()] & self.hint == 0 {
@@ -279,7 +281,7 @@ impl<'g> Steps<'g> {
         if known.1 == NONE { &[] } else { self.graph.adjacency().run_members(known.1 as usize) }
     }
 
-    /// How many of the places where `z` leads play `role`; counted once.
+    /// How many ends from `z` have `role`; counted once.
     #[inline]
     fn playing(&mut self, role: u8, z: EntityId, scratch: &mut Scratch) -> u32 {
         let ends = self.from(z, scratch);
@@ -294,7 +296,7 @@ impl<'g> Steps<'g> {
     }
 }
 
-/// Visits the distinct ends of one value's paths; returns how many there are, `None` when told to stop.
+/// Visits the distinct ends of one value's paths; returns their number, `None` if stopped.
 #[inline]
 fn ends(
     head: &Head<'_>,
@@ -337,10 +339,10 @@ fn ends(
     Some(count)
 }
 
-/// Sizes of a path body, exactly, for both sides; `None` when told to stop.
+/// Exact sizes of a path body, for both sides; `None` if stopped.
 ///
-/// Where an inner entity leads is looked up once, and values with a single way out share its count, so a hub in the middle
-/// is looked at once and not once for each of its thousands of neighbours.
+/// The ends of an inner entity are looked up once, and values with a single successor share its count, so a hub in the
+/// middle is visited once, not once for each of its thousands of neighbours.
 pub(crate) fn path(
     head: &Head<'_>,
     first: Label,
@@ -349,7 +351,7 @@ pub(crate) fn path(
     scratch: &mut Scratch,
 ) -> Option<Counts> {
     let graph = head.graph;
-    // Walk from the end whose values more often have a single way out.
+    // Walk from the end whose values more often have a single successor.
     let from_y = forks(graph, second.reversed()) < forks(graph, first);
     let (start, onward) = if from_y { (second.reversed(), first.reversed()) } else { (first, second) };
     let (own_role, other_role) = if from_y { (OBJECT, SUBJECT) } else { (SUBJECT, OBJECT) };

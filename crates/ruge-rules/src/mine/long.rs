@@ -1,9 +1,9 @@
-//! Paths of three atoms: x –l1→ z –l2→ z1 –l3→ y, all eight patterns of direction.
+//! Paths of three atoms: x –l1→ z –l2→ z1 –l3→ y, in all eight patterns of direction.
 //!
-//! There are too many such paths to walk them all, and nearly all of them are hopeless. So the search goes from both
-//! ends towards the middle: labels that enough head facts have at x and at y, then two-step beginnings (l1, l2) and
-//! endings (l2, l3) that enough head facts have, and only then, per subject x, the entities z1 that a living beginning
-//! reaches *and* some y of the head touches. Every pruning step drops only what cannot reach the threshold.
+//! There are too many such paths to walk them all, and nearly all of them fail. So the search goes from both ends
+//! towards the middle: labels that enough head facts have at x and at y, then two-step beginnings (l1, l2) and endings
+//! (l2, l3) that enough head facts have, and only then, per subject x, the entities z1 that a remaining beginning
+//! reaches *and* some y of the head touches. Every pruning step drops only paths that cannot reach the threshold.
 
 use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label, Pair};
@@ -15,7 +15,7 @@ use super::{Body, Head, Pool, Scratch};
 use crate::measure::{Counts, Side};
 use ruge_kg::control::Fuel;
 
-/// Finds all three-atom paths of `head` that pass; `None` when told to stop.
+/// Finds all three-atom paths of `head` that pass; `None` if stopped.
 pub(crate) fn mine(head: &Head<'_>, pool: &Pool) -> Option<Vec<(Body, Counts)>> {
     let supported = count(head, pool)?;
     let groups: Vec<&[Candidate]> = supported.chunk_by(|a, b| a.walk[..2] == b.walk[..2]).collect();
@@ -32,26 +32,26 @@ pub(crate) fn mine(head: &Head<'_>, pool: &Pool) -> Option<Vec<(Body, Counts)>> 
 /// A body that reaches the threshold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    /// The three labels as walked from the functional variable.
+    /// The labels as walked from the functional variable.
     walk: [Label; 3],
-    /// The three labels from x to y.
+    /// The labels from x to y.
     labels: [Label; 3],
     support: u64,
 }
 
-/// The same path from its other end.
+/// The path from its other end.
 fn turned([a, b, c]: [Label; 3]) -> [Label; 3] {
     [c.reversed(), b.reversed(), a.reversed()]
 }
 
-/// Two-step beginnings at one end of the head: which (first label, second label) enough head facts have.
+/// Two-step beginnings at one end of the head: the (first label, second label) that enough head facts have.
 struct Beginnings {
     second_labels: usize,
     counts: Vec<u64>,
 }
 
 impl Beginnings {
-    /// Bytes of a cell: its count, the last turn that met it, and its number among prefixes.
+    /// Bytes per cell: its count, the last turn that reached it, and its number among prefixes.
     const CELL: usize = 16;
 
     fn new(head: &Head<'_>, end: &End, label: Label) -> Option<Self> {
@@ -90,7 +90,7 @@ impl Beginnings {
     }
 }
 
-/// Living beginnings, numbered.
+/// Remaining beginnings, numbered.
 struct Prefixes {
     second_labels: usize,
     number: Vec<u32>,
@@ -101,7 +101,7 @@ struct Prefixes {
 fn count(head: &Head<'_>, pool: &Pool) -> Option<Vec<Candidate>> {
     let graph = head.graph;
     let forward = Label::forward(head.relation);
-    // Two steps are walked from one end and one from the other: take two from where they are fewer.
+    // Two steps are walked from one end and one from the other: walk two from the end with fewer.
     let mut fuel = Fuel::default();
     let mut two_steps = |label: Label| -> Option<u64> {
         let mut sum = 0;
@@ -173,8 +173,8 @@ fn count(head: &Head<'_>, pool: &Pool) -> Option<Vec<Candidate>> {
     Some(candidates)
 }
 
-/// Bytes of a cell of supports: in the sum, and in the tables of some parts. A table has many parts, but most of their pages are
-/// never touched.
+/// Bytes per cell of supports: in the sum, and in the tables of some parts. A table has many parts, but most of their
+/// pages are never touched.
 const SUM_CELL: usize = 16;
 
 /// Supports over one piece of the head's facts.
@@ -257,7 +257,7 @@ fn walk(
             for &(_, middle, ends) in same {
                 let mut work = 0;
                 let mut reach = |end: EntityId| {
-                    // Without injectivity an entity reached twice adds nothing the second time.
+                    // Unless injective, reaching an entity a second time adds nothing.
                     if !injective && std::mem::replace(&mut scratch.stamps2[end.index()], stamp) == stamp {
                         return;
                     }
@@ -289,7 +289,7 @@ fn walk(
     Some(table)
 }
 
-/// Judges candidates that share their first two steps from the functional variable.
+/// Evaluates candidates that share their first two steps from the functional variable.
 fn select(head: &Head<'_>, group: &[Candidate], scratch: &mut Scratch) -> Option<Vec<(Body, Counts)>> {
     if head.stopped() {
         return None;
@@ -313,7 +313,7 @@ fn select_marked(head: &Head<'_>, group: &[Candidate], scratch: &mut Scratch) ->
     let [first, second, _] = group[0].walk;
     head.spend(&mut scratch.fuel, graph.pairs(first).len())?;
     let starts = groups(graph.pairs(first), roles(head.side).0, scratch);
-    // Where two steps lead, per start; found when first asked for and shared by all third steps.
+    // The ends of two steps, per start; computed on first use and shared by all third steps.
     let mut middles: Vec<Option<Vec<(EntityId, EntityId)>>> = vec![None; starts.len()];
     'candidates: for candidate in group {
         let limit = head.config.largest_body(candidate.support);
@@ -343,8 +343,8 @@ fn select_marked(head: &Head<'_>, group: &[Candidate], scratch: &mut Scratch) ->
     Some(rules)
 }
 
-/// The (last, middle) entities two steps from a start; one middle per last is enough unless variables must differ. `None` when told
-/// to stop.
+/// The (last, middle) entities two steps from a start; one middle per last is enough unless variables must differ.
+/// `None` if stopped.
 fn two_steps(
     head: &Head<'_>,
     start: &[Pair],
@@ -374,7 +374,7 @@ fn two_steps(
     Some(reached)
 }
 
-/// Visits the distinct ends of the third step; returns their number, `None` when told to stop.
+/// Visits the distinct ends of the third step; returns their number, `None` if stopped.
 fn third_step(
     head: &Head<'_>,
     key: EntityId,
@@ -401,7 +401,7 @@ fn third_step(
     Some(count)
 }
 
-/// All sizes of one path, over all pairs; `None` when told to stop.
+/// Exact sizes of one path, over all pairs; `None` if stopped.
 fn exact(head: &Head<'_>, candidate: &Candidate, scratch: &mut Scratch) -> Option<Counts> {
     let graph: &Graph = head.graph;
     let labels = candidate.labels;

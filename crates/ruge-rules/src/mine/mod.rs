@@ -1,16 +1,17 @@
-//! Mining: every closed rule of the wanted length whose numbers pass, exactly.
+//! Mining: every closed rule up to a given length that passes the thresholds, with exact counts.
 //!
-//! For at most two body atoms only three forms of body exist: one atom, two atoms over the same pair, and a path over
-//! one inner variable. They are enumerated directly, driven by the facts of each head relation:
+//! With at most two body atoms there are only three forms of body: one atom, two atoms over the same pair, and a path
+//! over one inner variable. They are enumerated directly from the facts of each head relation:
 //!
 //! 1. [`support`]: labels at the two ends that could still reach the threshold (*dangling* support), then, for each
-//!    head fact, the common neighbours of its two ends. Nothing is ever joined that no head fact asks for, so hubs
-//!    cost the smaller of two degrees and not their product.
-//! 2. [`denominator`]: PCA body sizes, stopped as soon as a body is known to fail; exact sizes for what passes.
+//!    head fact, the common neighbours of its two ends. Nothing is joined without a head fact, so hubs cost the smaller
+//!    of two degrees, not their product.
+//! 2. [`denominator`]: PCA body sizes, stopped as soon as a body is known to fail; exact sizes for those that pass.
 //! 3. [`prune`]: thresholds, perfect rules, the skyline, shapes.
 //!
-//! [`long`] adds paths of three atoms, [`walks`] some of four and five, [`constants`] rules that name an entity. Heads are independent, so they run in
-//! parallel, largest first, and the result is sorted by a total order: the same bytes on any number of threads.
+//! [`long`] adds paths of three atoms, [`walks`] some of four and five, [`constants`] rules with constants. Heads are
+//! independent, so they run in parallel, largest first, and the result is sorted by a total order: the same bytes on
+//! any number of threads.
 
 mod bound;
 mod config;
@@ -38,7 +39,7 @@ use ruge_kg::control::{Control, Fuel, Work};
 pub use config::{ConfigError, Long, MineConfig, RelationFilter, Shapes};
 pub use walks::Walks;
 
-/// A premise in the miner's own words; the conclusion is h(x, y), or has one place taken by an entity.
+/// A premise in the miner's form; the conclusion is h(x, y), or has an entity as one argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Body {
     /// One label from x to y.
@@ -51,7 +52,8 @@ pub(crate) enum Body {
     Long(Label, Label, Label),
     /// More labels from x to y.
     Walk(walks::Walk),
-    /// The head's place reached by `to` holds the entity `at`; the other variable has the label, perhaps to a given entity.
+    /// The head's argument reached by `to` is the entity `at`; the other variable has the label, optionally to a given
+    /// entity.
     Constant { to: Label, at: EntityId, label: Label, of: Option<EntityId> },
 }
 
@@ -92,7 +94,7 @@ impl Body {
                 Rule::new(conclusion, steps.collect())
             }
             Body::Constant { to, at, label, of } => {
-                // Walking `to` from the variable leads to the entity.
+                // Following `to` from the variable leads to the entity.
                 let free = if to.is_inverse() { y } else { x };
                 let place = |label: Label, from: Variable, to: Term| {
                     if label.is_inverse() {
@@ -108,12 +110,12 @@ impl Body {
     }
 }
 
-/// A rule with everything that was counted about it.
+/// A rule with its counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MinedRule {
     /// The rule.
     pub rule: Rule,
-    /// Its numbers, exact but for paths of four and more atoms.
+    /// Its counts, exact except for paths of four and more atoms.
     pub counts: Counts,
 }
 
@@ -125,34 +127,34 @@ impl MinedRule {
     }
 }
 
-/// What mining found.
+/// The result of mining.
 #[derive(Clone, Debug, Default)]
 pub struct Mined {
     /// The rules, sorted by head, length, PCA confidence, support and body.
     pub rules: Vec<MinedRule>,
-    /// Heads that were searched to the end.
+    /// Heads that were searched completely.
     pub finished: Vec<RelationId>,
     /// Heads that were not, because the search was stopped.
     pub unfinished: Vec<RelationId>,
-    /// The limit of memory in bytes, if the search was stopped because candidates and rules outgrew it.
+    /// The memory limit in bytes, if the search was stopped because it was exceeded.
     pub over_memory: Option<u64>,
     /// Common-neighbour probes made.
     pub probes: u64,
-    /// What an ideal search would probe: over the facts of all heads, the smaller of the two degrees.
+    /// Probes of an ideal search: over the facts of all heads, the smaller of the two degrees.
     pub ideal_probes: u64,
 }
 
-/// One head relation under search, with what all its bodies share.
+/// The search of one head relation, with the data shared by all its bodies.
 pub(crate) struct Head<'g> {
     pub(crate) graph: &'g Graph,
     pub(crate) config: &'g MineConfig,
     pub(crate) relation: RelationId,
-    /// Facts that count (without reflexive ones when injective).
+    /// Number of its facts (without reflexive ones if injective).
     pub(crate) size: u64,
-    /// Least support.
+    /// Minimum support.
     pub(crate) threshold: u64,
     pub(crate) side: Side,
-    /// Labels of every entity, roughly; see [`denominator::hints`].
+    /// Approximate labels of every entity; see [`denominator::hints`].
     pub(crate) hints: &'g [u64],
     pub(crate) control: &'g Control<'g>,
     pub(crate) memory: &'g Memory,
@@ -183,26 +185,26 @@ impl<'g> Head<'g> {
     }
 }
 
-/// Per-thread working memory, reused from head to head; nothing in it is ever cleared, only overwritten by a new stamp.
+/// Per-thread working memory, reused for all heads; nothing in it is cleared, only overwritten with a new stamp.
 pub(crate) struct Scratch {
     /// Range of the marked entity's edges that lead to each marked entity.
     pub(crate) ranges: Vec<(u32, u32)>,
-    /// A bit per entity, set where `ranges` means something: small enough for the innermost cache.
+    /// A bit per entity, set where `ranges` is valid: small enough for the L1 cache.
     pub(crate) marks: Vec<u64>,
-    /// Last stamp seen per entity.
+    /// Last stamp per entity.
     pub(crate) stamps: Vec<u32>,
-    /// The same, for searches that mark two kinds of entity at a time; allocated when first needed.
+    /// The same, for searches that mark two kinds of entity; allocated on first use.
     pub(crate) stamps2: Vec<u32>,
-    /// The stamp in use.
+    /// The current stamp.
     pub(crate) stamp: u32,
-    /// Whether each entity is a subject (bit 0) or an object (bit 1) of the head under search.
+    /// Whether each entity is a subject (bit 0) or an object (bit 1) of the current head.
     pub(crate) roles: Vec<u8>,
-    /// Per entity: stamp, and two numbers that the search at hand wants to look up or count but once.
+    /// Per entity: stamp, and two numbers cached by the current search.
     pub(crate) memo: Vec<(u32, u32, u32)>,
     /// Per entity a count and a sum, all 0 between uses, and the entities where they are not.
     pub(crate) shares: Vec<(u32, u64)>,
     pub(crate) touched: Vec<EntityId>,
-    /// Work until the next look at the control.
+    /// Work left until the next check of the control.
     pub(crate) fuel: Fuel,
 }
 
@@ -222,7 +224,7 @@ impl Scratch {
         }
     }
 
-    /// A stamp that no entity bears.
+    /// A stamp that no entity has.
     pub(crate) fn next_stamp(&mut self) -> u32 {
         if self.stamp == u32::MAX {
             self.stamps.fill(0);
@@ -235,7 +237,7 @@ impl Scratch {
     }
 }
 
-/// Working memory for as many threads as ask.
+/// Working memory for any number of threads.
 pub(crate) struct Pool {
     entities: usize,
     free: Mutex<Vec<Scratch>>,
@@ -256,7 +258,7 @@ impl Pool {
     }
 }
 
-/// Mines the graph. Only what the graph holds is looked at: give it the training graph.
+/// Mines the graph. Use the training graph: nothing else is considered.
 pub fn mine(graph: &Graph, config: &MineConfig, control: &Control<'_>) -> Mined {
     let hints = denominator::hints(graph);
     let memory = Memory::new(config.memory);
@@ -266,14 +268,14 @@ pub fn mine(graph: &Graph, config: &MineConfig, control: &Control<'_>) -> Mined 
         .map(|relation| Head::new(graph, config, relation, &hints, (control, &memory)))
         .filter(|head| head.size >= config.min_head_size.max(1))
         .collect();
-    // Largest first, so that the last thread is not left alone with the largest head.
+    // Largest first, so that the largest head does not run last on one thread.
     heads.sort_by_key(|head| (std::cmp::Reverse(head.size), head.relation));
 
     let total: u64 = heads.iter().map(|head| head.size).sum();
     let done = AtomicU64::new(0);
     let probes = AtomicU64::new(0);
     let pool = Pool::new(graph.entity_count());
-    // Outer: whether they are wanted; inner: nothing if the search was stopped meanwhile.
+    // Outer: whether they are wanted; inner: `None` if the search was stopped.
     let links = config.constants.then(|| constants::LinkRuns::new(graph, control));
     let for_long = config.for_long();
     let search = |head: &Head<'_>| -> Option<Vec<MinedRule>> {
@@ -285,7 +287,7 @@ pub fn mine(graph: &Graph, config: &MineConfig, control: &Control<'_>) -> Mined 
             None => None,
         };
         let mut found = mine_head(head, &for_long, &pool, links, &probes)?;
-        // Heads are kept apart by the order of all rules, so each sorts its own.
+        // Rules are ordered by head first, so each head sorts its own.
         found.sort_unstable_by(order);
         let found = found.into_iter().map(|(body, counts)| MinedRule { rule: body.rule(head.relation), counts });
         let found = found.collect();
@@ -331,7 +333,7 @@ fn descending(a: &Counts, b: &Counts) -> std::cmp::Ordering {
     right.cmp(&left).then(b.support.cmp(&a.support))
 }
 
-/// All rules of one head; `None` if the search was stopped on the way.
+/// All rules of one head; `None` if stopped.
 fn mine_head(
     head: &Head<'_>,
     for_long: &MineConfig,

@@ -1,4 +1,4 @@
-//! Which of the supported bodies become rules.
+//! Which supported bodies become rules.
 
 use ruge_kg::Label;
 
@@ -7,7 +7,7 @@ use super::support::Supported;
 use super::{Body, Head, Pool, Scratch, Shapes, denominator};
 use crate::measure::Counts;
 
-/// Applies confidences, perfect rules, skyline and shapes; `None` when told to stop.
+/// Applies confidences, perfect rules, skyline and shapes; `None` if stopped.
 pub(crate) fn select(head: &Head<'_>, supported: &Supported, pool: &Pool) -> Option<Vec<(Body, Counts)>> {
     pool.with(|scratch| {
         denominator::mark(head, scratch);
@@ -23,7 +23,7 @@ fn select_marked(head: &Head<'_>, supported: &Supported, scratch: &mut Scratch) 
     let mut rules = Vec::new();
     let passes = |counts: &Counts| counts.pca() >= head.config.min_pca && counts.standard() >= head.config.min_std;
 
-    // Parents first: a body over the same pair is judged against both of its atoms, however weak they are.
+    // Parents first: a body over the same pair is compared with both of its atoms, however weak they are.
     let parents: Vec<(Label, Counts)> = supported
         .one
         .iter()
@@ -62,7 +62,7 @@ fn select_marked(head: &Head<'_>, supported: &Supported, scratch: &mut Scratch) 
             (from, onward, path)
         })
         .collect();
-    // Bodies that leave the functional variable by the same label share their starting points.
+    // Bodies with the same label at the functional variable share their starting points.
     paths.sort_unstable();
     for group in paths.chunk_by(|a, b| a.0 == b.0) {
         let start = denominator::Start::new(head, group[0].0, scratch)?;
@@ -80,7 +80,7 @@ fn select_marked(head: &Head<'_>, supported: &Supported, scratch: &mut Scratch) 
     Some(rules)
 }
 
-/// Whether the wished shapes include this path.
+/// Whether the configured shapes include this path.
 fn wanted(head: &Head<'_>, first: Label, second: Label) -> bool {
     match head.config.shapes {
         Shapes::All => true,
@@ -93,7 +93,7 @@ fn wanted(head: &Head<'_>, first: Label, second: Label) -> bool {
     }
 }
 
-/// A rule that is never wrong is not refined.
+/// A rule without exceptions is not refined.
 fn is_perfect(counts: &Counts) -> bool {
     counts.support == counts.pca_body()
 }

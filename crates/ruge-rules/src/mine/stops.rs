@@ -1,4 +1,4 @@
-//! Every step of a search ends when it is told to, or when memory is used up.
+//! Every step of a search ends when it is cancelled or memory is used up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use ruge_kg::control::{Cancel, Control, Work};
 
 const WALKS: Walks = Walks { longest: 4, facts: 10, starts: 10, most: 20, min_support: 2, min_confidence: 0.0 };
 
-/// Everything passes.
+/// Thresholds that everything passes.
 fn low() -> MineConfig {
     MineConfig {
         max_body: 3,
@@ -25,7 +25,7 @@ fn low() -> MineConfig {
     }
 }
 
-/// A graph in which most pairs of six entities are joined by three relations.
+/// A graph in which most pairs of six entities are linked by three relations.
 fn dense() -> Graph {
     let all = (0..6).flat_map(|x| (0..6).flat_map(move |y| (0..3).map(move |relation| (x, relation, y))));
     let facts: Vec<Triple> = all
@@ -98,7 +98,7 @@ fn a_search_without_memory_says_so() {
     let some = mine(&dense(), &MineConfig { memory: 100_000, ..low() }, &Control::default());
     assert_eq!(some.over_memory, Some(100_000));
     assert!(!some.unfinished.is_empty());
-    // What is finished is as it would be with more.
+    // Finished heads have the same rules as with more memory.
     for relation in &some.finished {
         let of = |mined: &Mined| mined.rules.iter().filter(|rule| rule.rule.head() == *relation).cloned().collect();
         let (part, whole): (Vec<_>, Vec<_>) = (of(&some), of(&all));
@@ -123,7 +123,7 @@ fn a_flag_set_by_the_first_head_leaves_the_others_unfinished() {
 
 #[test]
 fn the_least_confidence_may_be_next_to_nothing() {
-    // The largest body that passes would be more than 64 bits hold.
+    // The largest body that passes would not fit in 64 bits.
     let wanted = mine(&dense(), &low(), &Control::default());
     let tiny = mine(&dense(), &MineConfig { min_pca: 1e-17, ..low() }, &Control::default());
     assert_eq!(rules(&wanted), rules(&tiny));

@@ -1,4 +1,4 @@
-//! Supports of all bodies of at most two atoms, driven by the facts of the head.
+//! Supports of all bodies of at most two atoms, computed from the facts of the head.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use ruge_kg::control::Fuel;
 /// Bodies that reach the threshold, with their supports.
 #[derive(Default)]
 pub(crate) struct Supported {
-    /// Label from x to y.
+    /// A label from x to y.
     pub(crate) one: Vec<(Label, u64)>,
     /// Two labels from x to y, smaller first.
     pub(crate) same_pair: Vec<(Label, Label, u64)>,
@@ -20,25 +20,25 @@ pub(crate) struct Supported {
 }
 
 impl Supported {
-    /// Gives back the memory that candidates were counted for.
+    /// Releases the memory counted for candidates.
     pub(crate) fn release(self, head: &Head<'_>) {
         head.release(self.same_pair.len() + self.paths.len(), CANDIDATE);
     }
 }
 
-/// Bytes of a candidate: as listed here, and as sorted for its confidence.
+/// Bytes per candidate: as listed here, and as sorted by confidence.
 const CANDIDATE: usize = 64;
 
-/// No place in a renumbering.
+/// No index in a renumbering.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Above this ratio of degrees the shorter list is looked up in the longer one instead of walking the longer one.
+/// Above this ratio of degrees the shorter list is looked up in the longer one, instead of scanning the longer one.
 const LOOK_UP: usize = 16;
 
-/// Facts times degree beyond which a head is worth splitting over threads.
+/// Facts times degree from which on a head is split over threads.
 const SPLIT_WORK: u64 = 4_000_000;
 
-/// Counts every supported body of `head`; `None` when told to stop.
+/// Counts every supported body of `head`; `None` if stopped.
 pub(crate) fn count(head: &Head<'_>, pool: &Pool, probes: &AtomicU64) -> Option<Supported> {
     let mut supported = Supported::default();
     count_pairs(head, &mut supported)?;
@@ -48,7 +48,7 @@ pub(crate) fn count(head: &Head<'_>, pool: &Pool, probes: &AtomicU64) -> Option<
     Some(supported)
 }
 
-/// One-atom and same-pair bodies: the labels that link x and y beside the head itself.
+/// One-atom and same-pair bodies: the labels other than the head's that link x and y.
 fn count_pairs(head: &Head<'_>, supported: &mut Supported) -> Option<()> {
     let graph = head.graph;
     let own = Label::forward(head.relation);
@@ -104,15 +104,15 @@ fn count_pairs(head: &Head<'_>, supported: &mut Supported) -> Option<()> {
     Some(())
 }
 
-/// One end of the head with the labels that could still matter there.
+/// One end of the head with the labels that can still reach the threshold there.
 pub(crate) struct End {
-    /// Place of each label among the living, or `NONE`.
+    /// Index of each label among the remaining ones, or `NONE`.
     pub(crate) place: Vec<u32>,
     pub(crate) labels: Vec<Label>,
 }
 
 impl End {
-    /// Labels at the key side of `pairs` that as many head facts as the threshold have; `None` when told to stop.
+    /// Labels at the key side of `pairs` that reach the threshold; `None` if stopped.
     pub(crate) fn new(head: &Head<'_>, label: Label) -> Option<Self> {
         let graph = head.graph;
         let mut counts = vec![0u64; 2 * graph.relation_count()];
@@ -138,11 +138,11 @@ impl End {
     }
 }
 
-/// Path bodies; `None` when told to stop.
+/// Path bodies; `None` if stopped.
 fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut Supported) -> Option<()> {
     let graph = head.graph;
     let forward = Label::forward(head.relation);
-    // One end is marked, the other walked; walk the one where degrees are smaller.
+    // One end is marked, the other walked; walk the one with smaller degrees.
     let walk_cost = |label: Label| graph.pairs(label).iter().map(|pair| graph.degree(pair.other) as u64).sum::<u64>();
     let (cost_tail, cost_head) = (walk_cost(forward), walk_cost(forward.reversed()));
     let near = if cost_tail <= cost_head { forward } else { forward.reversed() };
@@ -156,7 +156,7 @@ fn count_paths(head: &Head<'_>, pool: &Pool, probes: &AtomicU64, supported: &mut
     let work = cost_tail.min(cost_head);
     let parts = if work > SPLIT_WORK { (2 * rayon::current_num_threads()).max(1) } else { 1 };
     let size = near_end.labels.len().saturating_mul(far_end.labels.len());
-    // Cells are numbered in 32 bits; a table of more would not fit where their numbers could be told apart.
+    // Cells are numbered in 32 bits; a larger table would not fit in memory anyway.
     if size > u32::MAX as usize {
         head.memory.exceed();
         return None;
@@ -211,13 +211,13 @@ pub(crate) fn cut_by_key(pairs: &[Pair], parts: usize) -> Vec<&[Pair]> {
     pieces
 }
 
-/// For every entity on the walked side: its edges whose labels are alive, with the labels' places.
+/// For every entity on the walked side: its edges with remaining labels, and the labels' indexes.
 struct FarEdges {
     /// Sorted entities.
     entities: Vec<EntityId>,
     offsets: Vec<u32>,
     edges: Vec<(EntityId, u32)>,
-    /// Place of each entity in `entities`, or `NONE`.
+    /// Index of each entity in `entities`, or `NONE`.
     dense: Vec<u32>,
 }
 
@@ -253,7 +253,7 @@ impl FarEdges {
     }
 }
 
-/// Visits the common neighbours of every pair; returns the probes made, `None` when stopped.
+/// Visits the common neighbours of every pair; returns the number of probes, `None` if stopped.
 fn walk(
     head: &Head<'_>,
     near: &End,
@@ -308,7 +308,7 @@ fn walk(
                 }
             } else {
                 probes += far.len() as u64;
-                // Few are marked, and no processor guesses which: gather them without a branch, then look.
+                // Few are marked, and branches on them are unpredictable: gather them without a branch first.
                 met.resize(met.len().max(far.len()), (EntityId(0), 0));
                 let mut count = 0;
                 for &(z, column) in far {
@@ -333,19 +333,19 @@ fn walk(
     Some(probes)
 }
 
-/// How often each (near label, far label) met, each pair (x, y) counted once.
+/// How often each (near label, far label) occurs, counting each pair (x, y) once.
 ///
-/// A cell holds the number of the last pair that hit it and the count, side by side in one word, so that a repeated
-/// hit costs one load. Tables beyond a few million cells are kept as a hash map.
+/// A cell holds the number of the last pair that hit it and the count in one word, so that a repeated hit costs one
+/// load. Large tables are hash maps.
 enum Meetings {
     Dense { cells: Vec<u64>, pair: u32 },
     Sparse { cells: rustc_hash::FxHashMap<u32, u64>, pair: u32 },
 }
 
-/// Cells beyond which a dense table would cost more than hashing: 8 MB.
+/// Cells from which on a dense table would cost more than hashing: 8 MB.
 const MAX_DENSE: usize = 1 << 20;
 
-/// Bytes of a cell that is hashed.
+/// Bytes per hashed cell.
 const CELL: usize = 20;
 
 impl Meetings {
@@ -357,7 +357,7 @@ impl Meetings {
         }
     }
 
-    /// Cells whose memory is worth counting: those that are hashed.
+    /// Cells whose memory is counted: the hashed ones.
     fn held(&self) -> usize {
         match self {
             Meetings::Dense { .. } => 0,
@@ -372,7 +372,7 @@ impl Meetings {
         }
     }
 
-    /// Counts `place + column` for every place, unless this pair has been there.
+    /// Counts `place + column` for every place, unless this pair has been counted there.
     #[inline]
     fn hit_all(&mut self, places: &[u32], column: u32) {
         match self {
@@ -389,7 +389,7 @@ impl Meetings {
         }
     }
 
-    /// The sum of two tables; stamps are forgotten.
+    /// The sum of two tables; stamps are dropped.
     fn add(self, other: Self) -> Self {
         match (self, other) {
             (Meetings::Dense { mut cells, pair }, Meetings::Dense { cells: others, .. }) if !cells.is_empty() => {

@@ -1,11 +1,12 @@
 //! Paths of four and five atoms, for sparse graphs, where three atoms do not lead far.
 //!
-//! There are too many to count them all. Candidates are the paths that join the two ends of some of the head's facts, found from both
-//! ends towards the middle; each is then counted from at most so many of its starts. So, unlike everything else mined here, such rules
-//! are those that a sample shows, and their counts are over a sample where a path has very many starts. Samples are
-//! evenly spread, so the result is the same in every run.
+//! There are too many to count them all. Candidates are the paths that join the two ends of some of the head's facts,
+//! found from both ends towards the middle. Each is then counted from a limited number of its starts. So, unlike all
+//! other mining, this finds only the rules that a sample shows, and counts are over a sample if a path has very many
+//! starts. Samples are evenly spaced, so the result is the same in every run.
 //!
-//! All entities of a path differ, whatever the configuration says: a long path that may turn back is a short one in disguise.
+//! All entities of a path differ, whatever the configuration: a long path that may turn back is equivalent to a shorter
+//! one.
 
 use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label};
@@ -17,30 +18,30 @@ use super::{Body, Head, Pool, Scratch};
 use crate::measure::Counts;
 use ruge_kg::control::Fuel;
 
-/// Most atoms of a path.
+/// Maximum atoms of a path.
 pub const LONGEST: usize = 5;
-/// Inner entities with more edges are not passed through while candidates are sought: paths through them conclude anything.
+/// Inner entities with more edges are not passed through when finding candidates: paths through them conclude anything.
 const HUB: usize = 300;
-/// Half paths kept of one end of a fact.
+/// Maximum half paths per end of a fact.
 const HALVES: usize = 100_000;
-/// Steps from one start, at most; a path that branches more is dropped.
+/// Maximum steps from one start; a path that branches more is dropped.
 const STEPS: usize = 50_000;
 
-/// What is looked at, and what must be reached.
+/// Sample sizes and thresholds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Walks {
-    /// Most atoms: 4 or 5.
+    /// Maximum atoms: 4 or 5.
     pub longest: usize,
-    /// Facts of a head that candidates are sought at.
+    /// Facts of a head that are searched for candidates.
     pub facts: usize,
-    /// Starts that a candidate is counted from.
+    /// Starts from which a candidate is counted.
     pub starts: usize,
-    /// Candidates of a head, the most frequent first.
+    /// Maximum candidates of a head, most frequent first.
     pub most: usize,
-    /// Least support among the starts.
+    /// Minimum support among the starts.
     pub min_support: u64,
-    /// Least standard confidence.
+    /// Minimum standard confidence.
     pub min_confidence: f64,
 }
 
@@ -58,10 +59,10 @@ impl Walk {
     }
 }
 
-/// Bytes of a path among those found, hashed.
+/// Bytes per path found, hashed.
 const WALK: usize = 36;
 
-/// Finds paths of four and more atoms that pass; `None` when told to stop.
+/// Finds paths of four and more atoms that pass; `None` if stopped.
 pub(crate) fn mine(head: &Head<'_>, walks: &Walks, pool: &Pool) -> Option<Vec<(Body, Counts)>> {
     let facts: Vec<(EntityId, EntityId)> =
         head.graph.facts(head.relation).iter().map(|pair| (pair.key, pair.other)).filter(|(x, y)| x != y).collect();
@@ -115,10 +116,10 @@ pub(crate) fn mine(head: &Head<'_>, walks: &Walks, pool: &Pool) -> Option<Vec<(B
     Some(rules)
 }
 
-/// Half a path: where it ends, its labels as walked, whom it passes.
+/// Half a path: its end, its labels as walked, and the entities on it.
 type Half = (EntityId, [Label; 3], [EntityId; 3]);
 
-/// All half paths of so many steps from one end that keep away from the other; `None` when told to stop.
+/// All half paths of this many steps from one end that avoid the other; `None` if stopped.
 fn halves(head: &Head<'_>, from: EntityId, other: EntityId, steps: usize, fuel: &mut Fuel) -> Option<Vec<Half>> {
     let graph = head.graph;
     let mut now: Vec<Half> = vec![(from, [Label(u32::MAX); 3], [from; 3])];
@@ -149,7 +150,7 @@ fn halves(head: &Head<'_>, from: EntityId, other: EntityId, steps: usize, fuel: 
     Some(now)
 }
 
-/// The paths of four and more atoms between two entities; `None` when told to stop.
+/// The paths of four and more atoms between two entities; `None` if stopped.
 fn join(
     head: &Head<'_>,
     longest: usize,
@@ -165,7 +166,7 @@ fn join(
             let from = ends.partition_point(|end| end.0 < middle);
             for end in ends[from..].iter().take_while(|end| end.0 == middle) {
                 head.spend(fuel, 8)?;
-                // The middle is in both; beyond it nobody may be.
+                // The middle is in both halves; no other entity may be.
                 if passed[..steps].contains(&end.2[0]) {
                     continue;
                 }
@@ -180,8 +181,8 @@ fn join(
     Some(())
 }
 
-/// Visits the ends of all paths from `trail[0]` on which no entity comes twice, each perhaps many times; false once the steps are
-/// used up.
+/// Visits the ends of all paths from `trail[0]` without repeated entities, each possibly many times; false once the
+/// steps are used up.
 pub(crate) fn follow(
     graph: &Graph,
     labels: &[Label],
@@ -212,7 +213,7 @@ pub(crate) fn follow(
     true
 }
 
-/// Counts a path from some of its starts; inner `None` if it fails, outer `None` when told to stop.
+/// Counts a path from some of its starts; inner `None` if it fails, outer `None` if stopped.
 fn count(head: &Head<'_>, walks: &Walks, labels: &[Label], scratch: &mut Scratch) -> Option<Option<Counts>> {
     let graph = head.graph;
     head.spend(&mut scratch.fuel, graph.pairs(labels[0]).len())?;
@@ -246,7 +247,7 @@ fn count(head: &Head<'_>, walks: &Walks, labels: &[Label], scratch: &mut Scratch
             counts.pca_subject += u64::from(!facts.is_empty());
             counts.pca_object += u64::from(!graph.neighbours(*end, forward.reversed()).is_empty());
         }
-        // A tenth of the starts tells enough where nothing points to a rule.
+        // A tenth of the starts is enough if nothing points to a rule.
         let hopeless =
             10 * at > wanted && ((counts.support + 2) as f64) < 0.3 * walks.min_confidence * counts.body as f64;
         if hopeless {
