@@ -1,8 +1,8 @@
-//! The evidence graph of a prediction: the entities its premises speak of, and the arrows between them.
+//! The evidence graph of a prediction: the entities in its premises, and the facts between them.
 //!
-//! Head and tail of the prediction stand at the two ends, everything else between them by its distance from the head, so
-//! a path reads from one end to the other. On a wide page it runs from left to right, on a narrow one from top to bottom.
-//! Drawn by our own hand: the plotting library lays networks out by force, and writes nothing on the arrows.
+//! Head and tail of the prediction are at the two ends, everything else between them by its distance from the head, so
+//! a path reads from one end to the other: from left to right on a wide page, from top to bottom on a narrow one. Drawn
+//! without the plotting library, which uses force layouts and has no edge labels.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use crate::html::{cut, escape};
 use crate::plot::Drawing;
 use crate::report::{Fact, Prediction};
 
-/// Entities beyond this many are left out: a graph nobody can read is no evidence.
+/// Maximum entities shown: a larger graph would not be readable.
 const MOST_NODES: usize = 9;
 
-/// Draws the graph. `None` where no rule fires: an arrow alone says nothing.
+/// Draws the graph. `None` if no rule fires: a single arrow says nothing.
 pub fn draw(prediction: &Prediction) -> Option<Drawing> {
     let graph = Evidence::of(prediction)?;
     Some(Drawing { wide: graph.wide(), narrow: graph.narrow() })
@@ -23,9 +23,9 @@ struct Evidence<'p> {
     fact: &'p Fact,
     /// Names; the head first, then the tail.
     nodes: Vec<&'p str>,
-    /// How far from the head a node stands; the tail beyond all others.
+    /// Distance of each node from the head; the tail is beyond all others.
     layers: Vec<usize>,
-    /// From, to, relation, whether it is an absence.
+    /// From, to, relation, whether it is negated.
     edges: Vec<Edge<'p>>,
 }
 
@@ -69,12 +69,12 @@ impl<'p> Evidence<'p> {
         Some(Self { fact, nodes, layers, edges })
     }
 
-    /// Where the tail of the prediction stands among the nodes; the head is the first.
+    /// The index of the prediction's tail; the head is the first node.
     fn tail(&self) -> usize {
         usize::from(self.fact.head != self.fact.tail)
     }
 
-    /// Whether an edge runs between the two ends of the prediction, whichever way.
+    /// Whether an edge links the two ends of the prediction, in either direction.
     fn is_direct(&self, edge: &Edge<'_>) -> bool {
         (edge.from.min(edge.to), edge.from.max(edge.to)) == (0, self.tail())
     }
@@ -83,7 +83,8 @@ impl<'p> Evidence<'p> {
         self.edges.iter().filter(|edge| self.is_direct(edge)).count()
     }
 
-    /// From left to right: a lane each for the prediction, for every edge between its ends, and for every row of nodes.
+    /// Left to right, with one lane each for the prediction, for every edge between its ends, and for every row of
+    /// nodes.
     fn wide(&self) -> String {
         let mut columns = vec![Vec::new(); self.layers.iter().max().map_or(0, |last| last + 1)];
         for (node, &layer) in self.layers.iter().enumerate() {
@@ -100,7 +101,7 @@ impl<'p> Evidence<'p> {
         let step = (widest + 6.6 * longest as f64 + 44.0).clamp(if between { 190.0 } else { 420.0 }, 420.0);
         let width = step * (columns.len() - 1) as f64 + widest + 24.0;
         let bottom = if between { row(rows as f64 - 1.0) } else { lane(direct.max(1)) };
-        // With one lane only, the ends stand in it and the path is straight; otherwise in the middle of all lanes.
+        // With a single lane, the ends are in it and the path is straight; otherwise they are centred.
         let centre = if direct == 0 { row(0.5 * (rows as f64 - 1.0)) } else { 0.5 * (lane(1) + bottom) };
         let centre = centre.max(lane(0) + 44.0);
         let mut places = vec![(0.0, 0.0); self.nodes.len()];
@@ -120,7 +121,7 @@ impl<'p> Evidence<'p> {
         self.svg((width, height), (letters, label), &places, &through, None)
     }
 
-    /// From top to bottom, every node in a row of its own: a phone has no room beside it.
+    /// Top to bottom, one node per row, because a phone is narrow.
     fn narrow(&self) -> String {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by_key(|&node| (self.layers[node], node));
@@ -145,7 +146,7 @@ impl<'p> Evidence<'p> {
         let through = |place: &Way| match place {
             Way::Predicted => (width - 62.0, 0.5 * height),
             Way::Direct(at) => {
-                // Those that have no nodes to go round take the middle; labels are put one below the other.
+                // Those without nodes to avoid are in the middle; labels are below one another.
                 let share = (*at as f64 + 1.0) / (direct as f64 + 1.0);
                 (if between { 56.0 } else { 130.0 - 40.0 * *at as f64 }.max(50.0), height * (0.2 + 0.6 * share))
             }
@@ -210,7 +211,7 @@ impl<'p> Evidence<'p> {
             let sign = if edge.negated { "¬ " } else { "" };
             let text = cut(edge.relation, label);
             let at = match (&way, row) {
-                // A long arrow passes other rows: its label stands beside the inner node, where no row is.
+                // A long arrow passes other rows, so its label is next to the inner node, between rows.
                 (Way::Beside(_, 0), Some(row)) if pair.0 != pair.1 => {
                     let (inner, outer) = if edge.from > self.tail() { (a, b) } else { (b, a) };
                     let share = (0.5 * row / (outer.1 - inner.1).abs().max(row)).min(0.5);
@@ -218,7 +219,7 @@ impl<'p> Evidence<'p> {
                 }
                 _ => at,
             };
-            // Labels stay inside the picture; that of the prediction is bold.
+            // Labels stay inside the picture; the prediction's label is bold.
             let letter = if index == 0 { 3.9 } else { 3.4 };
             let reach = letter * (text.chars().count() + sign.len()) as f64 + 4.0;
             let x = at.0.min(width - reach).max(reach);
@@ -251,17 +252,17 @@ impl<'p> Evidence<'p> {
     }
 }
 
-/// Which way an edge takes.
+/// The route of an edge.
 enum Way {
-    /// The predicted fact, over everything.
+    /// The predicted fact, above everything.
     Predicted,
-    /// Between the two ends: the how-manieth such edge.
+    /// Between the two ends: its index among such edges.
     Direct(usize),
-    /// Straight, or beside others between the same nodes: the middle, and the how-manieth from 1 (0: alone).
+    /// Straight, or parallel to others between the same nodes: the midpoint, and its index from 1 (0: alone).
     Beside((f64, f64), usize),
 }
 
-/// Alternately to one side and the other, ever farther.
+/// Alternates between the sides, with growing distance.
 fn bow(at: usize, by: f64) -> f64 {
     match at {
         0 => 0.0,
@@ -270,12 +271,12 @@ fn bow(at: usize, by: f64) -> f64 {
     }
 }
 
-/// The width of a node whose name is cut to `letters`. Letters of the page's font are about 7 pixels wide at 13.
+/// The width of a node whose name is cut to `letters`. Letters are about 7 pixels wide at font size 13.
 fn node_width(name: &str, letters: usize) -> f64 {
     7.4 * cut(name, letters).chars().count().max(2) as f64 + 24.0
 }
 
-/// Distances from the head over premises; what they do not reach stands in the middle; the tail stands last.
+/// Distances from the head along premises; unreachable nodes are in the middle, the tail is last.
 fn layers(nodes: usize, edges: &[Edge<'_>], loops: bool) -> Vec<usize> {
     let mut layers = vec![usize::MAX; nodes];
     layers[0] = 0;
@@ -284,7 +285,7 @@ fn layers(nodes: usize, edges: &[Edge<'_>], loops: bool) -> Vec<usize> {
     while let Some(node) = frontier.pop() {
         for edge in edges {
             for (a, b) in [(edge.from, edge.to), (edge.to, edge.from)] {
-                // Paths do not run through the tail: it is where they end.
+                // Paths end at the tail and do not pass through it.
                 if a == node && Some(b) != tail && layers[b] > layers[node] + 1 {
                     layers[b] = layers[node] + 1;
                     frontier.push(b);
@@ -305,7 +306,7 @@ fn layers(nodes: usize, edges: &[Edge<'_>], loops: bool) -> Vec<usize> {
     layers
 }
 
-/// The line from one node to another by way of a point, and its tip.
+/// The line from one node to another via a point, and its arrow head.
 fn curve(a: (f64, f64), b: (f64, f64), by: (f64, f64), halves: (f64, f64), loops: bool) -> (String, String) {
     if loops {
         let (x, y) = (a.0, a.1 - 14.0);
@@ -313,7 +314,7 @@ fn curve(a: (f64, f64), b: (f64, f64), by: (f64, f64), halves: (f64, f64), loops
         let path = format!("M{:.1} {y:.1} C{left:.1} {top:.1} {right:.1} {top:.1} {:.1} {y:.1}", x - 16.0, x + 16.0);
         return (path, tip((x + 16.0, y), (-0.5, 1.0)));
     }
-    // A quadratic curve passes half way between its control point and the middle of its ends.
+    // A quadratic curve passes half way between its control point and the midpoint of its ends.
     let control = (2.0 * by.0 - 0.5 * (a.0 + b.0), 2.0 * by.1 - 0.5 * (a.1 + b.1));
     let start = leave(a, control, halves.0);
     let end = leave(b, control, halves.1);
@@ -322,7 +323,7 @@ fn curve(a: (f64, f64), b: (f64, f64), by: (f64, f64), halves: (f64, f64), loops
     (path, tip(end, (end.0 - control.0, end.1 - control.1)))
 }
 
-/// Where a line from the middle of a node towards `to` leaves the node.
+/// Where a line from the centre of a node towards `to` leaves the node.
 fn leave(node: (f64, f64), to: (f64, f64), half: f64) -> (f64, f64) {
     let (dx, dy) = (to.0 - node.0, to.1 - node.1);
     let across = if dx.abs() > 1e-6 { (half + 3.0) / dx.abs() } else { f64::INFINITY };

@@ -1,4 +1,4 @@
-//! Parts of a report from what the other crates return, so that every caller says the same in the same words.
+//! Builds parts of a report from the values of the other crates, so that all callers use the same wording.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::report::{
     RuleSet, System,
 };
 
-/// Rows of a list in the data audit.
+/// Rows per list in the data audit.
 const ROWS: usize = 10;
 
-/// The audit of a data set. `loaded` adds what was met while reading; `source` says where that was.
+/// The audit of a data set. `loaded` adds findings from reading; `source` names the data.
 pub fn data(source: &str, data: &Dataset, loaded: Option<&LoadReport>) -> DataAudit {
     let stats = describe(data);
     let relation = |id: RelationId| data.names().relations.name(id).to_string();
@@ -111,7 +111,7 @@ fn findings(stats: &Stats, loaded: Option<&LoadReport>) -> Vec<Finding> {
     list
 }
 
-/// The rules of a run: counts, the `best` of them, the histogram of confidences.
+/// The rules of a run: counts, the `best` rules, the histogram of confidences.
 pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> RuleSet {
     let known: Vec<&RuleRecord> = rules.iter().filter(|record| words::is_sayable(&record.rule, names)).collect();
     let mut by_length = [0; 3];
@@ -130,7 +130,7 @@ pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> 
 }
 
 impl RuleSet {
-    /// Adds where the rules hold, and how many of their conclusions are among `test`.
+    /// Adds the groundings, and how many conclusions are in `test`.
     pub fn grounded(mut self, groundings: &Groundings, test: &[Triple]) -> Self {
         self.groundings = Some(groundings.len());
         self.unlabeled = Some(groundings.unlabeled().len());
@@ -151,7 +151,8 @@ pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
     }
 }
 
-/// The surest first (lower bound of the confidence given its counts), one per concluded relation, then the next of each.
+/// The most reliable first (lower bound of the confidence given its counts), one per concluded relation, then the next
+/// of each.
 fn best_of<'r>(rules: &[&'r RuleRecord], count: usize) -> Vec<&'r RuleRecord> {
     let sure = |record: &RuleRecord| match &record.counts {
         Some(counts) => wilson_lower(counts.support, counts.pca_body()),
@@ -165,7 +166,7 @@ fn best_of<'r>(rules: &[&'r RuleRecord], count: usize) -> Vec<&'r RuleRecord> {
     first.into_iter().chain(rest).take(count).collect()
 }
 
-/// Equal buckets from the lowest twentieth up to 1.
+/// Equal buckets from the lowest multiple of 1/20 up to 1.
 fn histogram(confidences: impl Iterator<Item = f64>) -> Histogram {
     let values: Vec<f64> = confidences.collect();
     let lowest = values.iter().copied().fold(1.0, f64::min);
@@ -180,7 +181,7 @@ fn histogram(confidences: impl Iterator<Item = f64>) -> Histogram {
     Histogram { edges, counts }
 }
 
-/// A learning curve from the lines of a run. Long losses are thinned to what a plot shows.
+/// A learning curve from the lines of a run. Long loss curves are thinned for plotting.
 pub fn curve(name: &str, system: System, lines: &[Line]) -> Curve {
     let mut curve = Curve { name: name.into(), system, valid_mrr: Vec::new(), loss: Vec::new(), best_epoch: None };
     for Line { epoch, loss, valid_mrr, best, .. } in lines {
@@ -200,7 +201,7 @@ pub fn curve(name: &str, system: System, lines: &[Line]) -> Curve {
     curve
 }
 
-/// A row of the metrics table. `method` is the name papers use, lower case.
+/// A row of the metrics table. `method` is the name used in papers, in lower case.
 pub fn metrics(name: &str, system: System, method: &str, metrics: &Metrics) -> MetricsRow {
     MetricsRow {
         name: name.into(),
@@ -215,7 +216,7 @@ pub fn metrics(name: &str, system: System, method: &str, metrics: &Metrics) -> M
     }
 }
 
-/// Both systems, relation by relation; `rules` tells how many conclude each.
+/// Both systems by relation; `rules` gives the number of rules per relation.
 pub fn relations(
     guided: Option<&Evaluation>,
     unguided: Option<&Evaluation>,

@@ -1,11 +1,11 @@
-//! The few pieces of HTML the page is made of. Every string of the user's passes [`escape`].
+//! HTML building blocks. Every user string passes through [`escape`].
 
 use std::fmt::Write;
 
 use ruge_kg::visible;
 pub use ruge_kg::visible::cut;
 
-/// Text as HTML and XML show it. What is invisible or turns text around becomes a visible mark.
+/// Escapes text for HTML and XML. Invisible and bidirectional characters become visible marks.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for character in visible::text(text).chars() {
@@ -21,7 +21,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// The same, with places where a line may break: after slashes, and after underscores of words no line could hold.
+/// Like [`escape`], with possible line breaks after slashes, and after underscores in very long words.
 pub fn breakable(text: &str) -> String {
     let word = |word: &str| {
         let parted = escape(word).replace('/', "/<wbr>");
@@ -48,12 +48,12 @@ pub fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
-/// A metric or a truth value with three digits; `–` where it is not a number.
+/// A metric or a truth value with three digits; `–` if it is not a number.
 pub fn decimal(value: f64) -> String {
     if value.is_finite() { format!("{value:.3}") } else { "–".into() }
 }
 
-/// A truth value; rounding makes nothing certain.
+/// A truth value; never rounded to certainty.
 pub fn truth(value: f64) -> String {
     match decimal(value).as_str() {
         "1.000" if value < 1.0 => "&gt; 0.999".into(),
@@ -78,7 +78,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A rank: whole where it is, else with its half.
+/// A rank, with its half if it is not whole.
 pub fn rank(value: f64) -> String {
     if !value.is_finite() {
         "–".into()
@@ -89,7 +89,7 @@ pub fn rank(value: f64) -> String {
     }
 }
 
-/// A time for people.
+/// A human-readable duration.
 pub fn seconds(value: f64) -> String {
     match value {
         _ if !value.is_finite() => "–".into(),
@@ -101,23 +101,23 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// How a column of a table stands.
+/// Alignment of a table column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Text: left-aligned.
     Text,
-    /// Numbers: lined up at the right.
+    /// Numbers: right-aligned.
     Number,
 }
 
-/// A table that scrolls inside its box where it is wider than the page. Cells are HTML.
+/// A table that scrolls inside its box if it is wider than the page. Cells are HTML.
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<(String, Vec<String>)>,
 }
 
 impl Table {
-    /// Column heads (HTML) and how each stands.
+    /// Column heads (HTML) and their alignment.
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align)>) -> Self {
         Self { columns: columns.into_iter().map(|(head, align)| (head.into(), align)).collect(), rows: Vec::new() }
     }
@@ -132,19 +132,19 @@ impl Table {
         self.rows.push((class.to_string(), cells));
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The table. `label` names it for those who cannot see it.
+    /// The table as HTML. `label` is its accessible name.
     pub fn render(&self, label: &str) -> String {
         self.part(label, &self.rows)
     }
 
-    /// The table, its rows beyond the first `shown` behind a click.
+    /// The table as HTML, with rows after the first `shown` collapsed.
     pub fn folded(&self, label: &str, shown: usize) -> String {
-        // Folding a row or two away would take more room than it saves.
+        // Collapsing a row or two would take more space than it saves.
         if self.rows.len() <= shown + 3 {
             return self.render(label);
         }
@@ -159,7 +159,7 @@ impl Table {
 
     fn part(&self, label: &str, rows: &[(String, Vec<String>)]) -> String {
         let class = |align: Align| if align == Align::Number { " class=\"n\"" } else { "" };
-        // A box that scrolls must be reachable by keyboard.
+        // A scrolling box must be reachable by keyboard.
         let mut out = format!(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
             escape(label)
@@ -180,12 +180,12 @@ impl Table {
     }
 }
 
-/// A name that turns nothing around it, whichever way its script runs.
+/// A name isolated from the text direction around it.
 pub fn isolated(text: &str) -> String {
     format!("<bdi>{}</bdi>", breakable(text))
 }
 
-/// A name in full for those who hover, cut to `width` for all.
+/// A name cut to `width`, with the full name on hover.
 pub fn name(text: &str, width: usize) -> String {
     let (text, short) = (visible::line(text), cut(text, width));
     let class = if short.chars().count() > 24 { "name long" } else { "name" };

@@ -1,11 +1,12 @@
-//! The report of a run: one page that needs nothing but itself.
+//! The report of a run: one self-contained HTML page.
 //!
-//! A [`Report`] is a plain tree of names and numbers, so that whoever ran the experiment can fill it, store it as JSON, or
-//! hand over half of it: every section is either given, missing for a stated reason, or left out. [`render`] turns it into
-//! one HTML page without scripts, fonts or links to elsewhere, readable in light and dark, on a screen, a phone and paper.
-//! [`sheet`] does the same for tables of experiments, [`search`] for a search. [`gather`] fills parts of the tree from what the other crates return, and [`published`] knows the figures of papers.
+//! A [`Report`] is a plain tree of names and numbers that the caller fills and may store as JSON. Every section is
+//! given, missing for a stated reason, or left out. [`render`] turns it into one HTML page without scripts, fonts or
+//! external links, readable in light and dark, on a screen, a phone and paper. [`sheet`] does the same for tables of
+//! experiments, [`search`] for a search. [`gather`] fills parts of the tree from the values of the other crates, and
+//! [`published`] has figures from papers.
 //!
-//! This crate exists to keep the plotting library out of the others; inside, [`plot`] is the only module that knows it.
+//! This crate keeps the plotting library out of the others; inside it, only [`plot`] uses the library.
 
 mod evidence;
 pub mod gather;

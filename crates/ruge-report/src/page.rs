@@ -1,8 +1,8 @@
 //! The page around the sections: head, table of contents, style.
 //!
-//! Names in a page come from files that others wrote, and reports are sent around. Every name is escaped; should one ever
-//! slip through, the page's own policy forbids what it could do: no script runs, no style but ours (known by its hash)
-//! applies, nothing is loaded, no form is sent, and no address is taken for another.
+//! Names in a page come from other people's files, and reports are shared. Every name is escaped. If one ever slipped
+//! through, the page's content security policy would still block it: no scripts, no styles except ours (by hash), no
+//! loading, no forms, no base address.
 
 use ruge_kg::visible;
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ use crate::html::escape;
 use crate::report::Report;
 use crate::section::{self, Section};
 
-/// The page as one string: complete HTML that loads nothing from anywhere.
+/// The page as one string: complete HTML that loads nothing.
 ///
 /// Write it with `ruge_kg::io::write::replace_file`, so that a reader never sees half a page.
 pub fn render(report: &Report) -> String {
@@ -21,7 +21,7 @@ pub fn render(report: &Report) -> String {
     whole(title, "ruge report", &sections, version)
 }
 
-/// Sections under a title, with a table of contents. `over` stands above the title.
+/// Sections under a title, with a table of contents. `over` is shown above the title.
 pub(crate) fn whole(title: &str, over: &str, sections: &[Section], version: &str) -> String {
     let contents: String = sections
         .iter()
@@ -53,17 +53,17 @@ pub(crate) fn whole(title: &str, over: &str, sections: &[Section], version: &str
         over = escape(over),
         version = escape(version),
     );
-    // Names in plots pass through the plotting library, which escapes markup and nothing else.
+    // Names in plots pass through the plotting library, which escapes only markup.
     visible::text(&page).into_owned()
 }
 
-/// What the page may do, as strict as its content allows. The one thing taken from an address is its empty icon.
+/// The content security policy, as strict as possible. The only data URL is the empty icon.
 fn policy() -> String {
     let hash = base64(&Sha256::digest(STYLE.as_bytes()));
     format!("default-src 'none'; style-src 'sha256-{hash}'; img-src data:; base-uri 'none'; form-action 'none'")
 }
 
-/// Bytes as base64, the way a policy writes a hash.
+/// Bytes as base64, for hashes in the policy.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

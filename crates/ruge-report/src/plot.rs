@@ -1,8 +1,8 @@
-//! Plots as inline SVG: the only module that knows the plotting library.
+//! Plots as inline SVG: the only module that uses the plotting library.
 //!
-//! Two things are changed in what it draws. Its colours are names of CSS variables, so that one drawing follows the reader's
-//! light or dark setting. And every plot is drawn twice, for a desk and for a phone: a plot that is merely shrunk to 350
-//! pixels has letters nobody can read. The page shows one of the two.
+//! Two things differ from the library's output. Colours are CSS variables, so that a plot follows the reader's light or
+//! dark setting. And every plot is drawn twice, for a desktop and for a phone, because a plot shrunk to 350 pixels is
+//! not legible. The page shows one of the two.
 
 use kuva::prelude::*;
 
@@ -15,9 +15,9 @@ pub enum Ink {
     Guided,
     /// The unguided model.
     Unguided,
-    /// Anything that belongs to neither.
+    /// Neither.
     Plain,
-    /// Lines that only help to read.
+    /// Guide lines.
     Faint,
 }
 
@@ -32,7 +32,7 @@ impl Ink {
     }
 }
 
-/// The same plot for a desk and for a phone.
+/// The same plot for desktop and phone.
 #[derive(Clone, Debug)]
 pub struct Drawing {
     /// For wide pages.
@@ -41,18 +41,18 @@ pub struct Drawing {
     pub narrow: String,
 }
 
-/// A line, with a mark where it matters.
+/// A line, with marks.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Said on hovering a mark.
+    /// Shown when hovering over a mark.
     pub name: String,
     /// Its colour.
     pub ink: Ink,
-    /// Whether it is drawn in dashes, for those who do not see colours.
+    /// Whether it is dashed, for readers who do not see colours.
     pub dashed: bool,
     /// Its points.
     pub points: Vec<(f64, f64)>,
-    /// Points that are marked, with what is said on hovering.
+    /// Marked points, with their hover text.
     pub marks: Vec<(f64, f64, String)>,
 }
 
@@ -66,18 +66,18 @@ struct Frame {
 const WIDE: Frame = Frame { width: 760.0, height: 320.0, narrow: false };
 const NARROW: Frame = Frame { width: 350.0, height: 260.0, narrow: true };
 
-/// How the axes of lines run.
+/// The axes of line plots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Axes {
-    /// As far as the data reach.
+    /// The range of the data.
     Plain,
-    /// From 0 to 1, both.
+    /// From 0 to 1 on both axes.
     Unit,
-    /// Upwards in powers of ten, where the data are positive and spread over more than one of them.
+    /// A logarithmic y axis, if the data are positive and span more than one power of ten.
     Logarithmic,
 }
 
-/// Lines over a common axis. `None` where no point is finite.
+/// Lines over a common axis. `None` if no point is finite.
 pub fn lines(label: &str, x_label: &str, series: &[Series], axes: Axes) -> Option<Drawing> {
     let finite = |series: &Series| -> Vec<(f64, f64)> {
         series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
@@ -122,7 +122,7 @@ pub fn lines(label: &str, x_label: &str, series: &[Series], axes: Axes) -> Optio
     })
 }
 
-/// Bars between edges. `None` where there is nothing to count.
+/// Bars between edges. `None` if all counts are zero.
 pub fn histogram(label: &str, x_label: &str, edges: &[f64], counts: &[u64]) -> Option<Drawing> {
     let rising = edges.windows(2).all(|pair| pair[0] < pair[1]) && edges.iter().all(|edge| edge.is_finite());
     if !rising || counts.is_empty() || edges.len() != counts.len() + 1 || counts.iter().all(|&count| count == 0) {
@@ -133,7 +133,7 @@ pub fn histogram(label: &str, x_label: &str, edges: &[f64], counts: &[u64]) -> O
         .enumerate()
         .map(|(at, count)| format!("{:.3} to {:.3}: {count}", edges[at], edges[at + 1]))
         .collect();
-    // Where one bar would hide all others, heights count digits: 1 is 1, 2 is 10, 3 is 100.
+    // If one bar would hide all others, heights are logarithmic: 1 is 1, 2 is 10, 3 is 100.
     let some = || counts.iter().copied().filter(|&count| count > 0);
     let (least, most) = (some().min().unwrap_or(1), some().max().unwrap_or(1));
     let logarithmic = most / least > 100;
@@ -152,14 +152,14 @@ pub fn histogram(label: &str, x_label: &str, edges: &[f64], counts: &[u64]) -> O
                 |digits: f64| if digits < 0.5 { "0".into() } else { grouped(10f64.powf(digits - 1.0).round() as u64) };
             layout.with_y_tick_step(1.0).with_y_tick_format(TickFormat::Custom(std::sync::Arc::new(power)))
         } else {
-            // Whole numbers on the axis: half a rule is none.
+            // Integer ticks, because these are counts.
             layout.with_y_tick_step(round_step(most))
         };
         (plots, layout)
     })
 }
 
-/// The smallest of 1, 2, 5, 10, 20, … that cuts `most` into at most five.
+/// The smallest of 1, 2, 5, 10, 20, … that divides `most` into at most five steps.
 fn round_step(most: u64) -> f64 {
     let mut step = 1.0;
     for factor in [2.0, 2.5, 2.0].into_iter().cycle() {
@@ -171,20 +171,20 @@ fn round_step(most: u64) -> f64 {
     step
 }
 
-/// A named pair of bars: with guidance, without.
+/// A pair of bars: with and without guidance.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// What the bars are about.
+    /// Its name.
     pub name: String,
     /// The guided value.
     pub guided: f64,
     /// The unguided value.
     pub unguided: f64,
-    /// Said on hovering.
+    /// The hover text.
     pub said: String,
 }
 
-/// Pairs of horizontal bars, the first on top. `None` where there are none.
+/// Pairs of horizontal bars, the first on top. `None` if there are none.
 pub fn pairs(label: &str, x_label: &str, pairs: &[Pair]) -> Option<Drawing> {
     if pairs.is_empty() {
         return None;
@@ -194,7 +194,7 @@ pub fn pairs(label: &str, x_label: &str, pairs: &[Pair]) -> Option<Drawing> {
     both(label, Frame { height, ..WIDE }, Frame { height, ..NARROW }, |frame| {
         let mut bars = BarPlot::new().with_horizontal(true).with_width(0.72);
         let mut said = Vec::new();
-        // Categories rise from the bottom, and so do the bars of a group.
+        // Categories start at the bottom, and so do the bars of a group.
         for pair in pairs.iter().rev() {
             let name = plain(&cut(&pair.name, if frame.narrow { 16 } else { 34 }));
             let values = [(number(pair.unguided), Ink::Unguided.css()), (number(pair.guided), Ink::Guided.css())];
@@ -207,7 +207,7 @@ pub fn pairs(label: &str, x_label: &str, pairs: &[Pair]) -> Option<Drawing> {
     })
 }
 
-/// Horizontal bars from 0, the first on top, each with what is said on hovering. `None` where there are none.
+/// Horizontal bars from 0, the first on top, each with its hover text. `None` if there are none.
 pub fn bars(label: &str, x_label: &str, bars: &[(String, f64, String)]) -> Option<Drawing> {
     if bars.is_empty() {
         return None;
@@ -216,7 +216,7 @@ pub fn bars(label: &str, x_label: &str, bars: &[(String, f64, String)]) -> Optio
     both(label, Frame { height, ..WIDE }, Frame { height, ..NARROW }, |frame| {
         let mut plot = BarPlot::new().with_horizontal(true).with_width(0.7);
         let mut said = Vec::new();
-        // Categories rise from the bottom.
+        // Categories start at the bottom.
         for (name, value, words) in bars.iter().rev() {
             let value = if value.is_finite() { *value } else { 0.0 };
             plot =
@@ -229,27 +229,27 @@ pub fn bars(label: &str, x_label: &str, bars: &[(String, f64, String)]) -> Optio
     })
 }
 
-/// A cloud of points of one colour, each with what is said on hovering.
+/// A cloud of points of one colour, each with its hover text.
 #[derive(Clone, Debug)]
 pub struct Cloud {
     /// Their colour.
     pub ink: Ink,
-    /// Across, up, and what is said.
+    /// x, y and hover text.
     pub points: Vec<(f64, f64, String)>,
 }
 
-/// What lies along the axis of a scatter plot.
+/// The axis of a scatter plot.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Across {
     /// Numbers.
     Numbers,
-    /// Numbers in powers of ten.
+    /// Numbers on a logarithmic scale.
     Powers,
     /// Names, at 0, 1, 2 and so on.
     Names(Vec<String>),
 }
 
-/// Clouds of points, later ones over earlier ones. `None` where no point can be drawn.
+/// Clouds of points, later ones on top. `None` if no point can be drawn.
 pub fn scatter(label: &str, x_label: &str, clouds: &[Cloud], across: &Across) -> Option<Drawing> {
     let drawable = |x: f64, y: f64| y.is_finite() && x.is_finite() && (*across != Across::Powers || x > 0.0);
     let all = || clouds.iter().flat_map(|cloud| &cloud.points).filter(|(x, y, _)| drawable(*x, *y));
@@ -270,7 +270,7 @@ pub fn scatter(label: &str, x_label: &str, clouds: &[Cloud], across: &Across) ->
         match across {
             Across::Numbers => {}
             Across::Powers => {
-                // Room for the dots at both ends.
+                // Margins for the dots at both ends.
                 let (least, most) = all().fold((f64::INFINITY, 0.0f64), |(a, b), (x, _, _)| (a.min(*x), b.max(*x)));
                 let room = (most / least).powf(0.03).max(1.05);
                 layout = layout.with_x_axis_min(least / room).with_x_axis_max(most * room);
@@ -295,7 +295,7 @@ pub fn scatter(label: &str, x_label: &str, clouds: &[Cloud], across: &Across) ->
     })
 }
 
-/// A dollar sign begins a formula in the plotting library; in a name it is a dollar sign.
+/// Escapes dollar signs, which start a formula in the plotting library.
 fn plain(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     text.replace('$', "\\$")
@@ -335,7 +335,7 @@ fn both(label: &str, wide: Frame, narrow: Frame, draw: impl Fn(Frame) -> (Vec<Pl
     Some(Drawing { wide, narrow })
 }
 
-/// A drawing that takes the width it is given: the size becomes a view box, and a label says what is seen.
+/// Makes a drawing fill its width: the size becomes a view box, and a label describes it.
 fn fluid(svg: &str, label: &str) -> String {
     let Some((head, body)) = svg.split_once('>') else { return String::new() };
     let size = |name: &str| {
@@ -352,11 +352,11 @@ fn fluid(svg: &str, label: &str) -> String {
     )
 }
 
-/// The page has one style, which its policy knows by its hash; what the library says in a style of its own is said there.
+/// Moves the library's inline styles to the page's only style sheet, whose hash is in the policy.
 fn unstyled(body: &str) -> String {
     let mut out = String::with_capacity(body.len());
     let mut rest = body;
-    // No text of the user's can hold these unescaped.
+    // User text cannot contain these unescaped.
     while let Some((before, style)) = rest.split_once("<style>") {
         out.push_str(before);
         rest = style.split_once("</style>").map_or("", |(_, after)| after);
@@ -364,12 +364,13 @@ fn unstyled(body: &str) -> String {
     out + rest
 }
 
-/// The library numbers its clipping paths through the life of the program; a page must not depend on what was drawn before.
+/// Renumbers clipping paths: the library counts them over the whole program, but a page must not depend on earlier
+/// drawings.
 fn renamed(body: &str, prefix: &str) -> String {
     let mut numbers: Vec<&str> = Vec::new();
     let mut out = String::with_capacity(body.len());
     let mut rest = body;
-    // Both begin with a quote that no text of the user's can hold unescaped.
+    // Both start with a quote that user text cannot contain unescaped.
     let marks = ["id=\"kuva-clip-", "clip-path=\"url(#kuva-clip-"];
     let next = |text: &str| marks.iter().filter_map(|mark| text.find(mark).map(|at| (at, mark.len()))).min();
     while let Some((at, length)) = next(rest) {

@@ -1,7 +1,7 @@
-//! What papers report on well-known data, to stand beside a run's own figures.
+//! Published figures for well-known data sets, to show next to a run's own.
 //!
-//! A data set is recognised by its counts, not by its name: a folder called `fb15k` may hold anything, and published
-//! figures beside other data would mislead. All figures are filtered, both sides pooled.
+//! A data set is recognised by its counts, not by its name: a folder called `fb15k` may contain anything, and published
+//! figures next to other data would mislead. All figures are filtered, with both sides pooled.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::report::Published;
 const RUGE: &str = "Guo et al. 2018";
 const ROTATE: &str = "Sun et al. 2019";
 
-/// Method, name, source, MRR, median rank, Hits@1, 3, 5, 10; NaN where a paper says nothing.
+/// Method, name, source, MRR, median rank, Hits@1, 3, 5, 10; NaN if not published.
 type Row = (&'static str, &'static str, &'static str, f64, f64, [f64; 4]);
 
 const NONE: f64 = f64::NAN;
 
-/// Entities, relations, train, valid, test; and what is known about them.
+/// Entities, relations, train, valid, test; and the published rows.
 const SETS: &[([usize; 5], &[Row])] = &[
     (
         [14_951, 1_345, 483_142, 50_000, 59_071],
@@ -47,7 +47,7 @@ const SETS: &[([usize; 5], &[Row])] = &[
     ([40_943, 11, 86_835, 3_034, 3_134], &[("rotate", "RotatE", ROTATE, 0.477, NONE, [NONE; 4])]),
 ];
 
-/// The figures for the data of these counts; none for data nobody published on.
+/// The figures for data with these counts; empty for unknown data.
 pub fn of(entities: usize, relations: usize, splits: [usize; 3]) -> Vec<Published> {
     let counts = [entities, relations, splits[0], splits[1], splits[2]];
     let known = SETS.iter().find(|(of, _)| *of == counts).map_or(&[][..], |(_, rows)| rows);

@@ -1,26 +1,26 @@
-//! What a report says, as plain data: names are the user's strings, shares lie in [0, 1], times are in seconds.
+//! The contents of a report as plain data: names are the user's strings, shares are in [0, 1], times are in seconds.
 //!
-//! Nothing here is computed and nothing is formatted, so the tree can be stored as JSON beside the page and rendered again.
+//! Nothing here is computed or formatted, so the tree can be stored as JSON and rendered again.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A part of the report that may not be there.
+/// An optional part of the report.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part<T> {
-    /// It is there.
+    /// Present.
     Given(T),
-    /// It is not there, and the page says why.
+    /// Absent, and the page says why.
     Missing(String),
-    /// The page does not mention it.
+    /// Not mentioned on the page.
     #[default]
     LeftOut,
 }
 
 impl<T> Part<T> {
-    /// What is there.
+    /// The part, if present.
     pub fn given(&self) -> Option<&T> {
         match self {
             Part::Given(value) => Some(value),
@@ -35,43 +35,43 @@ impl<T> From<T> for Part<T> {
     }
 }
 
-/// Everything the page shows, in the order it shows it.
+/// The contents of the page, in order.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Report {
-    /// What the run is called: the name of the data, as a rule.
+    /// The title: usually the name of the data.
     pub title: String,
-    /// The outcome in a few sentences of the caller's own. The page adds what the tables below say.
+    /// The caller's summary in a few sentences. The page adds figures from the tables.
     pub summary: Vec<String>,
-    /// What is in the data.
+    /// The data audit.
     pub data: Part<DataAudit>,
     /// The rules.
     pub rules: Part<RuleSet>,
-    /// How training went, a curve per system.
+    /// Learning curves, one per system.
     pub curves: Part<Vec<Curve>>,
-    /// How good each system is on the test triples.
+    /// Metrics of each system on the test triples.
     pub metrics: Part<MetricsTable>,
     /// The same by relation.
     pub relations: Part<Vec<RelationRow>>,
-    /// How far truth values can be trusted.
+    /// Reliability of the truth values.
     pub calibration: Part<CalibrationCurve>,
     /// How far the model obeys the rules.
     pub consistency: Part<Consistency>,
-    /// Some predicted facts with their reasons.
+    /// Some predicted facts with their explanations.
     pub predictions: Part<Vec<Prediction>>,
-    /// Facts of the data that look wrong.
+    /// Suspicious facts in the data.
     pub clean_up: Part<CleanUp>,
-    /// How to do it again.
+    /// How to reproduce the run.
     pub repeat: Part<Repeat>,
 }
 
-/// Which of the systems a row, a curve or a bar belongs to; it decides colours and what is compared with what.
+/// The system of a row, curve or bar; it determines colours and comparisons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum System {
     /// The model with guidance.
     Guided,
-    /// The same model without.
+    /// The same model without guidance.
     Unguided,
     /// The rules without a model.
     RulesAlone,
@@ -79,11 +79,11 @@ pub enum System {
     Other,
 }
 
-/// What is in the data.
+/// The data audit.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DataAudit {
-    /// Where they were read from.
+    /// Where the data were read from.
     pub source: String,
     /// Entities of all splits.
     pub entities: usize,
@@ -99,24 +99,24 @@ pub struct DataAudit {
     pub patterns: Vec<PatternRow>,
 }
 
-/// One thing found in the data.
+/// One finding about the data.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub level: Level,
-    /// What it is, as a sentence.
+    /// The finding as a sentence.
     pub text: String,
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// As it should be.
+    /// No problem.
     Fine,
     /// Good to know.
     Note,
-    /// Figures below are to be read with it in mind.
+    /// Affects the figures below.
     Warning,
 }
 
@@ -131,7 +131,7 @@ pub struct RelationSize {
     pub class: String,
 }
 
-/// Two relations (or one with itself) that say the same of the same entities.
+/// Two relations (or one with itself) that hold for the same entities.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PatternRow {
     /// `symmetric`, `inverse` or `duplicate`.
@@ -140,11 +140,11 @@ pub struct PatternRow {
     pub first: String,
     /// The second; the first again if symmetric.
     pub second: String,
-    /// Share of the first's facts that take part.
+    /// Share of the first's facts in the pattern.
     pub share_of_first: f64,
-    /// Share of the second's.
+    /// Share of the second's facts in the pattern.
     pub share_of_second: f64,
-    /// How many do.
+    /// Number of these facts.
     pub support: usize,
 }
 
@@ -152,21 +152,21 @@ pub struct PatternRow {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RuleSet {
-    /// Where they come from: `mined from train`, a file.
+    /// Their origin: `mined from train`, or a file.
     pub source: String,
-    /// All of them.
+    /// Number of rules.
     pub count: usize,
-    /// With a body of one atom, of two, of more.
+    /// Number with a body of one atom, of two, of more.
     pub by_length: [usize; 3],
     /// Groundings in train.
     pub groundings: Option<usize>,
     /// Distinct conclusions: the unlabeled triples.
     pub unlabeled: Option<usize>,
-    /// How many of the conclusions are test triples.
+    /// Number of conclusions that are test triples.
     pub in_test: Option<usize>,
-    /// The best of them.
+    /// The best rules.
     pub best: Vec<RuleRow>,
-    /// How many rules have which confidence.
+    /// Distribution of the confidences.
     pub confidences: Histogram,
 }
 
@@ -180,30 +180,31 @@ pub struct RuleRow {
     pub formula: String,
     /// λ
     pub confidence: f64,
-    /// Facts it predicts that hold.
+    /// Known facts that it predicts.
     pub support: Option<u64>,
     /// Share of the head relation's facts it predicts.
     pub head_coverage: Option<f64>,
-    /// Share of all its predictions that are known.
+    /// Share of its predictions that are known.
     pub standard: Option<f64>,
 }
 
-/// Counts between edges: bucket `i` holds what lies between edge `i` and the next, that edge left out but for the last bucket.
+/// Counts between edges: bucket `i` covers edge `i` up to, but excluding, the next; the last bucket includes its upper
+/// edge.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Histogram {
-    /// One more than counts, rising.
+    /// Edges, ascending; one more than counts.
     pub edges: Vec<f64>,
-    /// How many.
+    /// Counts.
     pub counts: Vec<u64>,
 }
 
-/// The validation of one system over its epochs.
+/// The learning curve of one system.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Curve {
-    /// What it is called: `ComplEx guided by 57 rules`.
+    /// Its name: `ComplEx guided by 57 rules`.
     pub name: String,
-    /// Which system it is.
+    /// The system.
     pub system: System,
     /// (epoch, validation MRR)
     pub valid_mrr: Vec<(u64, f64)>,
@@ -217,11 +218,11 @@ pub struct Curve {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MetricsTable {
-    /// Which triples were asked for: `test`.
+    /// The evaluated split: `test`.
     pub split: String,
-    /// A row per system.
+    /// One row per system.
     pub rows: Vec<MetricsRow>,
-    /// What papers report on these data: filled by [`published::of`](crate::published::of).
+    /// Published figures for these data, from [`published::of`](crate::published::of).
     pub published: Vec<Published>,
 }
 
@@ -230,13 +231,13 @@ pub struct MetricsTable {
 pub struct MetricsRow {
     /// `ComplEx guided by RUGE`, `rules alone`.
     pub name: String,
-    /// Which system it is.
+    /// The system.
     pub system: System,
-    /// The name papers use, lower case, to find their figures: `complex`, `ruge`.
+    /// The name used in papers, in lower case, to look up their figures: `complex`, `ruge`.
     pub method: String,
     /// Mean reciprocal rank.
     pub mrr: f64,
-    /// Standard deviation of the MRR over seeds, and their number, where several were run.
+    /// Standard deviation of the MRR over seeds, and their number, if several were run.
     pub spread: Option<(f64, usize)>,
     /// Median rank.
     pub median: f64,
@@ -244,7 +245,7 @@ pub struct MetricsRow {
     pub mean_rank: f64,
     /// Share of ranks ≤ N, by N.
     pub hits: BTreeMap<u32, f64>,
-    /// Queries asked.
+    /// Number of queries.
     pub queries: usize,
 }
 
@@ -253,19 +254,19 @@ pub struct MetricsRow {
 pub struct Published {
     /// The method, lower case.
     pub method: String,
-    /// As its authors write it.
+    /// The authors' spelling.
     pub name: String,
-    /// Where the figures stand.
+    /// The source of the figures.
     pub source: String,
     /// Mean reciprocal rank.
     pub mrr: f64,
     /// Median rank.
     pub median: Option<f64>,
-    /// Share of ranks ≤ N, by N, as far as published.
+    /// Share of ranks ≤ N, by N, as published.
     pub hits: BTreeMap<u32, f64>,
 }
 
-/// One relation under both systems.
+/// One relation with both systems.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RelationRow {
     /// Its name.
@@ -276,21 +277,21 @@ pub struct RelationRow {
     pub rules: Option<usize>,
     /// MRR with guidance.
     pub guided: Option<f64>,
-    /// MRR without.
+    /// MRR without guidance.
     pub unguided: Option<f64>,
 }
 
-/// Predicted truth against what turned out true.
+/// Predicted truth against observed outcomes.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CalibrationCurve {
-    /// What was asked, and what counts as wrong, in a sentence.
+    /// What was predicted and what counts as false, in a sentence.
     pub about: String,
-    /// Buckets by predicted truth, rising.
+    /// Buckets by predicted truth, ascending.
     pub bins: Vec<ReliabilityBin>,
     /// The same before calibration, if known.
     pub before: Vec<ReliabilityBin>,
-    /// Mean squared distance between truth value and outcome.
+    /// Mean squared difference between truth value and outcome.
     pub brier: Option<f64>,
     /// Expected calibration error over the buckets.
     pub ece: Option<f64>,
@@ -300,14 +301,14 @@ pub struct CalibrationCurve {
     pub ece_before: Option<f64>,
 }
 
-/// A bucket of predictions of like truth.
+/// A bucket of predictions with similar truth.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ReliabilityBin {
     /// Their mean predicted truth.
     pub predicted: f64,
-    /// The share of them that turned out true.
+    /// The share that was true.
     pub observed: f64,
-    /// How many they are.
+    /// Their number.
     pub count: u64,
 }
 
@@ -315,7 +316,7 @@ pub struct ReliabilityBin {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Consistency {
-    /// Share of all groundings whose conclusion the guided model holds at least as true as the rule demands.
+    /// Share of groundings whose conclusion the guided model scores at least as true as the rule demands.
     pub guided: Option<f64>,
     /// The same without guidance.
     pub unguided: Option<f64>,
@@ -323,7 +324,7 @@ pub struct Consistency {
     pub rows: Vec<ConsistencyRow>,
 }
 
-/// One rule's share.
+/// Consistency of one rule.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConsistencyRow {
     /// The rule in words.
@@ -334,7 +335,7 @@ pub struct ConsistencyRow {
     pub groundings: usize,
     /// Share of them obeyed with guidance.
     pub guided: Option<f64>,
-    /// The same without.
+    /// The same without guidance.
     pub unguided: Option<f64>,
 }
 
@@ -347,19 +348,19 @@ pub struct Fact {
     pub relation: String,
     /// Tail.
     pub tail: String,
-    /// A premise that holds because the triple is *not* known.
+    /// Whether it is a negated premise: it holds because the triple is *not* known.
     #[serde(default)]
     pub negated: bool,
 }
 
 impl Fact {
-    /// A triple that is known or claimed.
+    /// A known or predicted triple.
     pub fn new(head: impl Into<String>, relation: impl Into<String>, tail: impl Into<String>) -> Self {
         Self { head: head.into(), relation: relation.into(), tail: tail.into(), negated: false }
     }
 }
 
-/// What is known about a predicted fact.
+/// Whether a predicted fact is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -373,14 +374,14 @@ pub enum Standing {
     InTrain,
 }
 
-/// A predicted fact and why.
+/// A predicted fact with its explanation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Prediction {
     /// The fact.
     pub fact: Fact,
-    /// What is known about it.
+    /// Whether it is known.
     pub standing: Standing,
-    /// Its truth value, calibrated where there is a calibration.
+    /// Its truth value, calibrated if possible.
     pub truth: Option<f64>,
     /// Its truth value under the unguided model.
     pub truth_unguided: Option<f64>,
@@ -390,9 +391,9 @@ pub struct Prediction {
     pub rank_unguided: Option<f64>,
     /// The rules that conclude it.
     pub rules: Vec<Firing>,
-    /// Without a rule: the most similar known facts.
+    /// The most similar known facts, if no rule fires.
     pub similar: Vec<Fact>,
-    /// Anything else worth a sentence.
+    /// A note, as a sentence.
     pub note: Option<String>,
 }
 
@@ -403,7 +404,7 @@ pub struct Firing {
     pub words: String,
     /// λ
     pub confidence: f64,
-    /// How much it moved the soft label.
+    /// Its effect on the soft label.
     pub push: Option<f64>,
     /// Its premises, grounded.
     pub premises: Vec<Fact>,
@@ -413,32 +414,32 @@ pub struct Firing {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CleanUp {
-    /// How they were chosen, in a sentence.
+    /// How they were selected, in a sentence.
     pub about: String,
-    /// The worst first.
+    /// Worst first.
     pub rows: Vec<Suspect>,
 }
 
-/// A training triple to look at.
+/// A suspicious training triple.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Suspect {
     /// The triple.
     pub fact: Fact,
     /// Its truth value.
     pub truth: f64,
-    /// What speaks against it.
+    /// The evidence against it.
     pub why: String,
 }
 
-/// What is needed to do it again.
+/// What is needed to reproduce the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repeat {
-    /// What to type.
+    /// The commands.
     pub commands: Vec<String>,
-    /// (name, TOML) of each spec, fully resolved.
+    /// (name, TOML) of each resolved spec.
     pub specs: Vec<(String, String)>,
-    /// The program that made it.
+    /// The program version.
     pub version: String,
     /// The seed of every draw.
     pub seed: u64,
@@ -446,6 +447,6 @@ pub struct Repeat {
     pub data_hash: String,
     /// (stage, seconds)
     pub stages: Vec<(String, f64)>,
-    /// Anything else that was the case: threads, device, operating system.
+    /// Other conditions: threads, device, operating system.
     pub notes: Vec<(String, String)>,
 }

@@ -1,6 +1,6 @@
-//! The page of a search: what was found, how it got there, which leaves mattered.
+//! The page of a search: the best settings, the course of the search, and which settings mattered.
 //!
-//! As everywhere in this crate the page is made of plain data; whoever searched fills in a [`SearchPage`].
+//! As everywhere in this crate, the page is made from plain data; the caller fills in a [`SearchPage`].
 
 use crate::html::{Align, Table, counted, escape, name, seconds};
 use crate::page;
@@ -8,41 +8,41 @@ use crate::plot::{self, Across, Axes, Cloud, Ink, Series};
 use crate::section::{Section, figure, legend, paragraph};
 use crate::sheet::key;
 
-/// Everything the page tells.
+/// The contents of the page.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPage {
-    /// What was searched on.
+    /// The title: the data.
     pub title: String,
-    /// How, in a sentence.
+    /// The method, in a sentence.
     pub method: String,
-    /// Whether nothing is left to try.
+    /// Whether the search is finished.
     pub is_done: bool,
-    /// The searched leaves.
+    /// The searched settings.
     pub leaves: Vec<SearchLeaf>,
     /// Every trial, best first, then those without a result.
     pub trials: Vec<SearchTrial>,
-    /// Commands to do it again and to go on.
+    /// Commands to reproduce and to continue the search.
     pub commands: Vec<String>,
     /// The best spec as TOML.
     pub best_spec: String,
     /// The space as TOML.
     pub space: String,
-    /// The program.
+    /// The program version.
     pub version: String,
 }
 
-/// A searched leaf.
+/// A searched setting.
 #[derive(Clone, Debug)]
 pub struct SearchLeaf {
     /// Its dotted path.
     pub path: String,
-    /// The same as short as can be told apart.
+    /// The shortest unambiguous form of the path.
     pub short: String,
-    /// What it could be, in words.
+    /// Its possible values, in words.
     pub domain: String,
-    /// What lies along its axis.
+    /// Its axis.
     pub across: Across,
-    /// The share of the variance of ranks it explains; `None` where there is too little to say.
+    /// The share of the variance of ranks it explains; `None` if there are too few trials.
     pub importance: Option<f64>,
 }
 
@@ -51,27 +51,27 @@ pub struct SearchLeaf {
 pub struct SearchTrial {
     /// Its number.
     pub number: usize,
-    /// How far it is, in a word.
+    /// Its state, in a word.
     pub state: String,
-    /// Whether it was trained to its end.
+    /// Whether it was trained to the end.
     pub is_whole: bool,
     /// The best validation MRR.
     pub mrr: Option<f64>,
-    /// Its epoch, and all that were done.
+    /// The epoch of that MRR, and all epochs trained.
     pub epochs: Option<(u64, u64)>,
     /// Wall time.
     pub seconds: f64,
-    /// Its leaves, in words, and where they lie on their axes.
+    /// Its settings in words, and their positions on the axes.
     pub values: Vec<(String, f64)>,
     /// Validation MRR by epoch.
     pub curve: Vec<(u64, f64)>,
-    /// Why it failed.
+    /// The error, if it failed.
     pub error: Option<String>,
 }
 
 /// Trials in the first table.
 const BEST: usize = 10;
-/// Trials whose curves stand out.
+/// Trials whose curves are highlighted.
 const CURVES: usize = 3;
 
 /// The page as one string.
@@ -184,7 +184,7 @@ fn best(page: &SearchPage) -> String {
 fn curves(page: &SearchPage) -> String {
     let mut series = Vec::new();
     let learned: Vec<&SearchTrial> = with_result(page).filter(|trial| !trial.curve.is_empty()).collect();
-    // The best are drawn last, over the others.
+    // The best are drawn last, on top of the others.
     for (place, trial) in learned.iter().enumerate().rev() {
         let (ink, dashed) = match place {
             0 => (Ink::Guided, false),
@@ -196,7 +196,7 @@ fn curves(page: &SearchPage) -> String {
         let name = format!("trial {}", trial.number);
         let told = |(epoch, mrr): &(f64, f64)| (*epoch, *mrr, format!("{name}, epoch {epoch}: {mrr:.4}"));
         let end = trial.epochs.and_then(|(best, _)| points.iter().find(|(epoch, _)| *epoch == best as f64));
-        // A curve of one point is no line.
+        // A curve of one point needs a mark.
         let is_marked = place < CURVES || points.len() == 1;
         let marks = end.or(points.last()).filter(|_| is_marked).map(told).into_iter().collect();
         series.push(Series { name, ink, dashed, points, marks });

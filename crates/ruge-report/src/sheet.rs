@@ -1,6 +1,6 @@
-//! Tables of experiments: what was measured beside what was published, as Markdown and as one page with plots.
+//! Tables of experiments: measured next to published figures, as Markdown and as one page with plots.
 //!
-//! A [`Sheet`] is a table of finished words; what its columns mean is its maker's affair.
+//! A [`Sheet`] is a table of formatted text; the caller defines its columns.
 
 use std::fmt::Write;
 
@@ -9,31 +9,31 @@ use crate::page;
 use crate::plot::{self, Axes, Ink, Series};
 use crate::section::{Section, figure, legend, paragraph};
 
-/// One table with what belongs to it.
+/// One table with its texts and plots.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
     /// Its anchor: letters, digits and hyphens.
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// Said before it, a paragraph each.
+    /// Paragraphs before it.
     pub before: Vec<String>,
-    /// Heads of columns, and whether numbers stand under them.
+    /// Column heads, and whether the column is numeric.
     pub columns: Vec<(String, bool)>,
     /// Its rows.
     pub rows: Vec<SheetRow>,
     /// Its plots.
     pub plots: Vec<SheetPlot>,
-    /// Said after it, a paragraph each.
+    /// Paragraphs after it.
     pub after: Vec<String>,
 }
 
-/// A row of words.
+/// A row of text.
 #[derive(Clone, Debug, Default)]
 pub struct SheetRow {
-    /// One per column; missing ones at the end stay blank.
+    /// One per column; missing ones at the end are blank.
     pub cells: Vec<String>,
-    /// Whether these are a paper's figures, which stand back behind our own.
+    /// Whether these are a paper's figures, which are shown less prominently.
     pub published: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct SheetRow {
 pub struct SheetPlot {
     /// Its title.
     pub title: String,
-    /// What the axis measures.
+    /// The label of the x axis.
     pub x_label: String,
     /// What it shows, in a sentence.
     pub caption: String,
@@ -53,7 +53,7 @@ pub struct SheetPlot {
 impl Sheet {
     /// The table as Markdown, under a heading.
     pub fn markdown(&self) -> String {
-        // A bar would end a cell.
+        // An unescaped bar would end a cell.
         let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
         let mut out = format!("## {}\n\n", self.title);
         for text in &self.before {
@@ -101,7 +101,7 @@ impl Sheet {
     }
 }
 
-/// The class of a line's key.
+/// The CSS class of a line's legend key.
 pub(crate) fn key(series: &Series) -> String {
     let ink = match series.ink {
         Ink::Guided => "guided",
@@ -112,7 +112,7 @@ pub(crate) fn key(series: &Series) -> String {
     if series.dashed { format!("{ink} dashed") } else { ink.to_string() }
 }
 
-/// All sheets as one page that needs nothing but itself.
+/// All sheets as one self-contained page.
 pub fn render_sheets(title: &str, sheets: &[Sheet], version: &str) -> String {
     let sections: Vec<Section> = sheets
         .iter()

@@ -42,7 +42,7 @@ fn the_sample_page_is_whole_and_legible(eyes: PathBuf) {
     browser::check(&eyes, &page, &sections, &plots, 3);
 }
 
-/// Should a name ever become markup, the page's own policy keeps it from doing anything.
+/// If a name ever became markup, the page's policy would still block it.
 fn nothing_runs_and_nothing_is_styled_that_the_policy_does_not_know(eyes: PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
@@ -58,12 +58,12 @@ fn nothing_runs_and_nothing_is_styled_that_the_policy_does_not_know(eyes: PathBu
         std::fs::write(&page, text).unwrap();
         let (dom, log) = browser::open(&eyes, &page, 800, false);
         assert_eq!(dom.contains("<title>taken</title>"), taken, "with a policy: {policy}");
-        // The script, the attributes, the style: each is refused by name.
+        // The script, the attributes, the style: each is blocked by name.
         assert_eq!(log.matches("Content Security Policy").count() >= 4, policy, "{log}");
     }
 }
 
-/// The eyes themselves: what is wrong with a page is seen.
+/// Tests the checker itself: a faulty page is detected.
 fn a_page_that_is_too_wide_and_too_pale_is_caught(eyes: PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("bad.html");

@@ -1,4 +1,4 @@
-//! The page from the outside: everything is there, nothing is loaded, nothing of the user's becomes markup.
+//! The page from the outside: it is complete, loads nothing, and no user string becomes markup.
 
 mod sample;
 
@@ -25,7 +25,7 @@ const PLOTS: [&str; 6] =
 #[test]
 fn every_section_and_plot_is_there() {
     let page = render(&report());
-    // For looking at: the page every other test of this file is about.
+    // For manual inspection: the page tested in this file.
     std::fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/sample-report.html"), &page).unwrap();
     for id in SECTIONS {
         assert!(page.contains(&format!("<section id=\"{id}\"")), "no section {id}");
@@ -69,7 +69,7 @@ fn names_with_markup_arrive_as_text() {
     assert!(!render(&evil).contains("<script"));
 }
 
-/// Every string of a report is somebody's name at some time: each in turn, and all together, is made a hostile one.
+/// Any string of a report may be a user's name: each in turn, and all together, are made hostile.
 #[test]
 fn no_string_of_a_report_becomes_markup_or_turns_text_around() {
     const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\"onload='x' \u{202e}\u{200b}\u{1b}[31m\u{9b}-->]]>";
@@ -98,7 +98,7 @@ fn no_string_of_a_report_becomes_markup_or_turns_text_around() {
     for place in found {
         let mut one = whole.clone();
         *one.pointer_mut(&place).unwrap() = HOSTILE.into();
-        // Words of a fixed set stay what they are.
+        // Enum variants cannot be replaced.
         let Ok(hostile) = serde_json::from_value::<Report>(one) else { continue };
         clean(&render(&hostile), &place);
         *all.pointer_mut(&place).unwrap() = HOSTILE.into();
@@ -151,7 +151,7 @@ fn what_is_missing_says_why_and_what_is_left_out_is_not_mentioned() {
 fn a_report_survives_being_stored() {
     let report = report();
     let json = serde_json::to_string(&report).unwrap();
-    // Numbers may come back a last digit apart; what is shown may not.
+    // Numbers may differ in their last digit; the page may not.
     assert_eq!(render(&serde_json::from_str::<Report>(&json).unwrap()), render(&report));
 }
 
@@ -162,7 +162,7 @@ fn number() -> impl Strategy<Value = f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the numbers, there is a page, and no plot is drawn with what is no number.
+    /// Any numbers give a page, and no plot is drawn with NaN.
     #[test]
     fn odd_numbers_and_names_do_not_break_the_page(
         values in prop::collection::vec(number(), 1..6),

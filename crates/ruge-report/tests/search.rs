@@ -1,4 +1,4 @@
-//! The page of a search: whole, and safe from what users write.
+//! The search page: complete, and safe from user input.
 
 #[path = "sample/search.rs"]
 mod sample;

@@ -1,4 +1,4 @@
-//! What is in the data, and what to keep in mind about it.
+//! The data audit: what is in the data, and what to keep in mind.
 
 use crate::html::Align::{Number, Text};
 use crate::html::{Table, escape, grouped, name, percent};

@@ -1,4 +1,4 @@
-//! The sections, one after the other. A section that was left out is not there; one that is missing says why.
+//! The sections of a page. A section that was left out is not shown; a missing one says why.
 
 mod data;
 mod predictions;
@@ -18,7 +18,7 @@ pub struct Section {
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// What stands under it, as HTML.
+    /// Its content, as HTML.
     pub body: String,
 }
 
@@ -49,7 +49,7 @@ fn section<T>(id: &'static str, title: &'static str, part: &Part<T>, body: impl 
     Some(Section { id: id.into(), title: title.into(), body })
 }
 
-/// A plot in both sizes under a title, with a legend. `id` lets tests and links find it.
+/// A plot in both sizes under a title, with a legend. `id` is for tests and links.
 pub fn figure(id: &str, title: &str, legend: &str, drawing: Option<&Drawing>, caption: &str) -> String {
     let Some(Drawing { wide, narrow }) = drawing else { return String::new() };
     format!(
@@ -59,7 +59,7 @@ pub fn figure(id: &str, title: &str, legend: &str, drawing: Option<&Drawing>, ca
     )
 }
 
-/// The keys of a plot: a CSS class and what it stands for.
+/// The legend of a plot: CSS classes and their meanings.
 pub fn legend(keys: &[(&str, &str)]) -> String {
     let keys: String =
         keys.iter().map(|(class, text)| format!("<li class=\"{class}\">{}</li>", escape(text))).collect();
@@ -79,7 +79,7 @@ pub fn paragraph(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(text)) }
 }
 
-/// The same of shares, in points of a hundred.
+/// The change between two shares, in percentage points.
 fn points(guided: Option<f64>, unguided: Option<f64>) -> String {
     let Some(gain) = guided.zip(unguided).map(|(guided, unguided)| guided - unguided).filter(|gain| gain.is_finite())
     else {
@@ -92,7 +92,7 @@ fn points(guided: Option<f64>, unguided: Option<f64>) -> String {
     }
 }
 
-/// `+0.123` or `−0.045`, coloured by its sign; nothing where there is nothing to compare.
+/// `+0.123` or `−0.045`, coloured by sign; empty if there is nothing to compare.
 fn change(guided: Option<f64>, unguided: Option<f64>) -> String {
     let Some(gain) = guided.zip(unguided).map(|(guided, unguided)| guided - unguided).filter(|gain| gain.is_finite())
     else {

@@ -1,4 +1,4 @@
-//! Predicted facts, each with its reasons and a small graph of them.
+//! Predicted facts, each with its explanation and evidence graph.
 
 use crate::evidence;
 use crate::html::{breakable, decimal, escape, isolated, rank, truth};

@@ -1,9 +1,9 @@
-//! Everything needed to do it again: commands, specs, versions, times.
+//! Everything needed to reproduce the run: commands, specs, versions, times.
 
 use crate::html::{escape, seconds};
 use crate::report::Repeat;
 
-/// Commands first, then facts, then the specs in full.
+/// Commands first, then facts, then the complete specs.
 pub fn body(repeat: &Repeat) -> String {
     let mut out = String::new();
     if !repeat.commands.is_empty() {

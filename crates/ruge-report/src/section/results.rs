@@ -1,4 +1,4 @@
-//! Learning curves, the table of metrics, and the same by relation.
+//! Learning curves, the table of metrics, and metrics by relation.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::plot::{self, Axes, Ink, Pair, Series};
 use crate::report::{Curve, MetricsRow, MetricsTable, Published, RelationRow, System};
 use crate::section::{change, class, figure, legend};
 
-/// Relations with bars; the table has more.
+/// Relations in the bar plot; the table has more.
 const BARS: usize = 14;
 /// Relations in the table.
 const ROWS: usize = 60;
@@ -75,7 +75,7 @@ pub fn curves(curves: &[Curve]) -> String {
     out
 }
 
-/// Every system in a row, published figures under their own.
+/// One row per system, with published figures below.
 pub fn table(metrics: &MetricsTable) -> String {
     let tops: BTreeSet<u32> = metrics.rows.iter().flat_map(|row| row.hits.keys().copied()).collect();
     let mut columns: Vec<(String, Align)> = vec![
@@ -150,7 +150,7 @@ fn published(paper: &Published, tops: &BTreeSet<u32>, before: &str) -> Vec<Strin
     cells
 }
 
-/// MRR of the relations asked for most, with and without guidance.
+/// MRR of the most frequent relations, with and without guidance.
 pub fn relations(rows: &[RelationRow]) -> String {
     let mut rows: Vec<&RelationRow> = rows.iter().collect();
     rows.sort_by(|a, b| b.queries.cmp(&a.queries).then_with(|| a.relation.cmp(&b.relation)));

@@ -1,4 +1,4 @@
-//! The best rules in words, and how confident all of them are.
+//! The best rules in words, and the confidences of all rules.
 
 use crate::html::Align::{Number, Text};
 use crate::html::{Table, breakable, counted, decimal, escape, grouped, percent};

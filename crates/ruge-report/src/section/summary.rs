@@ -1,10 +1,10 @@
-//! The first thing read: the outcome in a sentence, and the figures behind it.
+//! The summary: the outcome in a sentence, and the figures behind it.
 
 use crate::html::{counted, decimal, escape, grouped, percent};
 use crate::report::{MetricsRow, Report, System};
 use crate::section::{change, paragraph};
 
-/// The summary: the caller's sentences, then figures drawn from the sections below.
+/// The caller's sentences, then figures from the sections below.
 pub fn body(report: &Report) -> String {
     let mut out = String::new();
     let rows = report.metrics.given().map_or(&[][..], |table| &table.rows);

@@ -1,4 +1,4 @@
-//! How far to trust it: calibration, obedience to the rules, facts that look wrong.
+//! How far to trust the results: calibration, consistency with the rules, suspicious facts.
 
 use crate::html::Align::{Number, Text};
 use crate::html::{Table, breakable, decimal, grouped, maybe, name, percent, truth};
@@ -6,10 +6,10 @@ use crate::plot::{self, Axes, Ink, Series};
 use crate::report::{CalibrationCurve, CleanUp, Consistency, ReliabilityBin};
 use crate::section::{figure, legend, paragraph, points};
 
-/// Rows of a table before it is folded.
+/// Rows of a table before it is collapsed.
 const ROWS: usize = 12;
 
-/// The reliability curve, Brier score and calibration error, and how many predictions have which truth.
+/// The reliability curve, Brier score and calibration error, and the distribution of truth values.
 pub fn calibration(calibration: &CalibrationCurve) -> String {
     let mut out = paragraph(&calibration.about);
     let line = |name: &str, ink: Ink, dashed: bool, bins: &[ReliabilityBin]| {
@@ -78,7 +78,7 @@ pub fn calibration(calibration: &CalibrationCurve) -> String {
     out
 }
 
-/// Ten equal buckets of [0, 1], each prediction in the one its bin's mean falls into.
+/// Ten equal buckets of [0, 1]; a prediction is in the bucket of its bin's mean.
 fn spread(bins: &[ReliabilityBin]) -> (Vec<f64>, Vec<u64>) {
     let mut counts = vec![0; 10];
     for bin in bins.iter().filter(|bin| bin.predicted.is_finite()) {
@@ -87,7 +87,7 @@ fn spread(bins: &[ReliabilityBin]) -> (Vec<f64>, Vec<u64>) {
     ((0..=10).map(|edge| f64::from(edge) / 10.0).collect(), counts)
 }
 
-/// How many groundings the model obeys, rule by rule.
+/// The share of groundings obeyed, by rule.
 pub fn consistency(consistency: &Consistency) -> String {
     let mut out = String::from(
         "<p>A grounding is obeyed if the model holds its conclusion at least as true as the rule demands.</p>\n",
@@ -127,7 +127,7 @@ pub fn consistency(consistency: &Consistency) -> String {
     out
 }
 
-/// Training triples to look at again.
+/// Suspicious training triples.
 pub fn clean_up(list: &CleanUp) -> String {
     let mut out = paragraph(&list.about);
     if list.rows.is_empty() {

@@ -1,6 +1,6 @@
-//! Opens a page in a headless browser and asks it what a reader would see.
+//! Opens a page in a headless browser and measures what a reader would see.
 //!
-//! A copy of the page gets a script that measures it and leaves what it found in the title.
+//! A copy of the page gets a script that measures it and stores the result in the title.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 
-/// The first browser on the path; `RUGE_BROWSER` names another.
+/// The first browser on the path, or the one named by `RUGE_BROWSER`.
 pub fn find() -> Need<PathBuf> {
     match std::env::var_os("RUGE_BROWSER").filter(|name| !name.is_empty()) {
         Some(named) => Ok(named.into()),
@@ -20,11 +20,11 @@ pub fn find() -> Need<PathBuf> {
     }
 }
 
-/// What a page of `width` pixels looks like in light or dark. Panics where the browser does not answer.
+/// Measures a page at `width` pixels, in light or dark. Panics if the browser does not respond.
 pub fn look(browser: &Path, page: &Path, width: u32, dark: bool) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(page).unwrap();
-    // The page's policy forbids scripts, ours too: that alone is lifted in the copy, and the rest stays in force.
+    // The page's policy forbids all scripts; only this rule is lifted in the copy.
     let text = text.replacen("default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';", 1);
     let (before, after) = text.rsplit_once("</body>").expect("a whole page");
     let copy = folder.path().join("page.html");
@@ -37,7 +37,7 @@ pub fn look(browser: &Path, page: &Path, width: u32, dark: bool) -> Value {
     serde_json::from_str(found).unwrap_or_else(|error| panic!("{error}: {found}\n{log:.2000}"))
 }
 
-/// Opens a page as it is; what it has become, and what the browser says about it.
+/// Opens an unmodified page; returns the resulting page and the browser's log.
 pub fn open(browser: &Path, page: &Path, width: u32, dark: bool) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let (out, errors) = (folder.path().join("dom.html"), folder.path().join("log.txt"));
@@ -67,7 +67,8 @@ pub fn open(browser: &Path, page: &Path, width: u32, dark: bool) -> (String, Str
     (dom, log)
 }
 
-/// Asserts what every page must keep: the sections and plots named, in both sizes and colours, legible, nothing too wide.
+/// Asserts the properties of every page: the named sections and plots, in both sizes and colours, legible, nothing too
+/// wide.
 pub fn check(browser: &Path, page: &Path, sections: &[&str], plots: &[&str], graphs: usize) {
     for (width, dark) in [(1280, false), (360, true)] {
         let found = look(browser, page, width, dark);

@@ -1,10 +1,10 @@
-//! A report with something in every section. Names are awkward on purpose: markup, long paths, dollar signs.
+//! A report with content in every section. Names are deliberately awkward: markup, long paths, dollar signs.
 
 use std::collections::BTreeMap;
 
 use ruge_report::*;
 
-/// Markup in a name: it must arrive as text.
+/// Markup in a name: it must be shown as text.
 pub const EVIL: &str = "<script>alert('x')</script>";
 /// A name longer than a phone is wide.
 pub const LONG: &str = "/award/award_nominee/award_nominations./award/award_nomination/award_nominee";

@@ -1,9 +1,9 @@
-//! The page of a search with so many trials, every fourth of which failed.
+//! A search page with a given number of trials, every fourth of which failed.
 
 use ruge_report::plot::Across;
 use ruge_report::search::{SearchLeaf, SearchPage, SearchTrial};
 
-/// Markup in a name: it must arrive as text.
+/// Markup in a name: it must be shown as text.
 pub const EVIL: &str = "<script>alert(1)</script>";
 
 /// The page; its figures are invented.
