@@ -1,7 +1,7 @@
-//! What every fuzz target asserts of a reader, whatever the bytes.
+//! The assertions of every fuzz target.
 //!
 //! Run one with `cargo +nightly fuzz run tsv fuzz/corpus/tsv fuzz/seeds/tsv`. A finding becomes a regression test of
-//! the crate it is in, named for what went wrong. This file asks the readers of graphs, [`made`] those of everything else.
+//! the crate it is in, named for what went wrong. This file covers the graph readers, [`made`] all other readers.
 
 pub mod made;
 
@@ -14,12 +14,12 @@ use ruge_kg::{Dataset, Format, Header, KgError, Names, ReadOptions};
 
 type Named = Vec<[String; 3]>;
 
-/// Reads `data` as a file called `name` in every way, and prints and reads again what was read.
+/// Reads `data` as a file called `name` in every way, then prints the result and reads it again.
 ///
 /// The first byte chooses the options, so that the fuzzer can vary them.
 pub fn check_reader(name: &str, data: &[u8]) {
     let [choice, text @ ..] = data else { return };
-    // The decoders are other people's and tested elsewhere; bombs only slow the search down.
+    // The decoders come from other crates and are tested there; bombs only slow the search down.
     if text.starts_with(b"\x1f\x8b") || text.starts_with(b"\x28\xb5\x2f\xfd") {
         return;
     }
@@ -30,7 +30,7 @@ pub fn check_reader(name: &str, data: &[u8]) {
     let in_pieces = ReadOptions { block: 1 + usize::from(choice & 15), ..lenient.clone() };
 
     let Some((named, contents)) = read(name, text, &lenient) else { return };
-    // Each line is a triple, blank, bad or the header; Turtle and quoted CSV may spread over lines or share one.
+    // Each line is a triple, blank, bad or the header; Turtle and quoted CSV may span lines or share one.
     let report = &contents.report;
     if matches!(report.format, Format::Tsv | Format::Whitespace) {
         let header = u64::from(report.header.is_some());
@@ -46,7 +46,7 @@ pub fn check_reader(name: &str, data: &[u8]) {
         Err(KgError::BadLines { problems, .. }) => assert_eq!(problems, report.problems),
         Err(error) => panic!("a lenient reader read this: {error}"),
     }
-    // Every N-Triples document is a Turtle document, and there another parser reads every line of it.
+    // Every N-Triples document is a Turtle document, which another parser reads.
     if report.format == Format::NTriples && report.bad_lines == 0 {
         assert_eq!(read("a.ttl", text, &strict).map(|(named, _)| named), Some(named.clone()));
     }
@@ -73,7 +73,7 @@ fn in_words(names: &Names, contents: &FileContents) -> Named {
     contents.triples.iter().map(words).collect()
 }
 
-/// What was read, printed and read again is the same: always as N-Triples, and as TSV where the names fit.
+/// Printing and reading again gives the same: always as N-Triples, and as TSV if the names fit.
 fn check_round_trip(named: &Named) {
     let mut names = Names::default();
     let triples: Vec<_> = named.iter().map(|[head, relation, tail]| names.triple(head, relation, tail)).collect();
@@ -91,11 +91,11 @@ fn check_round_trip(named: &Named) {
     }
 }
 
-/// Loads a folder whose files are cut from `data` at bytes 0xFF. Whatever is in them, loading must end in a data set
-/// whose ids have names, or in an error that can be shown.
+/// Loads a folder whose files are cut from `data` at bytes 0xFF. Loading must end in a data set whose ids have names,
+/// or in an error that can be shown.
 pub fn check_folder(files: &[&str], data: &[u8]) {
     thread_local! {
-        // In memory where the system offers it: a target that waits for a disk finds little.
+        // In memory if the system supports it: a target that waits for a disk finds little.
         static FOLDER: RefCell<tempfile::TempDir> = RefCell::new(
             tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder to write to"),
         );

@@ -1,6 +1,6 @@
-//! What the program writes or is told in files of its own kind: rules, specs, search spaces, models, checkpoints, questions.
+//! Readers of the program's own files: rules, specs, search spaces, models, checkpoints, queries.
 //!
-//! Whatever the bytes: an error that can be shown, or a value that is written and read back the same.
+//! For any bytes, the result is an error that can be shown, or a value that reads back the same after writing.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -11,12 +11,12 @@ use ruge::{Loaded, ModelFile, Spec};
 use ruge_kg::Names;
 use ruge_rules::io::{RuleFormat, RuleReadOptions, RuleWriteOptions, parse_rules, write_rules};
 
-/// The reader of questions is the command line's own, which is no library.
+/// The reader of queries belongs to the command line, which is not a library.
 #[path = "../../crates/ruge-cli/src/predict/questions.rs"]
 #[allow(dead_code, missing_docs)]
 mod questions;
 
-/// Rules of every format. The first byte says which, or that the text does.
+/// Rules in every format. The first byte selects the format or its detection.
 pub fn check_rules(data: &[u8]) {
     let [choice, text @ ..] = data else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -31,7 +31,7 @@ pub fn check_rules(data: &[u8]) {
         assert!((0.0..=1.0).contains(&record.confidence.get()), "a confidence is a share");
         let _ = record.not_groundable();
     }
-    // What can be written is read back the same; other formats may order premises anew. JSON says every rule.
+    // Whatever can be written reads back the same; other formats may reorder premises. JSON expresses every rule.
     for format in [RuleFormat::Json, RuleFormat::Native] {
         let mut written = Vec::new();
         if let Err(error) = write_rules(&mut written, format, &file.rules, &names, &RuleWriteOptions::default()) {
@@ -81,7 +81,7 @@ pub fn check_space(data: &[u8]) {
     }
 }
 
-/// Model files. What opens can be asked.
+/// Model files. A model that opens can be queried.
 pub fn check_model(data: &[u8]) {
     in_file("model.safetensors", data, |path| match ModelFile::read(path).and_then(Loaded::new) {
         Ok(loaded) => {
@@ -95,7 +95,7 @@ pub fn check_model(data: &[u8]) {
     });
 }
 
-/// Checkpoints. What opens is written and read back the same.
+/// Checkpoints. A checkpoint that opens reads back the same after writing.
 pub fn check_checkpoint(data: &[u8]) {
     in_file("checkpoint.safetensors", data, |path| match ruge_embed::checkpoint::read(path) {
         Ok(read) => {
@@ -106,7 +106,7 @@ pub fn check_checkpoint(data: &[u8]) {
     });
 }
 
-/// Questions, line by line, to a small model.
+/// Queries, line by line, to a small model.
 pub fn check_queries(data: &[u8]) {
     static MODEL: OnceLock<Loaded> = OnceLock::new();
     let model = MODEL.get_or_init(|| {

@@ -1,9 +1,9 @@
 //! Tests that need more than the repository: benchmark data, a GPU, a browser, an instruction set, a program.
 //!
-//! Such tests live in test programs of their own, with `harness = false` in the manifest and a `main` that lists them. Each
-//! names what it needs and is given it. Where something is missing the test is counted as *ignored*, never as passed: its
-//! line says what it lacks, and the program ends with how to provide it. The command line is that of the usual test
-//! harness, so `cargo test` and `cargo nextest` treat both alike.
+//! Such tests are in separate test programs, with `harness = false` in the manifest and a `main` that lists them. Each
+//! test states its needs and receives them. If something is missing, the test is counted as *ignored*, never as passed:
+//! its line says what is missing, and the program ends with how to provide it. The command line is that of the standard
+//! test harness, so `cargo test` and `cargo nextest` work with both.
 //!
 //! ```no_run
 //! use std::path::PathBuf;
@@ -47,14 +47,14 @@ impl Display for Missing {
     }
 }
 
-/// What a test is given, or why it cannot be.
+/// What a test receives, or why it cannot.
 pub type Need<T> = Result<T, Missing>;
 
 /// One need, or two.
 pub trait Needs {
-    /// What the test is given.
+    /// What the test receives.
     type Given;
-    /// All of it, or all that is missing.
+    /// Everything, or all that is missing.
     fn given(self) -> Result<Self::Given, Vec<Missing>>;
 }
 
@@ -75,7 +75,7 @@ impl<A, B> Needs for (Need<A>, Need<B>) {
     }
 }
 
-/// A file or folder of the benchmark data: in the folder that `RUGE_DATA` names, else in `shared/data` next to the
+/// A file or folder of the benchmark data, in the folder named by `RUGE_DATA` or in `shared/data` next to the
 /// repository.
 pub fn data(name: &str) -> Need<PathBuf> {
     let next_to = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
@@ -85,7 +85,7 @@ pub fn data(name: &str) -> Need<PathBuf> {
     if path.exists() { Ok(path) } else { Err(Missing::new(name, remedy)) }
 }
 
-/// The first of these programs that is on the path; `what` they are in a word or two.
+/// The first of these programs on the path; `what` describes them in a word or two.
 pub fn program(what: &str, names: &[&str], remedy: &str) -> Need<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -94,7 +94,7 @@ pub fn program(what: &str, names: &[&str], remedy: &str) -> Need<PathBuf> {
         .ok_or_else(|| Missing::new(what, remedy))
 }
 
-/// The tests of a program.
+/// The tests of a test program.
 #[derive(Default)]
 pub struct Tests {
     trials: Vec<Trial>,
@@ -103,7 +103,7 @@ pub struct Tests {
 }
 
 impl Tests {
-    /// Adds a function, by its own name.
+    /// Adds a function as a test, under its own name.
     pub fn test<N, F>(self, needs: N, body: F) -> Self
     where
         N: Needs<Given: Send + 'static>,
@@ -116,7 +116,7 @@ impl Tests {
         self.named(name, needs, body)
     }
 
-    /// Adds a test under a name, for one of several that share a function.
+    /// Adds a test under a given name, for tests that share a function.
     pub fn named<N>(mut self, name: &str, needs: N, body: impl FnOnce(N::Given) + Send + 'static) -> Self
     where
         N: Needs<Given: Send + 'static>,
@@ -132,7 +132,7 @@ impl Tests {
                 for Missing { what, remedy } in missing {
                     self.missing.entry(remedy).or_default().insert(what);
                 }
-                // Asked for all the same, by --include-ignored, it fails.
+                // If requested with --include-ignored, it fails.
                 let fails = move || Err(Failed::from(why));
                 Trial::test(name, fails).with_kind(format!("needs {kind}")).with_ignored_flag(true)
             }
@@ -140,7 +140,8 @@ impl Tests {
         self
     }
 
-    /// Runs them as the command line asks. The last lines say what was missing; `cargo xtask test` looks for them.
+    /// Runs the tests that the command line selects. The last lines say what was missing; `cargo xtask test` parses
+    /// them.
     pub fn run(self) -> ExitCode {
         let arguments = Arguments::from_args();
         let conclusion = libtest_mimic::run(&arguments, self.trials);
