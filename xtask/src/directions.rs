@@ -1,14 +1,14 @@
-//! Which crate may use which: the diamond of ARCHITECTURE.md, asserted.
+//! Checks the dependencies between our crates: the diamond of ARCHITECTURE.md.
 //!
-//! Rules never hear of vectors and the graph never hears of either. Cargo would let anyone add a line to a manifest, so
-//! this table is the place where such a line has to be defended. A new crate must be entered here.
+//! Rules do not depend on vectors, and the graph depends on neither. Cargo would accept any new line in a manifest, so
+//! every dependency must also be listed here. So must a new crate.
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::root;
 use crate::test::cargo;
 
-/// Each crate of ours, and all crates of ours it may reach, directly or not.
+/// Each of our crates, and all of our crates it may depend on, directly or indirectly.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("ruge-kg", &[]),
     ("ruge-rules", &["ruge-kg"]),
@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("xtask", &["ruge-kg"]),
 ];
 
-/// Checks the table against what cargo resolves.
+/// Checks the table against cargo's resolution.
 pub fn run() -> Result<()> {
     for name in members()? {
         let Some((_, allowed)) = MAY_USE.iter().find(|(of, _)| *of == name) else {

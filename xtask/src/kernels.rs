@@ -1,4 +1,4 @@
-//! CUDA's kernels, compiled without a card: NVRTC comes from PyPI's wheel, unpacked under `target`, never installed.
+//! Compiles the CUDA kernels without a GPU: NVRTC comes from PyPI's wheel, unpacked under `target`, never installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use crate::root;
 use crate::test::{Outcome, cargo};
 
-/// The compiler of CUDA 13.0, the version the bindings are made for.
+/// The compiler of CUDA 13.0, the version of the bindings.
 const WHEEL: &str = "nvidia-cuda-nvrtc==13.0.88";
 
-/// Compiles every kernel for every model, where the compiler can be had.
+/// Compiles every kernel for every model, if the compiler is available.
 pub fn run() -> Result<Outcome> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let folder = target.join("tools").join("nvrtc");
@@ -21,7 +21,7 @@ pub fn run() -> Result<Outcome> {
     };
     let mut paths = vec![libraries];
     paths.extend(std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths));
-    // The whole workspace, though one test is meant: chosen alone, its dependencies would be built anew with other features.
+    // The whole workspace, although one test is meant: alone, its dependencies would be rebuilt with other features.
     let status = cargo(&["test", "--workspace", "--test", "kernels"])
         .env("LD_LIBRARY_PATH", std::env::join_paths(paths)?)
         .env("RUGE_NVRTC", "required")
@@ -31,7 +31,7 @@ pub fn run() -> Result<Outcome> {
     Ok(Outcome::Holds)
 }
 
-/// The folder with `libnvrtc`, fetched once.
+/// The folder with `libnvrtc`, downloaded once.
 fn compiler(folder: &Path) -> Result<PathBuf> {
     let libraries = folder.join("nvidia").join("cu13").join("lib");
     if libraries.join("libnvrtc.so.13").is_file() {
@@ -50,7 +50,7 @@ fn compiler(folder: &Path) -> Result<PathBuf> {
         ensure!(output.status.success(), "python3 {}: {}", arguments.join(" "), words.lines().last().unwrap_or(""));
         Ok(())
     };
-    // Without pip and network this is all it costs.
+    // Without pip and network it ends here.
     python(&["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--timeout", "20", WHEEL])?;
     let wheel = std::fs::read_dir(folder)?
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))

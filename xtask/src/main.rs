@@ -42,7 +42,6 @@ fn run(args: &[String]) -> Result<()> {
     }
 }
 
-/// What is printed when no chore, or an unknown one, is named.
 const USAGE: &str =
     "usage: cargo xtask test | tidy | torture [--minutes N] [--only PART] | world [--verify | --against DIR]";
 

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: everything that must hold before a change is done, in the order of how soon it fails.
+//! `cargo xtask test`: all checks for a change, fastest first.
 //!
 //! This is the test command of the README, and all that CI runs. It needs no terminal and no data beyond the
-//! repository, and stops at the first step that fails. What could not run is said at the end: tests that were ignored for
-//! want of something, steps that were left out.
+//! repository, and stops at the first failing step. The end of the output lists what could not run: ignored tests and
+//! skipped steps.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -14,27 +14,27 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{directions, kernels, root, tidy};
 
-/// One thing that must hold: what it is called, what does it, what to do when it fails.
+/// One check: its name, its function, and what to do if it fails.
 struct Step {
     name: &'static str,
     check: fn() -> Result<Outcome>,
     remedy: &'static str,
 }
 
-/// What a step that did not fail has to say.
+/// The result of a step that did not fail.
 pub enum Outcome {
-    /// It ran.
+    /// It passed.
     Holds,
-    /// Tests ran, and these were their numbers.
+    /// Tests ran, with these counts.
     Tests(Counts),
     /// It could not run, for this reason.
     NotRun(String),
 }
 
-/// How a line begins by which a test program says what its ignored tests lack; see `Tests::run` of `ruge-testing`.
+/// Start of the lines in which a test program says what its ignored tests lack; see `Tests::run` of `ruge-testing`.
 const MISSING: &str = "ignored: ";
 
-/// Tests by what became of them, and what those that were ignored lack.
+/// Test counts by result, and what the ignored tests lack.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Counts {
     passed: usize,
@@ -44,7 +44,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Takes in a line that a test program printed.
+    /// Reads a line of a test program's output.
     fn read(&mut self, line: &str) {
         if let Some(missing) = line.strip_prefix(MISSING) {
             self.missing.insert(missing.to_string());
@@ -64,7 +64,7 @@ impl Counts {
         }
     }
 
-    /// For the end of the summary.
+    /// The lines for the end of the summary.
     fn lines(&self) -> String {
         let mut text = format!("   {} tests passed, {} failed, {} ignored", self.passed, self.failed, self.ignored);
         self.missing.iter().for_each(|missing| text.push_str(&format!("\n      {MISSING}{missing}")));
@@ -102,7 +102,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "docs",
-        // Module prose links to the rooms behind it, so the private ones are documented too.
+        // Module docs link to private modules, so those are documented too.
         check: || run_cargo(DOC, &[("RUSTDOCFLAGS", DOC_LINTS)]),
         remedy: "mend the links rustdoc names",
     },
@@ -173,7 +173,7 @@ fn summary(done: &[(&str, Result<Outcome>, Duration)]) -> String {
     lines.join("\n")
 }
 
-/// Runs all tests, also after one has failed, and counts them.
+/// Runs all tests, also after a failure, and counts them.
 fn tests() -> Result<Outcome> {
     let mut child = cargo(&["test", "--workspace", "--no-fail-fast"])
         .stdout(Stdio::piped())
@@ -190,8 +190,8 @@ fn tests() -> Result<Outcome> {
     Ok(Outcome::Tests(counts))
 }
 
-/// cargo, as if typed in the root of the repository: without standard input, and without what `cargo run` told us about
-/// ourselves, which would make build scripts that watch the environment run anew.
+/// cargo, as if typed in the root of the repository: without standard input, and without the variables set by `cargo
+/// run`, which would make build scripts run again.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root()).stdin(Stdio::null());
@@ -216,7 +216,7 @@ fn run_cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Outcome
     Ok(Outcome::Holds)
 }
 
-/// Two minutes of the attack, always with the same seed, on the program the tests have built.
+/// Two minutes of torture, always with the same seed, on the program built by the tests.
 fn torture() -> Result<Outcome> {
     #[cfg(unix)]
     crate::torture::attack(&crate::torture::Options {
@@ -230,12 +230,12 @@ fn torture() -> Result<Outcome> {
     Ok(if cfg!(unix) { Outcome::Holds } else { Outcome::NotRun("the attack needs a Unix".into()) })
 }
 
-/// The folder cargo builds into.
+/// Cargo's target folder.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// A cargo-deny of our own: nothing is installed outside `target`.
+/// Our own cargo-deny: nothing is installed outside `target`.
 fn deny_tool() -> Result<PathBuf> {
     let tools = target().join("tools");
     let tool = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
@@ -247,7 +247,7 @@ fn deny_tool() -> Result<PathBuf> {
     Ok(tool)
 }
 
-/// What deny.toml says of licences, banned crates and sources.
+/// Checks licences, banned crates and sources by deny.toml.
 fn deny(checks: &[&str]) -> Result<Outcome> {
     let tool = deny_tool()?;
     let status = Command::new(&tool)
@@ -261,11 +261,11 @@ fn deny(checks: &[&str]) -> Result<Outcome> {
     Ok(Outcome::Holds)
 }
 
-/// How long the database of advisories may take to come.
+/// Time limit for downloading the advisory database.
 const ADVISORIES: Duration = Duration::from_secs(40);
 
-/// Known faults of crates. The database changes while the code does not and needs the network: where it cannot be had,
-/// that is said, and nothing else fails.
+/// Checks advisories about crates. The database changes independently of the code and needs the network: if it is
+/// unavailable, that is reported, and nothing fails.
 fn advisories() -> Result<Outcome> {
     let tool = deny_tool()?;
     let mut fetch = Command::new(&tool)

@@ -1,7 +1,7 @@
-//! What neither the compiler nor clippy looks at: file lengths, leftovers, paths of one machine, stray `unsafe`, flags
-//! that libraries name.
+//! Checks that neither the compiler nor clippy make: file lengths, leftovers, machine-specific paths, stray `unsafe`,
+//! flags named in libraries.
 //!
-//! Every exception is a line in one of the lists below, with its reason.
+//! Every exception is listed below with its reason.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::root;
 
-/// Lines a source file may have. The house wants 100 to 400; beyond this one it must be cut.
+/// Maximum lines in a source file. 100 to 400 is normal; a longer file must be split.
 const MAX_LINES: usize = 600;
 
 /// Longer files, and why.
 const LONG: &[(&str, &str)] = &[];
 
-/// The files that may hold `unsafe`, and why.
+/// Files that may contain `unsafe`, and why.
 const UNSAFE: &[(&str, &str)] = &[
     ("crates/ruge-cuda/src/lib.rs", "launching kernels is unsafe by nature"),
     ("crates/ruge-cuda/src/device.rs", "loads CUDA's libraries"),
@@ -40,7 +40,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/ruge-embed/src/cpu/tile.rs", "register tiles of the ranking kernel, measured against safe code"),
 ];
 
-/// Words that must not stay in source. Written in two halves, so that this file may hold them.
+/// Words that must not remain in source. Written in two halves, so that this file may contain them.
 const LEFTOVERS: &[(&str, &str)] = &[
     (concat!("to", "do!("), "finish it"),
     (concat!("unimpl", "emented!("), "finish it"),
@@ -51,24 +51,24 @@ const LEFTOVERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The libraries: what they say names settings, and the edges say what to type.
+/// The libraries: their messages name settings, not flags.
 const LIBRARIES: &[&str] = &["ruge-kg", "ruge-rules", "ruge-embed", "ruge-cuda", "ruge", "ruge-lab"];
 
 /// Flags of other programs that a library may name.
 const FOREIGN_FLAGS: &[(&str, &str)] =
     &[("--long=31", "zstd's, which unpacks what we cannot"), ("--std=c++17", "that of CUDA's compiler")];
 
-/// Beginnings of paths that exist on one machine only.
+/// Prefixes of paths that exist on one machine only.
 const MACHINE_PATHS: &[&str] =
     &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/"), concat!("/tm", "p/"), concat!("C:", "\\")];
 
-/// Looks at every file that git knows or would add, and reports all faults at once.
+/// Checks every file that git tracks or would add, and reports all faults at once.
 pub fn run() -> Result<()> {
     let mut faults = Vec::new();
     let files = files()?;
     for name in &files {
         let Ok(text) = std::fs::read_to_string(root().join(name)) else {
-            continue; // Not text, or a file that was removed.
+            continue; // Not text, or a removed file.
         };
         look_at(name, &text, &mut faults);
     }
@@ -84,7 +84,7 @@ pub fn run() -> Result<()> {
     bail!("{} untidy places\n  {}", faults.len(), faults.join("\n  "));
 }
 
-/// The test programs of the command line are listed in its manifest, and cargo does not look for others next to them.
+/// The test programs of the command line are listed in its manifest, and cargo does not search for others.
 fn unlisted_tests(files: &[String], faults: &mut Vec<String>) -> Result<()> {
     let folder = "crates/ruge-cli/tests/";
     let read = |name: &str| std::fs::read_to_string(root().join(name)).context(name.to_string());
@@ -149,7 +149,7 @@ fn look_at(name: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Flags in the string literals of a source file before its tests, each with its line. Comments may name them.
+/// Flags in the string literals of a source file, before its tests, with their lines. Comments may name flags.
 fn flags_in_strings(text: &str) -> Vec<(usize, &str)> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
     let bytes = text.as_bytes();
@@ -160,7 +160,7 @@ fn flags_in_strings(text: &str) -> Vec<(usize, &str)> {
                 at += text[at..].find('\n').unwrap_or(text.len() - at);
                 continue;
             }
-            // A quote as a character opens nothing.
+            // A quote in a character literal opens no string.
             (false, [b'\'', b'"', b'\'', ..]) => at += 2,
             (false, [b'\'', b'\\', _, b'\'', ..]) => at += 3,
             (_, [b'"', ..]) => is_string = !is_string,
@@ -184,7 +184,7 @@ fn listed(exceptions: &[(&str, &str)], name: &str) -> bool {
     exceptions.iter().any(|(exception, _)| *exception == name)
 }
 
-/// Whether a path with this beginning stands in the line on its own, not as the middle of another.
+/// Whether a path with this prefix occurs in the line, not as the middle of another path.
 fn holds_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -192,7 +192,7 @@ fn holds_path(line: &str, path: &str) -> bool {
     })
 }
 
-/// Whether the line opens an unsafe block or item, or allows one.
+/// Whether the line contains an unsafe block or item, or allows one.
 fn holds_unsafe(code: &str) -> bool {
     ["{", "fn ", "impl ", "trait ", "extern "]
         .iter()

@@ -1,9 +1,8 @@
-//! The demo graph: hand-written tables in, one file of triples out.
+//! The demo graph: builds one file of triples from hand-written tables.
 //!
-//! The tables under `fixtures/world` are what people edit. The triples under
-//! `crates/ruge-kg/src/demo` are what is compiled into the program. Keeping
-//! both in the repository, and proving here that one follows from the other,
-//! lets a reader trust the file without running anything.
+//! People edit the tables under `fixtures/world`; the triples under `crates/ruge-kg/src/demo` are compiled into the
+//! program. Both are in the repository, and this check proves that one follows from the other, so a reader can trust
+//! the file without running anything.
 
 mod against;
 mod expand;
@@ -20,14 +19,13 @@ use anyhow::{Context, Result, bail, ensure};
 use graph::Graph;
 use table::Tables;
 
-/// Most bytes the written file may have: it is carried by every binary.
+/// Maximum bytes of the file: every binary contains it.
 const MAX_BYTES: usize = 450_000;
 
 /// Runs `cargo xtask world` with the arguments after `world`.
 ///
-/// Without arguments the file of triples is written; `--verify` only compares
-/// it, which is what continuous integration wants; `--against DIR` compares
-/// the tables with outside sources that are not part of the repository.
+/// Without arguments it writes the file of triples; `--verify` only compares it, for continuous integration; `--against
+/// DIR` compares the tables with external sources that are not part of the repository.
 pub fn run(args: &[String]) -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {

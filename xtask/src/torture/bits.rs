@@ -1,4 +1,4 @@
-//! The same tensors on any number of threads, and with every instruction set that has fused multiply-add.
+//! The same tensors on any number of threads and with every instruction set that has fused multiply-add.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::process::Call;
 use super::results::{Contents, contents};
 use super::world::{self, words};
 
-/// Trainers and models; together they reach every kernel.
+/// Trainers and models that together cover every kernel.
 const JOBS: &[(&str, &str)] = &[
     ("paper", "train g --dim 19 --epochs 3 --out run"),
     ("guided", "train g --guidance ruge --rules rules.tsv --dim 16 --epochs 3 --out run"),
@@ -26,10 +26,9 @@ const JOBS: &[(&str, &str)] = &[
     ("run", "run g --rules rules.tsv --dim 16 --epochs 4 --out run"),
 ];
 
-/// Numbers of threads to compare.
 const THREADS: &[&str] = &["1", "2", "5"];
 
-/// Trains the same again and again.
+/// Trains the same model repeatedly.
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let start = yard.ground.join("start");
     world::build(&start)?;
@@ -51,8 +50,8 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
         for (set, threads) in native.chain(sets.iter().map(|set| (Some(*set), "2"))) {
             verdict.extend(compare(yard, &start, line, folder, set, threads, &mut first)?);
         }
-        // Without fused multiply-add other bits are allowed, but the same on any number of threads. It is slow, slower
-        // still as the tests build it: the small graph must do.
+        // Without fused multiply-add the bits may differ, but must be the same on any number of threads. It is slow,
+        // especially in a test build, so the small graph is used.
         let mut first = None;
         for threads in THREADS.iter().filter(|_| !line.contains(" demo ")) {
             verdict.extend(compare(yard, &start, line, folder, Some("portable"), threads, &mut first)?);
@@ -94,7 +93,7 @@ fn compare(
     Ok(verdict)
 }
 
-/// Whether the processor has an instruction set, by the name Linux gives it.
+/// Whether the CPU has an instruction set, by its name in Linux.
 fn has(set: &str) -> bool {
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     flags

@@ -1,4 +1,4 @@
-//! Small files that stand for large ones: gigabytes in kilobytes, lines without end, nests without bottom.
+//! Small files that stand for large ones: gigabytes in kilobytes, endless lines, deep nesting.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use super::case::Yard;
 use super::inputs::{call, put};
 use super::seeds;
 
-/// Unpacking gigabytes takes its time, and a rule of eleven premises may: after this a command is asked to end. More
-/// memory it may not take.
+/// After this a command is asked to end: unpacking gigabytes takes time, and a rule with eleven premises may too.
+/// Memory is limited anyway.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// After this it hangs.
 const LIMIT: Duration = Duration::from_secs(75);
 
-/// Below this there is no use in beginning.
+/// With less time left, nothing is started.
 const LEAST: Duration = Duration::from_secs(30);
 
-/// Has every bomb read.
+/// Runs every bomb.
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     if yard.time < LEAST && !yard.is_narrowed() {
         yard.skip("files", "they need time of their own: give --minutes 20, or --only bombs");

@@ -1,4 +1,4 @@
-//! The words all parts share: a case is tried, it gives findings, findings are counted in a table.
+//! Shared by all parts: a case is tried, it gives findings, and findings are counted in a table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,24 +14,24 @@ use super::process::Ruge;
 use super::random::Random;
 use super::{Options, target, text};
 
-/// What can be found about a case.
+/// Kinds of findings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// Exit code 0, and another result than undisturbed.
+    /// Exit code 0, but a different result from an undisturbed run.
     Wrong,
-    /// A model that does not open, a result that is gone, a folder that the next command refuses.
+    /// A model that does not open, a lost result, or a folder that the next command refuses.
     Unusable,
-    /// No end within the time that is allowed, or no end after a signal.
+    /// No end within the time limit, or after a signal.
     Hang,
-    /// A panic, an abort, another deadly signal, or an exit code that means nothing.
+    /// A panic, an abort, another deadly signal, or an undefined exit code.
     Panic,
     /// More memory than the stated bound.
     Memory,
-    /// A damaged file that was taken without complaint.
+    /// A damaged file that was accepted.
     Accepted,
     /// Files that an undisturbed run does not leave.
     Leftover,
-    /// Work without end in sight that a signal ended: told, no failure.
+    /// Long work that a signal ended: reported, but not a failure.
     Long,
 }
 
@@ -65,10 +65,10 @@ impl Kind {
     }
 }
 
-/// What a case came to: nothing, or what was found.
+/// The findings of a case; empty if it passed.
 pub type Verdict = Vec<(Kind, String)>;
 
-/// Counts of one line of the table.
+/// Counts of one table row.
 #[derive(Default, Clone)]
 struct Count {
     planned: usize,
@@ -77,7 +77,7 @@ struct Count {
     skipped: Vec<String>,
 }
 
-/// The closing table: a line for each group of cases.
+/// The final table: one row per group of cases.
 #[derive(Default)]
 pub struct Table(Mutex<BTreeMap<String, Count>>);
 
@@ -86,13 +86,13 @@ impl Table {
         change(self.0.lock().expect("no worker panics").entry(group.to_string()).or_default());
     }
 
-    /// Findings that make the whole fail.
+    /// Number of findings that count as failures.
     pub fn failures(&self) -> usize {
         let rows = self.0.lock().expect("no worker panics");
         rows.values().flat_map(|count| &count.found).filter(|(kind, _)| kind.fails()).map(|(_, number)| number).sum()
     }
 
-    /// The table for programs.
+    /// The table as JSON.
     pub fn json(&self, options: &Options) -> Value {
         let rows = self.0.lock().expect("no worker panics");
         let row = |(group, count): (&String, &Count)| {
@@ -143,28 +143,27 @@ fn line(out: &mut fmt::Formatter<'_>, width: usize, group: &str, count: &Count) 
     writeln!(out)
 }
 
-/// Where a part works: the program, the time, folders, and the table it fills.
+/// The environment of a part: the program, the time, folders, and the table.
 pub struct Yard<'a> {
-    /// The part.
     pub part: &'static str,
     /// The program under attack.
     pub ruge: Ruge,
-    /// Every choice follows from it.
+    /// The seed of every choice.
     pub seed: u64,
-    /// How long cases may be begun, once all is prepared.
+    /// How long new cases may be started, after the preparation.
     pub time: Duration,
-    /// A folder for this part, in memory where the system offers that.
+    /// A folder for this part, in memory if the system supports it.
     pub ground: PathBuf,
     only: Option<String>,
     kept: PathBuf,
     table: &'a Table,
 }
 
-/// Folders of failed cases that are kept, for each part.
+/// Maximum folders of failed cases kept per part.
 const KEPT: usize = 25;
 
 impl<'a> Yard<'a> {
-    /// A yard with an empty ground.
+    /// A yard with an empty folder.
     pub fn new(
         part: &'static str,
         program: &Path,
@@ -185,28 +184,28 @@ impl<'a> Yard<'a> {
         Ok(Self { part, ruge, seed: options.seed, time, ground, only, kept, table })
     }
 
-    /// The draws of a case.
+    /// The random numbers of a case.
     pub fn random(&self, case: &str) -> Random {
         Random::of(self.seed, case)
     }
 
-    /// Says in the table, and now, that something was not tried.
+    /// Records, and prints, that something was skipped.
     pub fn skip(&self, group: &str, reason: &str) {
         eprintln!("SKIPPED: {}: {group}: {reason}", self.part);
         self.table.change(&format!("{} {group}", self.part), |count| count.skipped.push(reason.to_string()));
     }
 
-    /// Whether one case, or one group of them, was asked for.
+    /// Whether a single case or group was requested.
     pub fn is_narrowed(&self) -> bool {
         self.only.is_some()
     }
 
-    /// Whether cases of this group are asked for.
+    /// Whether cases of this group were requested.
     pub fn wants(&self, group: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only.split('/').next() == Some(group))
     }
 
-    /// Prepares something for each of these, on all cores.
+    /// Prepares each item, on all cores.
     pub fn prepare<T: Sync, R: Send>(&self, items: &[T], make: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
         let next = AtomicUsize::new(0);
         let work = || -> Result<Vec<(usize, R)>> {
@@ -229,8 +228,8 @@ impl<'a> Yard<'a> {
         Ok(made.into_iter().map(|(_, made)| made).collect())
     }
 
-    /// Tries cases on all cores until they or the time run out. A case is told by its name, `group/…`; `attempt` gets a
-    /// folder of its own for each, empty.
+    /// Tries cases on all cores until they or the time run out. A case is identified by its name, `group/…`; `attempt`
+    /// gets an empty folder for each.
     pub fn try_all<T: Sync>(
         &self,
         cases: &[(String, T)],
@@ -297,13 +296,13 @@ fn workers() -> usize {
 
 impl Drop for Yard<'_> {
     fn drop(&mut self) {
-        // What could not be removed is removed by the next attack: see `memory_folder`.
+        // If this fails, the next attack removes it: see `memory_folder`.
         let _ = std::fs::remove_dir_all(&self.ground);
     }
 }
 
-/// A folder of this process, in memory where the system offers it: an fsync costs nothing there. What processes that
-/// are gone have left is removed.
+/// A folder of this process, in memory if the system supports it, where fsync costs nothing. Removes the folders of
+/// processes that no longer exist.
 fn memory_folder() -> Result<PathBuf> {
     let base = Path::new("/dev/shm");
     if !base.is_dir() || !Path::new("/proc/self").exists() {
@@ -322,7 +321,6 @@ fn memory_folder() -> Result<PathBuf> {
     Ok(base.join(format!("ruge-torture-{}", std::process::id())))
 }
 
-/// Copies a folder and all in it.
 pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     for entry in from.read_dir().with_context(|| format!("cannot list {}", from.display()))? {

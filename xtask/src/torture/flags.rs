@@ -1,6 +1,6 @@
-//! Numbers nobody would type, for every numeric flag that `ruge COMMAND --help` tells of.
+//! Extreme values for every numeric flag listed in `ruge COMMAND --help`.
 //!
-//! A command ends, or it ends when it is asked to (SIGTERM); it does not panic, abort or leave a model that cannot be read.
+//! A command ends by itself or on SIGTERM; it does not panic, abort or leave a model that cannot be read.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::case::{Kind, Yard, copy_folder};
 use super::process::{Call, Ruge};
 use super::world::{self, words};
 
-/// What is typed for every flag.
+/// The values for every flag.
 const VALUES: &[&str] = &[
     "0",
     "1",
@@ -28,7 +28,7 @@ const VALUES: &[&str] = &[
     "",
 ];
 
-/// Command lines that work, in a folder with the files of [`world`] and a model `base`.
+/// Valid command lines, for a folder with the files of [`world`] and a model `base`.
 const LINES: &[&str] = &[
     "check g",
     "check one.tsv",
@@ -105,7 +105,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     })
 }
 
-/// Flags of the line's command whose value is a number, by the word the help has for it.
+/// Flags of the line's command with a numeric value, according to the help.
 fn numeric_flags(ruge: &Ruge, line: &str, folder: &std::path::Path) -> Result<Vec<String>> {
     const WORDS: &[&str] = &["N", "X", "K", "M", "MB", "SECONDS", "SIZE", "TIME", "VALID,TEST", "N,…"];
     let mut asked: Vec<String> = words(line).into_iter().take(if line.starts_with("rules ") { 2 } else { 1 }).collect();

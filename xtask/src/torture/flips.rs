@@ -1,7 +1,7 @@
-//! One bit flipped in a file the program wrote: the file is refused, or nothing changes.
+//! One bit flipped in a file that the program wrote: the file is refused, or nothing changes.
 //!
-//! A model or checkpoint with a flipped bit that opens without complaint is `accepted`, whatever it answers; one that
-//! answers otherwise than before is `wrong` as well. A ledger, and the files it vouches for, may be made again instead.
+//! A model or checkpoint with a flipped bit that opens without an error is `accepted`, whatever it answers; if its
+//! answers differ, it is `wrong` as well. A ledger and the files it covers may be regenerated instead.
 
 use std::path::{Path, PathBuf};
 
@@ -15,29 +15,29 @@ use super::results::{Contents, contents};
 use super::shim::Shim;
 use super::world;
 
-/// Flips in each file.
+/// Flips per file.
 const FLIPS: usize = 3000;
 
-/// A folder before a flip, what is typed after it, and what comes of that where nothing was flipped.
+/// A folder before a flip, the commands after it, and their results without a flip.
 struct Target {
     /// Group and file: `model plain`.
     name: String,
     start: PathBuf,
     /// The file, in that folder.
     file: String,
-    /// What is typed, until one command refuses.
+    /// The commands, run until one refuses.
     lines: Vec<String>,
-    /// What the commands answer, in order; empty where files are compared.
+    /// The answers of the commands, in order; empty if files are compared.
     answers: Vec<Value>,
-    /// Files that must be as they are undisturbed.
+    /// Files that must equal those of an undisturbed run.
     result: Contents,
-    /// Whether exit code 0 without a word is too much.
+    /// Whether exit code 0 without a message is a failure.
     strict: bool,
-    /// Whether the file may be made again instead.
+    /// Whether the file may be regenerated instead.
     renewed: bool,
 }
 
-/// Makes one of every kind of file, and flips bits in each.
+/// Makes one file of every kind, and flips bits in each.
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let mut targets = models(yard)?;
     targets.extend(ledgers(yard)?);
@@ -48,8 +48,8 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let mut cases = Vec::new();
     for (index, target) in targets.iter().enumerate() {
         let bytes = std::fs::read(target.start.join(&target.file))?;
-        // Half of the flips go to the header, if there is one: it is small, and says what the rest means. Elsewhere they go
-        // to bytes that are not zero, and so are likely to mean something.
+        // Half of the flips go to the header, if there is one: it is small and defines the rest. The others go to
+        // nonzero bytes, which are likely to matter.
         let telling: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
         let header =
             target.file.ends_with(".safetensors").then(|| header_length(&bytes)).flatten().unwrap_or(bytes.len());
@@ -111,7 +111,7 @@ fn flip(yard: &Yard<'_>, target: &Target, byte: usize, bit: u8, folder: &Path) -
     Ok(verdict)
 }
 
-/// An answer without the times in it.
+/// An answer without its times.
 fn timeless(output: &[u8]) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -128,12 +128,12 @@ fn timeless(output: &[u8]) -> Value {
     value
 }
 
-/// A command that is told to be quick, but not to be quiet: notes are what is looked for.
+/// A quick command that is not quiet, since its notes matter.
 fn asked(line: &str) -> Vec<String> {
     world::words(&format!("{line} --threads 1"))
 }
 
-/// A start folder with these commands done.
+/// A start folder after these commands.
 fn start(yard: &Yard<'_>, name: &str, lines: &[&str]) -> Result<PathBuf> {
     let folder = yard.ground.join(format!("start-{name}"));
     world::build(&folder)?;
@@ -143,7 +143,7 @@ fn start(yard: &Yard<'_>, name: &str, lines: &[&str]) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Keeps one folder of a start folder and drops the rest, so that copies are small.
+/// Keeps one folder of a start folder, so that copies are small.
 fn alone(yard: &Yard<'_>, from: &Path, name: &str) -> Result<PathBuf> {
     let folder = yard.ground.join(format!("alone-{}", name.replace('/', "-")));
     copy_folder(&from.join(name), &folder.join("m"))?;
@@ -156,7 +156,7 @@ fn alone(yard: &Yard<'_>, from: &Path, name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Models of every kind, asked for ranks, an answer, a reason.
+/// Models of every kind, queried for ranks, an answer and an explanation.
 fn models(yard: &Yard<'_>) -> Result<Vec<Target>> {
     let made = start(
         yard,
@@ -198,7 +198,7 @@ fn models(yard: &Yard<'_>) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// The files a run is gone on from, and the trials of a search.
+/// The files that a run continues from, and the trials of a search.
 fn ledgers(yard: &Yard<'_>) -> Result<Vec<Target>> {
     const RUN: &str = "run g --rules rules.tsv --dim 4 --epochs 2 --validate-every 1 --checkpoint-every 0 --out run";
     let mut targets = Vec::new();
@@ -215,7 +215,7 @@ fn ledgers(yard: &Yard<'_>) -> Result<Vec<Target>> {
             lines: vec![RUN.to_string()],
             answers: Vec::new(),
             result: right.clone(),
-            // What nothing reads again cannot be complained about.
+            // A file that is never read again cannot be refused.
             strict: file.ends_with(".json") && !file.ends_with("run.json"),
             renewed: true,
         });
@@ -239,7 +239,7 @@ fn ledgers(yard: &Yard<'_>) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// What must come out the same: models, rules, the best settings.
+/// Files that must be the same: models, rules, the best settings.
 fn results(contents: &Contents) -> Contents {
     let judged = |name: &str| {
         name.starts_with("run/")
@@ -248,7 +248,7 @@ fn results(contents: &Contents) -> Contents {
     contents.iter().filter(|(name, _)| judged(name)).map(|(name, hash)| (name.clone(), hash.clone())).collect()
 }
 
-/// Checkpoints of runs that were killed half-way, and gone on from.
+/// Checkpoints of runs that were killed half-way and continued.
 fn checkpoints(yard: &Yard<'_>, shim: &Shim) -> Result<Vec<Target>> {
     let jobs = [
         (

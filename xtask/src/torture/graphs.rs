@@ -1,4 +1,4 @@
-//! Graphs nobody would draw, through every command that reads one: an answer or a message, and models that open.
+//! Degenerate graphs through every command that reads one: an answer or a message, and models that open.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::case::{Kind, Verdict, Yard};
 use super::process::Call;
 use super::world::words;
 
-/// What is typed, one after the other; where one fails, those after it that read its files are left out. `ASK` asks the
-/// model for the first training triple.
+/// Command chains; if one command fails, later ones that read its files are skipped. `ASK` queries the model for the
+/// first training triple.
 const CHAINS: &[(&str, &[&str])] = &[
     ("check", &["check g", "check g --json", "check g --lenient"]),
     (
@@ -44,7 +44,7 @@ const CHAINS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A graph: its name, and train, valid, test (none for a split that has no file).
+/// A graph: its name, and train, valid, test (`None` for a split without a file).
 type Graph = (&'static str, [Option<Vec<u8>>; 3]);
 
 fn graphs() -> Vec<Graph> {
@@ -138,10 +138,10 @@ fn graphs() -> Vec<Graph> {
     ]
 }
 
-/// What the names `controls` and `backwards` would do to a terminal.
+/// Terminal sequences in the names of `controls` and `backwards`.
 const ESCAPES: &[&str] = &["\u{1b}[2J", "\u{7}", "\u{8}", "\u{202e}"];
 
-/// Commands that show names.
+/// Commands that print names.
 const SHOWN: &[&str] = &[
     "check g",
     "check g --columns htr",
@@ -153,7 +153,7 @@ const SHOWN: &[&str] = &[
     "mine g --min-head-size 1 --min-pca 0.01 --constants",
 ];
 
-/// Names that would clear the screen, ring or turn lines around, on a terminal: they are shown as marks.
+/// Names that would clear the screen, ring the bell or reverse lines on a terminal must be shown as marks.
 fn on_a_terminal(yard: &Yard<'_>) -> Result<()> {
     if std::process::Command::new("script").arg("--version").output().is_err() {
         yard.skip("terminal", "no `script` to lend a terminal");
@@ -175,7 +175,7 @@ fn on_a_terminal(yard: &Yard<'_>) -> Result<()> {
     })
 }
 
-/// Random graphs besides, for long attacks.
+/// Additional random graphs, for long attacks.
 const RANDOM: usize = 400;
 
 /// Tries every chain on every graph.
@@ -196,7 +196,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     yard.try_all(&cases, |name, (files, lines), folder| attempt(yard, name, files, lines, folder))
 }
 
-/// A small graph that follows from the seed: few or many entities and relations, loops and repetitions.
+/// A small graph derived from the seed: few or many entities and relations, loops and repetitions.
 fn random(yard: &Yard<'_>, number: usize) -> [Option<Vec<u8>>; 3] {
     let mut random = yard.random(&format!("graph {number}"));
     let (entities, relations) = (1 + random.below(12), 1 + random.below(5));
@@ -240,7 +240,7 @@ fn attempt(
     Ok(verdict)
 }
 
-/// Writes the graph, and `ask.tsv`, which asks for the tail of its first training triple.
+/// Writes the graph, and `ask.tsv`, which queries the tail of its first training triple.
 fn lay_out(files: &[Option<Vec<u8>>; 3], folder: &Path) -> Result<()> {
     let graph = folder.join("g");
     std::fs::create_dir_all(&graph)?;

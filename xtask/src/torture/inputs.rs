@@ -1,4 +1,4 @@
-//! Mutated files for every reader. Each ends in an answer or in one message, in time and within memory.
+//! Mutated files for every reader. Each must give an answer or one message, within time and memory limits.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::process::{Call, Outcome};
 use super::seeds::{self, Seed};
 use super::world::words;
 
-/// Mutations of each seed that are planned; the time decides how many are made.
+/// Planned mutations per seed; the time limits how many are run.
 const MUTATIONS: usize = 5_000;
 
-/// Address space a command may use, in MB, whatever the input: inputs are of a few KB, or of 1 MB where something is
-/// repeated, and the program, its stacks and what it maps count too.
+/// Address space of a command in MB, for any input. Inputs have a few KB, or 1 MB if something is repeated; the
+/// program, its stacks and mappings count too.
 const MEMORY: u64 = 2_048;
 
-/// How long one may take.
+/// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Mutates every seed.
@@ -26,7 +26,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let made = yard.ground.join("made");
     let seeds = seeds::all(&yard.ruge, &made)?;
     for (index, seed) in seeds.iter().enumerate() {
-        // A seed that is refused as it is would try nothing but the first check of its reader.
+        // A seed that is itself refused would only test the first check of its reader.
         let outcome = read(yard, &made, seed, None, seed.lines[0], &yard.ground.join(format!("seed-{index}")))?;
         ensure!(outcome.success(), "seed {index} of {} is refused: {}", seed.group, outcome.last_words());
     }
@@ -46,7 +46,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     })
 }
 
-/// Lays out a seed, one of its files mutated, and has it read.
+/// Writes a seed with one of its files mutated, and has it read.
 fn read(
     yard: &Yard<'_>,
     made: &Path,
@@ -67,7 +67,7 @@ fn read(
     call(yard, made, file, line, folder, LIMIT, None)
 }
 
-/// Calls the program on a file, with what else the command reads and the bounds of every input.
+/// Runs the program on a file, with the command's other files and the limits of every input.
 pub fn call(
     yard: &Yard<'_>,
     made: &Path,
@@ -77,7 +77,7 @@ pub fn call(
     limit: Duration,
     patience: Option<Duration>,
 ) -> Result<Outcome> {
-    // What the command reads besides.
+    // The command's other files.
     for word in words(line).iter().filter(|word| ["g", "m"].contains(&word.as_str())) {
         if !folder.join(word).exists() {
             copy_folder(&made.join(word), &folder.join(word))?;
@@ -92,7 +92,7 @@ pub fn call(
     yard.ruge.call(&call)
 }
 
-/// Writes a file of a seed, with the rest of its folder where it is one that the program made.
+/// Writes a file of a seed, with the rest of its folder if the program made it.
 pub fn put(made: &Path, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = folder.join(name);
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {

@@ -1,4 +1,4 @@
-//! The commands that are attacked: what they start from, what is typed, and what a user types afterwards.
+//! The commands under attack: their starting point, the command line, and what a user types afterwards.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,26 +9,25 @@ use super::case::{Yard, copy_folder};
 use super::results::{Contents, contents, steady};
 use super::world::{self, words};
 
-/// A command under attack. Lines are typed in a folder with the files of [`world`].
+/// A command under attack, run in a folder with the files of [`world`].
 pub struct Job {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub name: &'static str,
-    /// Commands that came before, undisturbed; `cp FROM TO` changes a file.
+    /// Earlier commands, undisturbed; `cp FROM TO` copies a file.
     pub before: &'static [&'static str],
-    /// The command.
     pub command: &'static str,
-    /// What is typed after a fault, in this order, until one succeeds.
+    /// Commands after a fault, in order, until one succeeds.
     pub after: &'static [&'static str],
-    /// A file that takes the place of another between fault and next command: from, to.
+    /// A file that replaces another between the fault and the next command: from, to.
     pub edit: Option<(&'static str, &'static str)>,
-    /// A finished result that must outlive the fault: what stood there before, or the new one.
+    /// A finished result that must survive the fault: the old one or the new one.
     pub keeps: &'static [&'static str],
-    /// A public data set that it needs, by its folder in the one that `RUGE_DATA` names; it stands in `from`.
+    /// A public data set it needs, as a folder in the one named by `RUGE_DATA`; it is available as `from`.
     pub needs: Option<&'static str>,
 }
 
 impl Job {
-    /// Where the data set it needs is found.
+    /// The path of the data set it needs.
     pub fn data(&self) -> Option<PathBuf> {
         let folder = PathBuf::from(std::env::var_os("RUGE_DATA")?).join(self.needs?);
         folder.is_dir().then_some(folder)
@@ -80,7 +79,7 @@ pub const JOBS: &[Job] = &[
         keeps: &["run/model.safetensors"],
         ..PLAIN
     },
-    // The same settings again, without --force: what was begun goes on, what was moved halfway is finished.
+    // The same settings again, without --force: started work continues, a half-finished move is completed.
     Job {
         name: "run-force-plain",
         before: &[RUN_OTHER],
@@ -168,17 +167,16 @@ pub const JOBS: &[Job] = &[
     },
 ];
 
-/// A job with all that is known of it undisturbed.
+/// A job with the results of undisturbed runs.
 pub struct Ready {
-    /// The job.
     pub job: &'static Job,
-    /// A folder as it is before the command.
+    /// A folder before the command.
     pub start: PathBuf,
-    /// What stands in it.
+    /// Its contents.
     pub before: Contents,
-    /// Every file an undisturbed run leaves.
+    /// Every file that an undisturbed run leaves.
     pub leaves: Contents,
-    /// The results that are right: those files that are the same every time. Two where something is edited.
+    /// The correct results: the files that are the same every time. Two if a file is edited.
     pub right: Vec<Contents>,
     /// How long the command takes.
     pub time: Duration,
@@ -220,11 +218,11 @@ impl Ready {
         Ok(Self { job, start, before, leaves, right, time })
     }
 
-    /// Which files of the folder are not what any right result has there.
+    /// Files of the folder that differ from every correct result.
     pub fn differences(&self, folder: &Path) -> Result<Vec<String>> {
         let found = contents(folder)?;
         let differences = |right: &Contents| -> Vec<String> {
-            // What was typed for the edit is no result.
+            // The edited file is not a result.
             let judged = right.iter().filter(|(name, _)| self.job.edit.is_none_or(|(_, to)| *name != to));
             judged.filter(|(name, hash)| found.get(*name) != Some(*hash)).map(|(name, _)| name.clone()).collect()
         };
@@ -237,7 +235,7 @@ impl Ready {
     }
 }
 
-/// A line as typed, with one thread, so that calls come in one order, and without progress.
+/// A line as arguments, with one thread, so that calls are in a fixed order, and without progress.
 pub fn typed(line: &str) -> Vec<String> {
     words(&format!("{line} --threads 1 --quiet"))
 }

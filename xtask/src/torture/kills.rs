@@ -1,7 +1,7 @@
-//! Faults while a command writes: at its n-th change of the file system by the shim, or at a random time.
+//! Faults while a command writes: at its n-th change of the file system, by the shim, or at a random time.
 //!
-//! Whatever happened: no model is broken, what was finished before `--force` is still there or the new one is complete,
-//! the next command ends with the same result as an undisturbed run, and nothing else is left behind.
+//! Afterwards no model is broken, a result that existed before `--force` is still there or the new one is complete, the
+//! next command ends with the same result as an undisturbed run, and nothing else is left behind.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,10 +14,9 @@ use super::process::Call;
 use super::results::{Openings, contents};
 use super::shim::{FAULTS, Shim};
 
-/// Kills at random times, for each job.
+/// Kills at random times, per job.
 const RANDOM: usize = 40;
 
-/// What happens in a case.
 enum Fault {
     At(&'static str, u64),
     After(Duration),
@@ -64,7 +63,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
     })
 }
 
-/// How many calls an undisturbed run makes.
+/// The number of calls in an undisturbed run.
 fn undisturbed(yard: &Yard<'_>, shim: Option<&Shim>, ready: &Ready) -> Result<u64> {
     let folder = yard.ground.join(format!("counted-{}", ready.job.name));
     let (room, beside) = (folder.join("room"), folder.join("beside"));
@@ -112,7 +111,7 @@ fn strike(
     Ok(verdict)
 }
 
-/// What must hold after a fault, and after the next command.
+/// The checks after a fault and after the next command.
 pub fn judge(yard: &Yard<'_>, ready: &Ready, room: &Path, openings: &Openings, finished: bool) -> Result<Verdict> {
     let mut verdict = openings.of(&yard.ruge, room)?;
     let found = contents(room)?;
@@ -128,7 +127,7 @@ pub fn judge(yard: &Yard<'_>, ready: &Ready, room: &Path, openings: &Openings, f
         }
     }
     if finished {
-        // The fault did not stop it: what it says it did must be done.
+        // The fault did not stop it, so its result must be complete.
         let differences = ready.differences(room)?;
         if !differences.is_empty() {
             verdict.push((Kind::Wrong, format!("exit code 0, but other than undisturbed: {}", differences.join(", "))));
@@ -158,7 +157,7 @@ pub fn judge(yard: &Yard<'_>, ready: &Ready, room: &Path, openings: &Openings, f
         refusals.push(outcome.last_words());
     }
     if !refusals.is_empty() {
-        // A command that was killed after its work was done may be refused: its result is there.
+        // A command that was killed after its work was done may be refused, since its result exists.
         if !ready.differences(room)?.is_empty() {
             verdict.push((Kind::Unusable, format!("no command goes on: {}", refusals.join(" || "))));
         }

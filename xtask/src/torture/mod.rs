@@ -1,20 +1,21 @@
-//! `cargo xtask torture`: the program under kills, faults, signals, flipped bits, broken inputs and extreme settings.
+//! `cargo xtask torture`: runs the program under kills, faults, signals, flipped bits, broken inputs and extreme
+//! settings.
 //!
-//! Nothing here knows the libraries: the attack runs the program as a user does, looks at what it leaves on disk, and
-//! compares with an undisturbed run. Every case has a name and follows from the seed, so that a failure is repeated by
-//! the line that is printed with it; the folder it happened in is kept under `target/torture`.
+//! This code does not use the libraries: it runs the program as a user does, inspects the files it leaves, and compares
+//! them with an undisturbed run. Every case has a name and is determined by the seed, so the line printed with a
+//! failure reproduces it; its folder is kept under `target/torture`.
 //!
-//! | part | what is done | what must hold |
+//! | part | attack | requirement |
 //! |---|---|---|
 //! | `kills` | a fault at the n-th call that changes the file system, kills at random times | nothing lost, next command ends as if undisturbed |
-//! | `refusals` | commands that must fail, over finished results | nothing is touched |
-//! | `twins` | two processes that write to one folder | the result of one of them, whole |
+//! | `refusals` | commands that must fail, over finished results | nothing is changed |
+//! | `twins` | two processes that write to one folder | the complete result of one of them |
 //! | `signals` | SIGINT, SIGTERM, SIGHUP while training | exit code 130, 143, 129; `--resume` gives the same bits |
-//! | `flips` | one bit flipped in a file we wrote | refused, or the same result |
+//! | `flips` | one bit flipped in a file of the program | refused, or the same result |
 //! | `inputs` | mutated files for every reader | an answer or one message; no panic, no hang, bounded memory |
 //! | `bombs` | small files that stand for large ones | the same |
-//! | `graphs` | graphs nobody would draw | the same |
-//! | `flags` | numbers nobody would type | the same, and models that can be read |
+//! | `graphs` | degenerate graphs | the same |
+//! | `flags` | extreme numbers | the same, and models that can be read |
 //! | `bits` | threads, instruction sets | the same tensors |
 
 mod bits;
@@ -45,14 +46,14 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::test::target;
 use case::{Table, Yard};
 
-/// A part of the attack: its name, its share of the time, what does it.
+/// A part of the attack: its name, its share of the time, its function.
 struct Part {
     name: &'static str,
     share: f64,
     attack: fn(&Yard<'_>) -> Result<()>,
 }
 
-/// In this order: what a short attack must not miss comes first.
+/// In order of importance for a short attack.
 const PARTS: &[Part] = &[
     Part { name: "kills", share: 0.3, attack: kills::attack },
     Part { name: "refusals", share: 0.02, attack: refusals::attack },
@@ -66,29 +67,27 @@ const PARTS: &[Part] = &[
     Part { name: "bombs", share: 0.05, attack: bombs::attack },
 ];
 
-/// Every part that is asked for gets this much at least.
+/// Minimum time of a requested part.
 const LEAST: Duration = Duration::from_secs(3);
 
-/// What is asked for.
 pub struct Options {
-    /// Bounds the whole.
+    /// Total time.
     pub minutes: f64,
-    /// Every choice follows from it.
+    /// The seed of every choice.
     pub seed: u64,
-    /// One part alone.
+    /// Run one part only.
     pub only: Option<String>,
-    /// Cases whose names begin so.
+    /// Run only cases whose names start with this.
     pub case: Option<String>,
     /// The program under attack.
     pub ruge: Option<PathBuf>,
-    /// Prints the table as one JSON object.
+    /// Print the table as one JSON object.
     pub json: bool,
 }
 
-/// What to type.
 pub const USAGE: &str = "torture [--minutes N] [--seed S] [--only PART] [--case NAME] [--ruge PATH] [--json]";
 
-/// Reads the arguments and attacks.
+/// Parses the arguments and runs the attack.
 pub fn run(arguments: &[String]) -> Result<()> {
     attack(&parse(arguments)?)
 }
@@ -115,7 +114,7 @@ fn parse(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Runs the parts that are asked for, prints the table, and fails where anything failed.
+/// Runs the requested parts, prints the table, and fails if anything failed.
 pub fn attack(options: &Options) -> Result<()> {
     let program = match &options.ruge {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
@@ -128,7 +127,7 @@ pub fn attack(options: &Options) -> Result<()> {
     let table = Table::default();
     let mut shares_left: f64 = parts.iter().map(|part| part.share).sum();
     for part in parts {
-        // What one part does not use is left to those after it.
+        // Unused time goes to the later parts.
         let time = whole.saturating_sub(began.elapsed()).mul_f64(part.share / shares_left).max(LEAST);
         shares_left -= part.share;
         eprintln!("── torture: {} (at most {:.0} s, seed {})", part.name, time.as_secs_f64(), options.seed);
@@ -145,7 +144,7 @@ pub fn attack(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The program of the workspace: the one the tests have built, or a release build, whichever is newer.
+/// The program of the workspace: the one built by the tests, or a release build, whichever is newer.
 fn built() -> Result<PathBuf> {
     let target = target();
     let name = format!("ruge{}", std::env::consts::EXE_SUFFIX);
@@ -158,7 +157,6 @@ fn built() -> Result<PathBuf> {
         .context("no program to attack\n  remedy: cargo build, or name one with --ruge")
 }
 
-/// The path as text, for arguments and messages.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,8 +1,8 @@
-//! Bytes changed as accidents and malice change them.
+//! Mutations of bytes, as by accident or malice.
 
 use super::random::Random;
 
-/// What is put in where numbers, names or brackets stand.
+/// Insertions for numbers, names and brackets.
 const SCRAPS: &[&[u8]] = &[
     b"18446744073709551616",
     b"9223372036854775808",
@@ -58,7 +58,7 @@ const SCRAPS: &[&[u8]] = &[
     b"? ",
 ];
 
-/// The bytes after one to four changes. `other` lends pieces for splices.
+/// The bytes after one to four changes. `other` provides pieces for splices.
 pub fn mutate(bytes: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=random.below(4) {
@@ -100,7 +100,7 @@ fn once(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         12 => number(bytes, random),
         13 => line(bytes, random),
         14 => {
-            // Once in a while a line, a name or a nest of a length nobody expects.
+            // Occasionally a line, a name or a nesting of extreme length.
             let unit: &[u8] = random.pick::<&[u8]>(&[
                 b"a",
                 b" ",
@@ -123,7 +123,7 @@ fn once(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Replaces a number that stands there by an extreme one.
+/// Replaces a number by an extreme one.
 fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     let starts: Vec<usize> = (0..bytes.len())
         .filter(|&at| bytes[at].is_ascii_digit() && (at == 0 || !bytes[at - 1].is_ascii_digit()))

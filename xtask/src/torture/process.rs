@@ -1,4 +1,4 @@
-//! Running the program: with a time limit, a memory limit, a fault or a signal, and what came of it.
+//! Runs the program with a time limit, a memory limit, a fault or a signal, and records the outcome.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,26 +12,24 @@ use anyhow::{Context, Result};
 
 use super::case::{Kind, Verdict};
 
-/// The program under attack.
 pub struct Ruge {
     program: PathBuf,
     scratch: PathBuf,
     runs: AtomicUsize,
 }
 
-/// How a run of the program is set up.
+/// The setup of a run.
 pub struct Call<'a> {
-    /// The arguments.
     pub arguments: &'a [String],
     /// The folder it runs in; paths among the arguments are relative to it.
     pub folder: &'a Path,
-    /// Further environment.
+    /// Additional environment variables.
     pub environment: Vec<(&'static str, OsString)>,
-    /// How long it may take.
+    /// Time limit.
     pub limit: Duration,
-    /// Address space in MB, if bounded.
+    /// Address space limit in MB.
     pub memory: Option<u64>,
-    /// What is sent, and how long after the start: a name as `kill` takes it.
+    /// A signal (a name for `kill`) and its delay after the start.
     pub signal: Option<(&'static str, Duration)>,
 }
 
@@ -43,27 +41,26 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Outcome {
-    /// How it ended.
     pub status: ExitStatus,
-    /// Whether it had to be killed because its time was over.
+    /// Whether it was killed for exceeding its time limit.
     pub hung: bool,
-    /// How long it took.
+    /// Its duration.
     pub time: Duration,
-    /// What it printed.
+    /// Its standard output.
     pub output: Vec<u8>,
-    /// What it told.
+    /// Its standard error.
     pub errors: String,
 }
 
 impl Ruge {
-    /// The program, and a folder for what it prints.
+    /// The program, and a folder for its output.
     pub fn new(program: &Path, scratch: &Path) -> Self {
         Self { program: program.to_path_buf(), scratch: scratch.to_path_buf(), runs: AtomicUsize::new(0) }
     }
 
-    /// Runs it to its end or that of its time.
+    /// Runs it to its end or its time limit.
     pub fn call(&self, call: &Call<'_>) -> Result<Outcome> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let [output, errors] = ["out", "err"].map(|kind| self.scratch.join(format!("{number}.{kind}")));
@@ -101,7 +98,7 @@ impl Ruge {
         Ok(outcome)
     }
 
-    /// What a terminal would be sent, by a terminal that `script` lends.
+    /// The output to a terminal, which `script` provides.
     pub fn on_a_terminal(&self, line: &str, folder: &Path) -> Result<String> {
         let output = Command::new("script")
             .args(["-qec", &format!("'{}' {line} --threads 1", self.program.display()), "/dev/null"])
@@ -113,7 +110,7 @@ impl Ruge {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs it undisturbed, and insists that it succeeds: what is attacked afterwards rests on this.
+    /// Runs it undisturbed and requires success: the attack depends on it.
     pub fn must(&self, arguments: &[String], folder: &Path) -> Result<Outcome> {
         let outcome = self.call(&Call::new(arguments, folder))?;
         anyhow::ensure!(
@@ -149,7 +146,7 @@ fn wait(child: &mut Child, call: &Call<'_>, began: Instant) -> Result<(ExitStatu
     }
 }
 
-/// Sends a signal to a child that was not waited for yet, so that its number is still its own.
+/// Sends a signal to a child that has not been waited for, so its process id is still valid.
 fn send(child: &mut Child, name: &str) -> Result<()> {
     if name == "KILL" {
         return Ok(child.kill()?);
@@ -164,12 +161,12 @@ impl Outcome {
         !self.hung && self.status.success()
     }
 
-    /// Whether it died of SIGKILL, as an attack wanted.
+    /// Whether it died of SIGKILL, as intended.
     pub fn killed(&self) -> bool {
         !self.hung && self.status.signal() == Some(9)
     }
 
-    /// The last lines it told, on one; of a panic, where it was and what it said.
+    /// The last lines of standard error, on one line; for a panic, its location and message.
     pub fn last_words(&self) -> String {
         let mut words: Vec<&str> = self.errors.lines().filter(|line| !line.trim().is_empty()).collect();
         match words.iter().position(|line| line.contains("panicked at")) {
@@ -180,7 +177,7 @@ impl Outcome {
         words.chars().filter(|c| !c.is_control()).take(300).collect()
     }
 
-    /// The verdict on a run that was asked to end after a while: to obey is no fault.
+    /// The verdict on a run that was asked to end after a while: obeying is not a fault.
     pub fn verdict_if_asked(&self, what: &str) -> Verdict {
         if !self.hung && (self.status.code() == Some(143) || self.status.signal() == Some(15)) {
             return vec![(Kind::Long, format!("{what}: ended when it was asked to"))];
@@ -188,7 +185,7 @@ impl Outcome {
         self.verdict(what)
     }
 
-    /// What no run may do, whatever it was given: panic, die of a signal, never end, fail without a word.
+    /// What no run may do: panic, die of a signal, hang, fail without a message.
     pub fn verdict(&self, what: &str) -> Verdict {
         let words = self.last_words();
         if self.hung {

@@ -1,10 +1,9 @@
-//! Draws that follow from the seed and the name of a case, so that any case can be repeated alone.
+//! Random numbers derived from the seed and the name of a case, so that any case can be repeated alone.
 
 /// A stream of numbers (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a case.
     pub fn of(seed: u64, case: &str) -> Self {
         let hash = case
             .bytes()
@@ -21,17 +20,15 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where that is 0.
+    /// A number below `end`; 0 if that is 0.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { usize::try_from(self.next() % end as u64).unwrap_or(0) }
     }
 
-    /// One of these.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// Puts them in another order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

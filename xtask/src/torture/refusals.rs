@@ -1,4 +1,4 @@
-//! Commands that must fail, over results that are finished: nothing of them may be touched.
+//! Commands that must fail, over finished results, which must not change.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use super::process::Call;
 use super::results::{Contents, contents};
 use super::world;
 
-/// What was done before, and the command that must be refused.
+/// Earlier commands, and the command that must be refused.
 const REFUSALS: &[(&str, &[&str], &str)] = &[
     ("run-rules", &[RUN], "run g --rules missing.tsv --dim 4 --epochs 2 --out run --force"),
     ("run-bad-rules", &[RUN], "run g --rules space.toml --dim 4 --epochs 2 --out run --force"),
@@ -43,7 +43,6 @@ const TRAIN: &str = "train g --dim 4 --epochs 2 --out run";
 const COMBINE: &str = "combine run --rules rules.tsv --out both";
 const SEARCH: &str = "search g --spec space.toml --out run";
 
-/// Tries each.
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let cases: Vec<_> =
         REFUSALS.iter().map(|(name, before, line)| (format!("same/{name}"), (*before, *line))).collect();

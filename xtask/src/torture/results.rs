@@ -1,4 +1,4 @@
-//! What a folder holds, so that two can be compared: hashes of files, of `safetensors` files those of their tensors.
+//! The contents of a folder, for comparison: hashes of files, or of the tensors in `safetensors` files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::case::{Kind, Verdict};
 use super::process::{Call, Ruge};
 
-/// Files by their path in a folder, each with a hash.
+/// Files by relative path, with their hashes.
 pub type Contents = BTreeMap<String, String>;
 
 /// All files under a folder.
@@ -46,7 +46,7 @@ pub fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The hash of the tensors of a `safetensors` file: names, types, shapes and bytes, whatever stands beside them.
+/// The hash of the tensors of a `safetensors` file: names, types, shapes and bytes, without metadata.
 pub fn tensors(bytes: &[u8]) -> Result<String> {
     let length = bytes.first_chunk().map(|length| u64::from_le_bytes(*length)).context("too short")?;
     let end = usize::try_from(length).ok().and_then(|length| length.checked_add(8)).context("an endless header")?;
@@ -67,10 +67,10 @@ pub fn tensors(bytes: &[u8]) -> Result<String> {
     Ok(all.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Endings of files that tell times or paths, or that others judge.
+/// Suffixes of files that contain times or paths, or that are checked elsewhere.
 const UNSTEADY: &[&str] = &["checkpoint.safetensors", ".html", ".json", ".jsonl", ".db", ".lock"];
 
-/// Which files of a result must be the same every time: those that two undisturbed runs agree on, and every model.
+/// Files of a result that must be the same every time: those on which two undisturbed runs agree, and every model.
 pub fn steady(one: &Contents, other: &Contents) -> Result<Contents> {
     let names = |contents: &Contents| contents.keys().cloned().collect::<Vec<_>>();
     ensure!(
@@ -88,12 +88,12 @@ pub fn steady(one: &Contents, other: &Contents) -> Result<Contents> {
     Ok(one.iter().filter(same).map(|(name, hash)| (name.clone(), hash.clone())).collect())
 }
 
-/// Opens models, each once: what was opened is remembered by what stood in its folder.
+/// Opens models, each once: results are cached by the contents of the folder.
 #[derive(Default)]
 pub struct Openings(Mutex<HashMap<String, Option<String>>>);
 
 impl Openings {
-    /// Opens every model under the folder as a user would; finds those that do not open.
+    /// Opens every model under the folder as a user would; reports those that do not open.
     pub fn of(&self, ruge: &Ruge, folder: &Path) -> Result<Verdict> {
         let mut verdict = Verdict::new();
         let all = contents(folder)?;

@@ -1,4 +1,4 @@
-//! Small inputs of every format, to be mutated; and bombs: small files that stand for large ones.
+//! Small inputs of every format for mutation, and bombs: small files that stand for large ones.
 
 use std::path::Path;
 
@@ -8,22 +8,22 @@ use super::jobs::typed;
 use super::process::{Call, Ruge};
 use super::world;
 
-/// Packs bytes.
+/// Compresses bytes.
 type Wrap = fn(&[u8]) -> Vec<u8>;
 
 /// Files that belong together, and the commands that read them.
 pub struct Seed {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub group: &'static str,
-    /// Names and bytes; one is mutated.
+    /// Names and bytes; one file is mutated.
     pub files: Vec<(String, Vec<u8>)>,
-    /// Commands, one of which is taken for each case.
+    /// Commands, one of which is chosen per case.
     pub lines: Vec<&'static str>,
-    /// How the bytes are wrapped after they were mutated.
+    /// How the bytes are wrapped after mutation.
     pub wrap: Option<Wrap>,
 }
 
-/// Text of triples in the formats that have one file.
+/// Triples in the single-file formats.
 fn texts() -> Vec<(&'static str, &'static str, &'static str)> {
     vec![
         (
@@ -49,7 +49,7 @@ fn texts() -> Vec<(&'static str, &'static str, &'static str)> {
     ]
 }
 
-/// Every seed. Models, rules in all formats and specs are made by the program itself, in `folder`.
+/// Every seed. The program itself makes models, rules in all formats and specs in `folder`.
 pub fn all(ruge: &Ruge, folder: &Path) -> Result<Vec<Seed>> {
     const CHECK: [&str; 3] = ["check FILE", "check FILE --lenient", "check FILE --columns htr --header no --lenient"];
     let mut seeds = Vec::new();
@@ -60,7 +60,7 @@ pub fn all(ruge: &Ruge, folder: &Path) -> Result<Vec<Seed>> {
     let tsv = texts()[0].2.as_bytes();
     let packings: [(_, _, Wrap); 2] = [("gzip", "a.tsv.gz", gzip), ("zstd", "a.tsv.zst", zstd)];
     for (group, name, pack) in packings {
-        // Once mutated inside, once outside.
+        // Mutated inside the compression, and outside.
         seeds.push(Seed {
             group,
             files: vec![(name.to_string(), tsv.to_vec())],
@@ -96,7 +96,7 @@ pub fn all(ruge: &Ruge, folder: &Path) -> Result<Vec<Seed>> {
     Ok(seeds)
 }
 
-/// Formats of rules, as `ruge rules convert` names them.
+/// Rule formats, as named by `ruge rules convert`.
 const RULE_FORMATS: [&str; 12] = [
     "native",
     "ruge",
@@ -112,7 +112,7 @@ const RULE_FORMATS: [&str; 12] = [
     "json",
 ];
 
-/// Models and rules that seeds are taken from, and that commands ask: `m`, `guided`, `combined`.
+/// Models and rules that seeds are taken from and commands use: `m`, `guided`, `combined`.
 pub fn make(ruge: &Ruge, folder: &Path) -> Result<()> {
     world::build(folder)?;
     for line in [
@@ -128,7 +128,7 @@ pub fn make(ruge: &Ruge, folder: &Path) -> Result<()> {
 fn made(ruge: &Ruge, folder: &Path) -> Result<Vec<Seed>> {
     make(ruge, folder)?;
     let mut seeds = Vec::new();
-    // Each format has rules it cannot say: without counts, of two premises, with doubts.
+    // Each format has rules it cannot express: without counts, with two premises, with a confidence below 1.
     ruge.must(&typed("mine g --min-head-size 1 --min-pca 0.3 --out mined.tsv"), folder)?;
     std::fs::write(folder.join("hard.tsv"), "?a  parent_of  ?b   => ?b  child_of  ?a\t1\n")?;
     for format in RULE_FORMATS {
@@ -205,7 +205,7 @@ pub fn bombs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// A rule of eleven premises, a walk over borders: ten times the groundings with each.
+/// A rule with eleven premises, a walk over borders: each multiplies the groundings by ten.
 fn eleven() -> Vec<u8> {
     let premise = |at: u8| format!("borders({},{})", char::from(b'a' + at), char::from(b'b' + at));
     let premises: Vec<String> = (0..11).map(premise).collect();
@@ -238,8 +238,8 @@ fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
     !bytes.fold(u32::MAX, step)
 }
 
-/// A gzip file that says `piece` again and again, by matches of 258 bytes. Its checksum is wrong, which shows only at
-/// the end, after everything was unpacked.
+/// A gzip file that repeats `piece`, by matches of 258 bytes. Its checksum is wrong, which shows only at the end, after
+/// everything was unpacked.
 fn gzip_of(piece: &[u8], length: u64) -> Vec<u8> {
     let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let mut bits = Bits::default();
@@ -247,7 +247,7 @@ fn gzip_of(piece: &[u8], length: u64) -> Vec<u8> {
     for &byte in piece {
         bits.push_code(0x30 + u32::from(byte), 8); // Literals below 144.
     }
-    // Distances with codes of their own: 1 to 4; from 5 on with one extra bit for every two codes.
+    // Distances with their own codes: 1 to 4; from 5 on with one extra bit for every two codes.
     let distance = piece.len() as u32;
     let (code, extra, count) = if distance <= 4 {
         (distance - 1, 0, 0)
@@ -267,7 +267,7 @@ fn gzip_of(piece: &[u8], length: u64) -> Vec<u8> {
     out
 }
 
-/// Bits as deflate packs them, lowest first.
+/// Bits as packed by deflate, lowest first.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -286,7 +286,7 @@ impl Bits {
         }
     }
 
-    /// Codes go in highest bit first.
+    /// Codes are written highest bit first.
     fn push_code(&mut self, code: u32, count: u32) {
         self.push(code.reverse_bits() >> (32 - count), count);
     }
@@ -314,7 +314,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A zstd file that says one byte again and again: four bytes for every 128 KB.
+/// A zstd file that repeats one byte: four bytes for every 128 KB.
 fn zstd_of_one_byte(byte: u8, length: u64) -> Vec<u8> {
     let mut out = [&ZSTD[..], &[0x00, 0x38]].concat();
     let blocks = length / 131_072;

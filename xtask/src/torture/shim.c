@@ -4,17 +4,17 @@
  * the fault TORTURE_FAULT happens:
  *
  *   kill       SIGKILL before the call
- *   torn       a write puts down the first half of its bytes, then SIGKILL; any other call as with `kill`
- *   drop       as `kill`, and what was written since the last fsync of a file is cut off: the power fails
- *   power      as `drop`, and folder entries that no fsync of their folder made safe are as they were before
+ *   torn       a write stores the first half of its bytes, then SIGKILL; any other call as with `kill`
+ *   drop       as `kill`, and data written since the last fsync of a file is lost, as in a power failure
+ *   power      as `drop`, and folder entries that were not synced with their folder are reverted
  *   eio        the call fails with EIO, once
  *   eio-on     the same for this call and all that follow
  *   enospc     the call fails with ENOSPC, once
  *   enospc-on  the same for this call and all that follow
  *
- * TORTURE_COUNT names a file of 8 bytes that holds the number of calls so far, TORTURE_LOG (if set) a file that gets a
- * line for each of them, TORTURE_SHADOW a folder on the same file system for what `power` may have to bring back.
- * Calls made past libc cannot be seen; the program makes none that matter.
+ * TORTURE_COUNT names a file of 8 bytes with the number of calls so far, TORTURE_LOG (if set) a file that gets a
+ * line for each of them, TORTURE_SHADOW a folder on the same file system for what `power` may have to restore.
+ * Calls that bypass libc are not seen; the program makes none that matter.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -40,7 +40,7 @@
 
 enum fault { NONE, KILL, TORN, DROP, POWER, EIO_ONCE, EIO_ON, ENOSPC_ONCE, ENOSPC_ON };
 
-/* A file under the root, by its present name: how much of it an fsync made safe. */
+/* A file under the root, by its current name: how much of it was synced. */
 struct file { char path[NAME]; off_t safe; int dirty; };
 /* A folder entry that changed since the last fsync of its folder. */
 struct entry { char kind; char from[NAME]; char to[NAME]; char shadow[NAME]; };
@@ -84,7 +84,7 @@ __attribute__((constructor)) static void begin(void) {
 
 /* ── names ── */
 
-/* The path as an absolute one; 0 where it is not under the root. */
+/* The absolute path; 0 if it is not under the root. */
 static int locate(int folder, const char *path, char *into) {
     if (!active || !path) return 0;
     char base[NAME] = "";
@@ -100,7 +100,7 @@ static int locate(int folder, const char *path, char *into) {
         }
     }
     if (snprintf(into, NAME, "%s%s", base, path) >= NAME) return 0;
-    /* "./" in the middle and "/" at the end are taken out; links are not followed. */
+    /* Removes "./" in the middle and "/" at the end; does not follow links. */
     char *write = into;
     for (char *read = into; *read;) {
         if (read[0] == '/' && read[1] == '.' && (read[2] == '/' || !read[2])) { read += 2; continue; }
@@ -141,7 +141,7 @@ static void end(void) {
     for (;;) pause();
 }
 
-/* The power fails: data that no fsync made safe is gone, and with `power` so are folder entries. */
+/* Power failure: unsynced data is lost, and with `power` so are unsynced folder entries. */
 static void end_without_unsynced(void) {
     for (size_t each = 0; each < file_count; each++)
         if (files[each].dirty) {
@@ -165,7 +165,7 @@ static void tell(uint64_t number, const char *call, const char *path) {
     if (length > 0) (void)!REAL(write)(log_fd, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-/* Counts a call. 0: go on; otherwise the error it fails with; -1: a write that is to be torn. */
+/* Counts a call. 0: continue; -1: a write to be torn; otherwise the error to fail with. */
 static int strike(const char *call, const char *path, int is_write) {
     uint64_t number = __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
     tell(number, call, path);
@@ -186,7 +186,7 @@ static int strike(const char *call, const char *path, int is_write) {
 
 #define FAIL_IF(code) do { int error_ = (code); if (error_ > 0) { pthread_mutex_unlock(&lock); errno = error_; return -1; } } while (0)
 
-/* What stands at a path before its entry changes, kept where `power` can bring it back from. */
+/* Saves what is at a path before its entry changes, so that `power` can restore it. */
 static void remember(char kind, const char *from, const char *to) {
     if (fault != POWER || entry_count == FILES) return;
     struct entry *entry = &entries[entry_count++];
@@ -253,7 +253,7 @@ int close(int fd) {
     return REAL(close)(fd);
 }
 
-/* A second number for an open file writes to the same file. */
+/* A duplicated descriptor writes to the same file. */
 static int twin(int old, int new) {
     if (active && new >= 0 && new < FDS && old >= 0 && old < FDS && new != old) {
         int kept_errno = errno;
@@ -368,7 +368,7 @@ static int renamed(int from_folder, const char *from, int to_folder, const char 
     int (*rename_at)(int, const char *, int, const char *, unsigned) = real("renameat2");
     int inside = locate(from_folder, from, old_name) & locate(to_folder, to, new_name);
     if (inside && (flags & RENAME_EXCHANGE)) {
-        /* Counted, but not undone by `power`. */
+        /* Counted, but not reverted by `power`. */
         pthread_mutex_lock(&lock);
         FAIL_IF(strike("exchange", new_name, 0));
         pthread_mutex_unlock(&lock);

@@ -1,4 +1,4 @@
-//! Builds the fault shim, and says what it is to do in a run.
+//! Builds the fault shim, and sets up its environment for a run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use anyhow::{Context, Result};
 
 use super::target;
 
-/// Faults that can happen at the n-th call. What each does is told in `shim.c`.
+/// Faults at the n-th call; see `shim.c`.
 pub const FAULTS: &[&str] = &["kill", "torn", "drop", "power", "eio", "eio-on", "enospc", "enospc-on"];
 
 /// The shim, built.
 pub struct Shim(PathBuf);
 
 impl Shim {
-    /// Builds it; `None`, with the reason, where that cannot be done.
+    /// Builds it; an inner error if that is impossible on this machine.
     pub fn build() -> Result<Result<Self, String>> {
         if !cfg!(target_os = "linux") {
             return Ok(Err("LD_PRELOAD is used as Linux has it".to_string()));
@@ -24,7 +24,7 @@ impl Shim {
         let folder = target().join("torture");
         std::fs::create_dir_all(&folder)?;
         let library = folder.join("shim.so");
-        // Beside its place and then into it: another attack may be using the one that is there.
+        // Built under another name and renamed: another attack may be using the existing one.
         static BUILDS: AtomicUsize = AtomicUsize::new(0);
         let number = BUILDS.fetch_add(1, Ordering::Relaxed);
         let draft = folder.join(format!("shim-{}-{number}.so", std::process::id()));
@@ -47,7 +47,7 @@ impl Shim {
     }
 
     /// The environment of a run with this fault at the n-th change under `root`. `beside` is an empty folder on the
-    /// same file system for the shim's own files.
+    /// same file system for the shim's files.
     pub fn environment(&self, root: &Path, beside: &Path, fault: &str, at: u64) -> Vec<(&'static str, OsString)> {
         vec![
             ("LD_PRELOAD", self.0.clone().into()),
@@ -60,7 +60,7 @@ impl Shim {
         ]
     }
 
-    /// The calls that were counted, and what the last of them was.
+    /// The number of calls, and the last of them.
     pub fn calls(beside: &Path) -> Result<(u64, String)> {
         let count = std::fs::read(beside.join("count")).context("the shim left no count; was it loaded?")?;
         let count = count.try_into().map(u64::from_ne_bytes).unwrap_or(0);
@@ -73,7 +73,7 @@ impl Shim {
 mod tests {
     use super::*;
 
-    /// What a shell that writes a file and renames it leaves, with a fault at a call: the files and their texts.
+    /// The files left by a shell that writes a file and renames it, with a fault at a call.
     fn after(fault: &str, at: u64) -> Vec<(String, String)> {
         let shim = Shim::build().expect("the shim compiles").expect("the compiler that links this test, too");
         let folder = target().join("torture").join(format!("shim-{fault}-{at}"));
@@ -105,7 +105,7 @@ mod tests {
             let found: Vec<(&str, &str)> = found.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
             assert_eq!(found, expected, "{fault} at {at}");
         };
-        // Calls: 1 creates `a`, 2 writes it; `mv` is a process of its own, in which 1 renames.
+        // Calls: 1 creates `a`, 2 writes it; `mv` is a separate process, in which 1 renames.
         expect("none", 0, &[("b", "hello world")]);
         expect("kill", 1, &[("b", "old")]);
         expect("kill", 2, &[("a", ""), ("b", "old")]);

@@ -1,6 +1,6 @@
-//! Signals that ask a program to end, while it works: those of a terminal, of a service manager, of a closed session.
+//! Signals that ask a program to end while it works: from a terminal, a service manager or a closed session.
 //!
-//! The exit code says which signal it was, training leaves a checkpoint, and going on ends as if undisturbed.
+//! The exit code identifies the signal, training leaves a checkpoint, and continuing gives the undisturbed result.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::kills::judge;
 use super::process::Call;
 use super::results::{Openings, contents};
 
-/// Signals and the exit codes that tell of them.
+/// Signals and their exit codes.
 const SIGNALS: &[(&str, i32)] = &[("INT", 130), ("TERM", 143), ("HUP", 129)];
 
-/// Attempts for each job and signal.
+/// Attempts per job and signal.
 const ATTEMPTS: usize = 12;
 
 const TRAIN: &str = "train g --dim 16 --epochs 400 --validate-every 0 --out run";
@@ -31,7 +31,7 @@ const JOBS: &[Job] = &[
     Job { name: "search", command: SEARCH, after: &["search g --out run --resume", SEARCH], ..PLAIN },
 ];
 
-/// Sends every signal to every job, at times that follow from the seed.
+/// Sends every signal to every job, at times derived from the seed.
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let openings = Openings::default();
     let mut cases = Vec::new();
@@ -41,7 +41,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
         for &(signal, code) in SIGNALS {
             for number in 0..ATTEMPTS {
                 let name = format!("{}/{signal}/{number}", job.job.name);
-                // Neither before the work has begun nor when it is nearly done.
+                // Neither before the work has started nor when it is nearly done.
                 let share = 0.25 + 0.6 * yard.random(&name).below(1000) as f64 / 1000.0;
                 cases.push((name, (index, signal, code, job.time.mul_f64(share))));
             }
@@ -59,7 +59,7 @@ pub fn attack(yard: &Yard<'_>) -> Result<()> {
         let outcome = yard.ruge.call(&call)?;
         let begun = room.join("run").exists();
         let mut verdict = Verdict::new();
-        // Before anything was written, and after the end, there is nothing to tell.
+        // Before anything was written, and after the end, there is nothing to report.
         if begun && !outcome.success() {
             if outcome.hung || outcome.status.code() != Some(code) {
                 let how = if outcome.hung { "no end at all".to_string() } else { outcome.status.to_string() };

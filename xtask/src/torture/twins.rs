@@ -1,5 +1,5 @@
-//! Two processes that write to one folder at the same time: one of them waits or is refused, and what stands there in the
-//! end is the result of one of them, whole.
+//! Two processes that write to one folder at the same time: one of them waits or is refused, and the folder ends up
+//! with the complete result of one of them.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::process::{Call, Outcome};
 use super::results::{Contents, Openings, contents, steady};
 use super::world;
 
-/// A command, and the words that make the second process want another result.
+/// A command, and the arguments that make the second process produce a different result.
 struct Pair {
     name: &'static str,
     before: &'static [&'static str],
@@ -58,13 +58,13 @@ const PAIRS: &[Pair] = &[
     },
 ];
 
-/// Attempts for each pair.
+/// Attempts per pair.
 const ATTEMPTS: usize = 30;
 
-/// A folder to begin in, and what each of the two leaves alone.
+/// A start folder, and the result of each command alone.
 type Ready = (std::path::PathBuf, Vec<Contents>);
 
-/// Starts every pair again and again; the second comes a little later, by what the seed says.
+/// Runs every pair repeatedly; the second starts a little later, by a delay derived from the seed.
 pub fn attack(yard: &Yard<'_>) -> Result<()> {
     let openings = Openings::default();
     let ready = yard.prepare(PAIRS, |pair| alone(yard, pair))?;

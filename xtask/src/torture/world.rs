@@ -1,10 +1,10 @@
-//! A graph of a hundred triples, two rule files, a search space: enough for every command to have something to do.
+//! A graph of a hundred triples, two rule files and a search space: enough for every command.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Places and their neighbours, streets in towns, towns in lands: rules of one and two atoms hold, with exceptions.
+/// Places and their neighbours, streets in towns, towns in countries: rules of one and two atoms hold, with exceptions.
 fn triples() -> Vec<[String; 3]> {
     let mut triples = Vec::new();
     let mut add = |head: String, relation: &str, tail: String| {
@@ -47,7 +47,7 @@ pub fn build(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(&graph).with_context(|| format!("cannot make {}", graph.display()))?;
     let mut splits = [String::new(), String::new(), String::new()];
     for (index, [head, relation, tail]) in triples().iter().enumerate() {
-        // Late triples only: their names stand in earlier ones.
+        // Late triples only: their names occur in earlier ones.
         let split = match index % 9 {
             4 if index > 30 => 1,
             8 if index > 30 => 2,
@@ -64,7 +64,7 @@ pub fn build(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A command line as typed, cut at blanks.
+/// A command line split at blanks.
 pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_string).collect()
 }

@@ -1,10 +1,8 @@
-//! The repeatable cross-check of the tables against outside sources.
+//! The cross-check of the tables against external sources.
 //!
-//! The sources are other people's work and are not part of the repository;
-//! whoever runs the check fetches them first (see the README of the tables).
-//! Every disagreement is either repaired in our tables or explained, item by
-//! item, in `exceptions.tsv`. An explanation nothing needs any more is an
-//! error too, so the list cannot rot.
+//! The sources are other people's work and not part of the repository; download them first (see the README of the
+//! tables). Every disagreement is either fixed in our tables or explained, item by item, in `exceptions.tsv`. An
+//! explanation that is no longer needed is an error, so the list stays current.
 
 mod countries;
 mod places;
@@ -16,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::table::Tables;
 
-/// A disagreement: field, name, and `+item` (only we) or `-item` (only they).
+/// A disagreement: field, name, and `+item` (only ours) or `-item` (only theirs).
 type Dispute = (String, String, String);
 
 /// Compares the tables in `fixtures` with the sources in `sources`.
@@ -51,24 +49,24 @@ pub fn run(fixtures: &Path, sources: &Path) -> Result<()> {
     bail!("{} unexplained disagreements, {} stale explanations", open.len(), stale.len())
 }
 
-/// What was found so far.
+/// The results so far.
 #[derive(Default)]
 struct Check {
     /// (field, their name) to our name.
     aliases: BTreeMap<(String, String), String>,
     disputes: BTreeSet<Dispute>,
-    /// Field to (facts that agree, facts the source does not know).
+    /// Field to (facts that agree, facts unknown to the source).
     counts: BTreeMap<&'static str, (usize, usize)>,
 }
 
 impl Check {
-    /// Our name for what a source names.
+    /// Our name for a source's name.
     fn ours(&self, field: &str, theirs: &str) -> String {
         let key = (field.to_owned(), theirs.to_owned());
         self.aliases.get(&key).map_or(theirs, String::as_str).to_owned()
     }
 
-    /// Compares what we say with what they say, item by item.
+    /// Compares our items with theirs.
     fn compare(&mut self, field: &'static str, name: &str, ours: BTreeSet<String>, theirs: BTreeSet<String>) {
         self.counts.entry(field).or_default().0 += ours.intersection(&theirs).count();
         for item in ours.difference(&theirs) {
@@ -79,17 +77,15 @@ impl Check {
         }
     }
 
-    /// Notes a fact that agrees.
     fn agree(&mut self, field: &'static str) {
         self.counts.entry(field).or_default().0 += 1;
     }
 
-    /// Notes a fact the source says nothing about.
+    /// Counts a fact unknown to the source.
     fn unknown(&mut self, field: &'static str) {
         self.counts.entry(field).or_default().1 += 1;
     }
 
-    /// Notes a disagreement.
     fn dispute(&mut self, field: &str, name: &str, item: String) {
         self.disputes.insert((field.to_owned(), name.to_owned(), item));
     }

@@ -1,12 +1,9 @@
 //! From tables to facts: countries, divisions and cities.
 //!
-//! Which facts are written out besides those the tables state is decided in
-//! this module and its two neighbours, and nowhere else. Written out are both
-//! directions of what is symmetric (`borders`, `twinned_with`), one true
-//! inverse pair (`has_capital`, `capital_of`), and compositions that hold as
-//! facts (a city is in the continent of its country unless the table says
-//! otherwise). Membership has no full inverse on purpose: it would turn one
-//! fact in nine into a lookup.
+//! Only this module and its two neighbours decide which facts are added to those stated in the tables: both directions
+//! of symmetric relations (`borders`, `twinned_with`), one true inverse pair (`has_capital`, `capital_of`), and
+//! compositions that hold as facts (a city is in the continent of its country unless the table says otherwise).
+//! Membership deliberately has no full inverse: it would turn one fact in nine into a lookup.
 
 use anyhow::Result;
 
@@ -14,7 +11,7 @@ use super::graph::{Graph, Kind};
 use super::table::{Row, Tables};
 use super::{nature, people};
 
-/// Expands the tables to the finished graph, or lists all that is wrong.
+/// Expands the tables to the finished graph, or lists all errors.
 pub fn expand(tables: &Tables) -> Result<Graph> {
     let mut graph = Graph::default();
     declare(&mut graph, tables);
@@ -37,7 +34,7 @@ pub fn expand(tables: &Tables) -> Result<Graph> {
     graph.finish()
 }
 
-/// The name of a division's seat and whether it lies inside the division.
+/// The name of a division's seat, and whether it is inside the division.
 ///
 /// A leading `!` marks a seat outside, as Chandigarh is for Haryana.
 pub fn seat(name: &str) -> (&str, bool) {
@@ -52,7 +49,7 @@ fn declare(graph: &mut Graph, tables: &Tables) {
         graph.declare(row.cell("continent"), Kind::Continent, &row.place());
     }
     for row in tables.rows("regions") {
-        // South America is a region and a continent at once: one name, one thing.
+        // South America is both a region and a continent, under one name.
         if row.cell("region") != row.cell("continent") {
             graph.declare_new(row.cell("region"), Kind::Region, &row.place());
         }
@@ -209,7 +206,7 @@ fn borders(graph: &mut Graph, tables: &Tables) {
 mod tests {
     use super::*;
 
-    /// Two small countries with what they need to pass every check.
+    /// Two small countries that pass every check.
     fn tables() -> Tables {
         let mut tables = Tables::default();
         for (name, text) in [

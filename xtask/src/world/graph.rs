@@ -1,9 +1,7 @@
-//! The graph while it is being put together.
+//! The graph under construction.
 //!
-//! Names are declared with a kind before they are used, so a misspelt name, a
-//! name that means two things and a city given as a country are all found by
-//! the same check. Problems are collected, not thrown: whoever edits a table
-//! wants to see all of them at once.
+//! Names are declared with a kind before they are used, so one check finds misspelt names, names with two meanings and
+//! cities given as countries. Problems are collected, so that the editor of a table sees all of them at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +9,7 @@ use anyhow::{Result, bail};
 
 use super::table::tidy;
 
-/// What a name stands for.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Africa, Asia, ...
@@ -20,7 +18,7 @@ pub enum Kind {
     Region,
     /// A country of today.
     Country,
-    /// A state that is gone and that others became independent from.
+    /// A former state that others became independent from.
     PastState,
     /// A state, province or territory of a country.
     Division,
@@ -36,7 +34,7 @@ pub enum Kind {
     Script,
     /// A currency.
     Currency,
-    /// A club of countries, a central bank or another body.
+    /// An organisation of countries, a central bank or another body.
     Organisation,
     /// A company.
     Company,
@@ -50,13 +48,13 @@ pub enum Kind {
     Island,
     /// A landmark, airport or university.
     Place,
-    /// A sort of thing: museum, lake, airline, side of the road.
+    /// A category: museum, lake, airline, side of the road.
     Sort,
     /// A recurring event that cities or countries host.
     Event,
 }
 
-/// Relation, head, tail: the order in which triples are kept and written.
+/// Relation, head, tail: the order of the triples.
 type Fact = (&'static str, String, String);
 
 /// Names with their kinds, and the facts about them.
@@ -69,7 +67,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Declares what a name stands for; it must not stand for anything else.
+    /// Declares the kind of a name; it must not have another kind.
     pub fn declare(&mut self, name: &str, kind: Kind, place: &str) {
         match self.kinds.get(name) {
             Some(known) if *known == kind => {}
@@ -91,12 +89,12 @@ impl Graph {
         self.declare(name, kind, place);
     }
 
-    /// What a name stands for, if it was declared.
+    /// The kind of a name, if declared.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         self.kinds.get(name).copied()
     }
 
-    /// Notes a problem if a name does not stand for one of these kinds.
+    /// Reports a problem if a name does not have one of these kinds.
     pub fn need(&mut self, name: &str, kinds: &[Kind], place: &str) {
         match self.kind(name) {
             Some(kind) if kinds.contains(&kind) => {}
@@ -105,7 +103,7 @@ impl Graph {
         }
     }
 
-    /// Adds a fact a table states; stating it twice is a slip of the pen.
+    /// Adds a fact stated in a table; a repetition is an error.
     pub fn state(&mut self, head: &str, relation: &'static str, tail: &str, place: &str) {
         if !self.derive(head, relation, tail) {
             self.problem(place, format!("`{head} {relation} {tail}` is stated twice"));
@@ -127,15 +125,15 @@ impl Graph {
             .collect()
     }
 
-    /// Notes a problem to be reported by [`Graph::finish`].
+    /// Records a problem for [`Graph::finish`].
     pub fn problem(&mut self, place: &str, what: String) {
         self.problems.push(format!("{place}: {what}"));
     }
 
-    /// Last checks, then drops every fact with a name met only once.
+    /// Final checks; then drops every fact with a name that occurs only once.
     ///
-    /// Such a name (a currency or a script used in one place only) could be
-    /// neither learned nor predicted once its only fact is held out.
+    /// Such a name (a currency or a script used once) could be neither learned nor predicted if its only fact is held
+    /// out.
     pub fn finish(mut self) -> Result<Graph> {
         let mut lower: BTreeMap<String, String> = BTreeMap::new();
         for name in self.kinds.keys() {
@@ -177,18 +175,18 @@ impl Graph {
         once.map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// All facts as (relation, head, tail), in their fixed order.
+    /// All facts as (relation, head, tail), in a fixed order.
     pub fn triples(&self) -> impl Iterator<Item = (&'static str, &str, &str)> {
         self.facts.iter().map(|(relation, head, tail)| (*relation, head.as_str(), tail.as_str()))
     }
 
-    /// How many names occur in the facts.
+    /// Number of names in the facts.
     pub fn entities(&self) -> usize {
         let names: BTreeSet<&str> = self.triples().flat_map(|(_, head, tail)| [head, tail]).collect();
         names.len()
     }
 
-    /// How many facts [`Graph::finish`] dropped.
+    /// Number of facts dropped by [`Graph::finish`].
     pub fn pruned(&self) -> usize {
         self.pruned
     }

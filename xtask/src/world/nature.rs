@@ -1,7 +1,6 @@
 //! From tables to facts: waters, rivers, mountains, islands and landmarks.
 //!
-//! Things with a place on the map. Where a thing lies in several countries it
-//! has one fact per country, as rivers and ranges do.
+//! Something in several countries, such as a river or a range, has one fact per country.
 
 use super::graph::{Graph, Kind};
 use super::table::{Row, Tables};

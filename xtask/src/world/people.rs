@@ -1,14 +1,11 @@
 //! From tables to facts: languages, money, organisations, companies, events.
 //!
-//! What people made rather than found. Most of these facts follow from no
-//! other, so they are where a model of the whole graph can earn its keep.
+//! Most of these facts follow from no other, so only a model of the whole graph can predict them.
 
 use super::graph::{Graph, Kind};
 use super::table::Tables;
 
-/// Name of driving on the left.
 pub const LEFT: &str = "Left-hand traffic";
-/// Name of driving on the right.
 pub const RIGHT: &str = "Right-hand traffic";
 
 /// Declares every name of these tables.
@@ -127,7 +124,7 @@ fn organisations(graph: &mut Graph, tables: &Tables) {
     }
 }
 
-/// Seats a body in its cities and in their country.
+/// Locates an organisation in its cities and their country.
 fn seat<'a>(graph: &mut Graph, name: &str, cities: impl Iterator<Item = &'a str>, place: &str) {
     for city in cities {
         graph.need(city, &[Kind::City], place);

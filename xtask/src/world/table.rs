@@ -1,9 +1,7 @@
-//! Reading the hand-written tables.
+//! Reads the hand-written tables.
 //!
-//! A table is a tab-separated file with a header line; a cell may hold a list
-//! with `;` between its items. Everything that is wrong with the *form* of a
-//! table is refused here, with its file and line, so that the expansion only
-//! has to worry about meaning.
+//! A table is a tab-separated file with a header line; a cell may contain a list separated by `;`. All errors in the
+//! *form* of a table are reported here, with file and line, so that the expansion only deals with meaning.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,19 +44,19 @@ pub struct Row {
 }
 
 impl Row {
-    /// Where the row stands, for messages.
+    /// The row's file and line, for messages.
     pub fn place(&self) -> String {
         format!("{}.tsv:{}", self.table, self.line)
     }
 
-    /// The whole text of a cell; empty where the table leaves it empty.
+    /// The text of a cell; may be empty.
     pub fn cell(&self, column: &str) -> &str {
         let at = self.columns.iter().position(|name| *name == column);
         debug_assert!(at.is_some(), "{} has no column {column}", self.table);
         at.and_then(|at| self.cells.get(at)).map_or("", String::as_str)
     }
 
-    /// The items of a cell that holds a list.
+    /// The items of a list cell.
     pub fn list(&self, column: &str) -> impl Iterator<Item = &str> {
         self.cell(column).split(';').filter(|item| !item.is_empty())
     }
@@ -71,7 +69,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Reads every known table of a folder; each must be there.
+    /// Reads every known table of a folder; all must exist.
     pub fn read(dir: &Path) -> Result<Tables> {
         let mut tables = Tables::default();
         for (name, _) in TABLES {
@@ -82,7 +80,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Adds one table from its text; a table never added counts as empty.
+    /// Adds one table from its text; missing tables count as empty.
     pub fn add(&mut self, name: &str, text: &str) -> Result<()> {
         let Some((name, columns)) = TABLES.iter().find(|(known, _)| *known == name) else {
             bail!("no table is called {name}");
@@ -113,13 +111,13 @@ impl Tables {
         Ok(())
     }
 
-    /// The rows of a table, none if it was never added.
+    /// The rows of a table; empty if it was never added.
     pub fn rows(&self, name: &str) -> &[Row] {
         self.rows.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Whether a name can stand in a tab-separated file as it is.
+/// Whether a name can be written to a tab-separated file unchanged.
 pub fn tidy(name: &str) -> bool {
     !name.is_empty() && name.trim() == name && !name.contains("  ") && !name.chars().any(char::is_control)
 }

@@ -1,5 +1,5 @@
-//! Comparing the countries: names, capitals, regions, languages, currencies,
-//! borders, coasts, sides of the road, continents and memberships.
+//! Compares the countries: names, capitals, regions, languages, currencies, borders, coasts, sides of the road,
+//! continents and memberships.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::table::{Row, Tables};
 use super::{Check, lines};
 
-/// Compares everything the sources say of whole countries.
+/// Compares everything that the sources say about whole countries.
 pub fn compare(check: &mut Check, tables: &Tables, sources: &Path) -> Result<()> {
     let packages = sources.join("node_modules");
     countries(check, tables, &packages.join("world-countries/countries.json"))?;
@@ -69,7 +69,7 @@ fn countries(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A text or the texts of a list.
+/// A text, or the texts of a list.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().flat_map(texts).collect(),
@@ -97,7 +97,7 @@ fn coast(check: &mut Check, row: &Row, landlocked: bool) {
     check.compare("coast", row.cell("name"), [ours].into(), [theirs].into());
 }
 
-/// On which side of the road people drive.
+/// The side of the road on which people drive.
 fn sides(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     let list = json(path)?;
     let by_code: BTreeMap<String, &Value> = list
@@ -137,7 +137,7 @@ fn continents(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Members of the clubs the source lists.
+/// Members of the organisations that the source lists.
 fn members(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     let names: BTreeMap<&str, &str> =
         tables.rows("countries").iter().map(|row| (row.cell("code"), row.cell("name"))).collect();

@@ -1,4 +1,4 @@
-//! Comparing where cities and divisions lie.
+//! Compares the locations of cities and divisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub fn compare(check: &mut Check, tables: &Tables, sources: &Path) -> Result<()>
     divisions(check, tables, &sources.join("subdivisions.tsv"))
 }
 
-/// Every city must be known to lie in our country, if its name is known at all.
+/// Every city whose name is known must be known in our country.
 fn cities(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     // Folded name to the (country code, state) pairs that have such a city.
     let mut known: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
@@ -59,7 +59,7 @@ fn codes(tables: &Tables) -> BTreeMap<&str, &str> {
     rows.map(|row| (row.cell("name"), row.cell("code"))).collect()
 }
 
-/// Every city with its country and, where we give one, its division.
+/// Every city with its country and, if given, its division.
 fn placed(tables: &Tables) -> Vec<(String, String, Option<String>)> {
     let mut all = Vec::new();
     let mut add = |city: &str, country: &str, division: &str| {
@@ -82,7 +82,7 @@ fn placed(tables: &Tables) -> Vec<(String, String, Option<String>)> {
     all
 }
 
-/// Every division must be known to belong to our country, if known at all.
+/// Every known division must be known to belong to our country.
 fn divisions(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in lines(path)? {
@@ -106,12 +106,12 @@ fn divisions(check: &mut Check, tables: &Tables, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A name without what we add in brackets to tell it from its namesakes.
+/// A name without our disambiguation in brackets.
 fn plain(name: &str) -> &str {
     name.split(" (").next().unwrap_or(name)
 }
 
-/// A name as loosely spelt as the sources spell it.
+/// A name normalised to the sources' loose spelling.
 fn fold(name: &str) -> String {
     let accents = [
         ("áàâãäåāăą", 'a'),
