@@ -75,8 +75,7 @@ impl<A, B> Needs for (Need<A>, Need<B>) {
     }
 }
 
-/// A file or folder of the benchmark data, in the folder named by `RUGE_DATA` or in `shared/data` next to the
-/// repository.
+/// A file or folder of the benchmark data: below `RUGE_DATA`, or below `shared/data` next to the repository.
 pub fn data(name: &str) -> Need<PathBuf> {
     let next_to = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     let folder = std::env::var_os("RUGE_DATA").map_or_else(next_to, PathBuf::from);
@@ -140,8 +139,7 @@ impl Tests {
         self
     }
 
-    /// Runs the tests that the command line selects. The last lines say what was missing; `cargo xtask test` parses
-    /// them.
+    /// Runs the tests that the command line selects. The end says what was missing; `cargo xtask test` parses it.
     pub fn run(self) -> ExitCode {
         let arguments = Arguments::from_args();
         let conclusion = libtest_mimic::run(&arguments, self.trials);

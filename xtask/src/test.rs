@@ -1,8 +1,7 @@
 //! `cargo xtask test`: all checks for a change, fastest first.
 //!
 //! This is the test command of the README, and all that CI runs. It needs no terminal and no data beyond the
-//! repository, and stops at the first failing step. The end of the output lists what could not run: ignored tests and
-//! skipped steps.
+//! repository, and stops at the first failing step. It ends with what could not run: ignored tests and skipped steps.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

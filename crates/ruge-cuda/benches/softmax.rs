@@ -1,5 +1,4 @@
-//! Benchmark: an epoch of softmax training on a GPU, compared with its lower bound, the three matrix products of every
-//! batch.
+//! Benchmark: an epoch of softmax training on a GPU, compared with its lower bound: each batch's three products.
 //!
 //! `cargo bench -p ruge-cuda --bench softmax -- [RANK] [BATCH]`: ComplEx with reciprocal relations on random triples of
 //! FB15K's size. Without a GPU it prints a message and exits.

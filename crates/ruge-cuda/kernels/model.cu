@@ -233,8 +233,7 @@ __device__ __forceinline__ float differ(const Row& q, const Row& e) {
     return sum;
 }
 
-// The score, once the shares are summed. `slope` becomes the factor from d_score to the gradient: 1, or 1/distance for
-// the L2 norm.
+// The score, once the shares are summed. `slope`: factor from d_score to the gradient, 1 or 1/distance (L2 norm).
 __device__ __forceinline__ float met(float sum, float& slope) {
     slope = 1.0f;
 #if IS_DOT

@@ -101,8 +101,7 @@ __device__ __forceinline__ u32 touched(
     return at % 2 == 0 ? x.x : x.z;
 }
 
-// One block per batch: a stable radix sort of its touches by entity, four bits at a time, then the list of distinct
-// rows.
+// One block per batch: a stable radix sort of its touches by entity, four bits at a time, then the distinct rows.
 extern "C" __global__ void sort_touches(
     const Batch* __restrict__ batches, const uint4* __restrict__ positives, const u32* __restrict__ negatives,
     const uint4* __restrict__ unlabeled, int bits, u64* __restrict__ front, u64* __restrict__ back,

@@ -77,9 +77,9 @@ extern "C" __global__ void __launch_bounds__(256) distances(
     }
 }
 
-// One block per query: counts candidates that score higher than or equal to the answer, among all and among the known.
-// NaN counts as minus infinity. `known` gives, for each query, the range [from, to) of `entities_known`, which may
-// include the answer.
+// One block per query: counts scores above and equal to the answer's, among all and among known facts. NaN counts as
+// minus infinity. `known` gives, for each query, the range [from, to) of `entities_known`, which may include the
+// answer.
 extern "C" __global__ void __launch_bounds__(256) count_ranks(
     const float* __restrict__ scores, u32 entity_count, const u32* __restrict__ answers, const uint2* __restrict__ known,
     const u32* __restrict__ entities_known, uint4* __restrict__ tallies)

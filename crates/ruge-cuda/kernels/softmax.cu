@@ -1,5 +1,4 @@
-// Softmax over all entities: queries, slopes of the scores, and gradients of rows. cuBLAS computes the products in
-// between.
+// Softmax over all entities: queries, slopes of the scores, and gradients of rows. cuBLAS computes the products.
 //
 // A question is (given, answer, relation, side); side is 1 if the head is hidden. With SIDES 2 a relation row holds one
 // half for each side, RC · D floats each. d_ends holds a row per question for its given end and, if relations are asked
@@ -96,8 +95,8 @@ __device__ __forceinline__ void join(float& largest, float& sum, float other, fl
     sum = left + right;
 }
 
-// The largest of a row's scores and the sum of exp(score - largest), for every thread of its block; indexes in [from,
-// to) are not candidates.
+// A row's largest score and sum of exp(score - largest), in every thread of its block; indexes in [from, to) are not
+// candidates.
 __device__ __forceinline__ void sum_row(const float* row, u32 candidates, u32 from, u32 to, float& largest, float& sum) {
     largest = __int_as_float(0xff800000);
     sum = 0.0f;

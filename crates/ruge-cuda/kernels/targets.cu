@@ -1,5 +1,4 @@
-// Targets beyond a single answer (several answers at once, label smoothing, binary cross-entropy), and queries with
-// dropout.
+// Targets beyond a single answer (several answers, label smoothing, binary cross-entropy), and dropout of queries.
 
 // The sum over a block of LANES threads, with the same bits in every thread.
 __device__ __forceinline__ float block_sum(float x) {
@@ -30,8 +29,8 @@ __device__ __forceinline__ float logistic(float x) {
     return x < 0.0f ? small * large : large;
 }
 
-// One block per question, like softmax_slopes. The answers of question q, (entity, bits of its target), are in
-// [ends[q], ends[q + 1]).
+// One block per question, like softmax_slopes. Answers of question q, (entity, bits of target), are in [ends[q], ends[q
+// + 1]).
 extern "C" __global__ void __launch_bounds__(LANES) target_slopes(
     const float* scores, u32 stride, u32 candidates, const u32* __restrict__ ends, const uint2* __restrict__ answers,
     const float* __restrict__ weights, float factor, float smoothing, int binary, Number* slopes, float* __restrict__ losses)

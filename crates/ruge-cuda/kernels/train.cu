@@ -709,8 +709,7 @@ template <int N, int C> __device__ __forceinline__ void move_from_table(
     if (!squares) move_row<N>(table, offset, x, g, step);
 }
 
-// `squares` is null, or holds two floats per entity row of the batch and, from 2 · entity_rows on, two per relation
-// row.
+// `squares` is null, or holds two floats per entity row of the batch and, from 2 · entity_rows, two per relation row.
 extern "C" __global__ void __launch_bounds__(BLOCK) move_rows(
     const Batch* __restrict__ batches, u32 index, u32 step_in_epoch, const u64* __restrict__ steps_before,
     Moving entities, Moving relations, const uint2* __restrict__ rows, const u32* __restrict__ row_counts,

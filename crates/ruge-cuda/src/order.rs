@@ -89,8 +89,7 @@ pub(crate) struct EpochData {
     pub unlabeled: Vec<Quad>,
     /// Groundings: by conclusion under soft labels, as dealt under injection.
     pub groundings: Vec<u32>,
-    /// Soft labels: the range of each unlabeled triple's groundings. Injection: the range of each grounding's entries
-    /// in `places`.
+    /// Soft labels: ranges of the unlabeled triples' groundings. Injection: ranges of the groundings in `places`.
     pub ends: Vec<u32>,
     /// Injection: the unlabeled triple of each atom.
     pub places: Vec<u32>,

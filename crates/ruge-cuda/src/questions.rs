@@ -1,7 +1,6 @@
 //! The questions of an epoch as flat arrays, prepared by the host while the GPU works on the previous ones.
 //!
-//! A long epoch is split into groups of batches, so that neither host nor GPU holds the touched rows and samples of all
-//! its batches.
+//! A long epoch is split into groups of batches, so that neither host nor GPU holds the rows and samples of all.
 
 use rayon::prelude::*;
 use ruge_embed::Plan;
@@ -89,8 +88,7 @@ impl BatchQuestions {
     ) -> Self {
         let mut touches = Touches::default();
         touches.build(questions, answers, asks_relations, drawn.is_some());
-        // If all entities are candidates, those that no question names are updated by their gradient as candidates
-        // alone.
+        // If all entities are candidates, those that no question names have only their gradient as candidates.
         let mut rows = Vec::new();
         list_touched(&touches, Some(drawn.as_deref().unwrap_or_default()), 0, &mut rows);
         let entity = |row: &TouchedRow| Quad(row.entity, row.ends[0], row.ends[1], row.weight.to_bits());

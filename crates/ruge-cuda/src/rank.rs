@@ -123,8 +123,7 @@ impl RankKernels {
         let (entities, relations) = tables.scored();
         let queries = work.queries.address + (first * size_of::<Quad>()) as u64;
         let number = count as u32;
-        // SAFETY: `queries` holds more than `first + count`, `vectors` has room for a block; ids are rows of the
-        // tables.
+        // SAFETY: `queries` holds more than `first + count`, `vectors` has room for a block; ids are table rows.
         unsafe {
             device
                 .stream

@@ -1,5 +1,4 @@
-//! Softmax over a sample of candidates: the parts of [`crate::softmax`] that differ if the entities drawn for a batch
-//! stand for all.
+//! Softmax over a sample of candidates: where [`crate::softmax`] differs if a batch's sample stands for all.
 //!
 //! The cost of a step then depends on the sample and the questions, not on the number of entities: only rows that a
 //! batch names or draws are read and updated.

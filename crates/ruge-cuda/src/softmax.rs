@@ -143,8 +143,7 @@ pub(crate) struct SoftmaxTraining {
     launched: usize,
 }
 
-/// Copies in 16 bits. Zero rows pad the entities to `padded`: tensor cores are three times slower if a dimension is
-/// odd.
+/// Copies in 16 bits. Zero rows pad the entities to `padded`: tensor cores are three times slower if a side is odd.
 struct Rounded {
     entities: Buffer<u16>,
     relations: Buffer<u16>,

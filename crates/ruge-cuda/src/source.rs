@@ -1,7 +1,6 @@
 //! The source text of a model's kernels: constants first, then the kernels.
 //!
-//! Whatever a model and its plan fix (shapes, loss, optimiser) is compiled in, so that loops unroll and rows stay in
-//! registers.
+//! Whatever a model and its plan fix (shapes, loss, optimiser) is compiled in: loops unroll and rows stay in registers.
 
 use std::fmt::Write;
 

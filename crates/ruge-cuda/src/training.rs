@@ -112,8 +112,7 @@ pub(crate) struct Training {
     gradients: Option<Gradients>,
     folds: Option<Folds>,
     most: Most,
-    /// The launches of an epoch in a few parts, so that it can be cancelled between them; empty before they are
-    /// recorded.
+    /// The launches of an epoch in parts, between which it can be cancelled; empty before they are recorded.
     graphs: Vec<Recorded>,
     /// The factor on learning rates in the recorded launches.
     rate: f32,
@@ -284,8 +283,8 @@ impl Training {
                 // The first epoch is not recorded: libraries allocate on first use, which a recording must not.
                 None => self.launch(device, tables, plan, part)?,
             }
-            // Launched work cannot be cancelled. A short epoch is launched as a whole; in a long one the host waits for
-            // each part.
+            // Launched work cannot be cancelled. In a long epoch the host waits for each part; a short one is launched
+            // whole.
             if is_long {
                 if let Some(data) = data.take() {
                     self.next = Some(EpochData::new(plan, &self.conclusions, epoch + 1, data));

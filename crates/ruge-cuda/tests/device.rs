@@ -184,8 +184,7 @@ fn agree_on<F: ScoringFunction + Clone>(
         let (card, processor) = (card.to_dense(), processor.to_dense());
         let far = |(x, y): (&f32, &f32)| (x - y).abs() > 2e-4 * (1.0 + y.abs()) || x.is_nan();
         let apart = card.iter().zip(&processor).filter(|&pair| far(pair)).count();
-        // A pair within rounding of the margin has a gradient on one device and none on the other; a few rows then
-        // differ.
+        // A pair within rounding of the margin has a gradient on one device only; a few rows then differ.
         let allowed = if hinge { card.len() / 5 + 2 * scoring.entity_width() } else { 0 };
         assert!(apart <= allowed, "{} {what}: {apart} of {} numbers of table {at} differ", F::NAME, card.len());
     }

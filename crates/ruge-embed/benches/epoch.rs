@@ -1,6 +1,5 @@
-//! Benchmark: an epoch of ComplEx and of RUGE in the paper's setting (d = 200, ten negatives, 100 batches), compared
-//! with the time the machine needs to move the 48 GB that a plain implementation moves, at the triad rate of the same
-//! run.
+//! Benchmark: an epoch of ComplEx and RUGE in the paper's setting (d = 200, ten negatives, 100 batches), compared with
+//! the time the machine needs to move the 48 GB that a plain implementation moves, at the triad rate of this run.
 //!
 //! Arguments: `--data FOLDER` (or the variable `RUGE_DATA`) for a real data set, `--model NAME`, `--dimension N`,
 //! `--negatives N`, `--epochs N`, `--threads N`. `--scaling` measures how the cost grows with d, α, triples, unlabeled

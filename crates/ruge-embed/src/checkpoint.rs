@@ -3,8 +3,7 @@
 //! A checkpoint is one sealed `safetensors` file ([`tensor_file`]), readable from any language. Tables are tensors;
 //! counters and the caller's notes are a JSON object in one metadata entry. The format keeps metadata in a hash map, so
 //! several entries would be written in any order; with one entry, equal runs write equal bytes. The file is written
-//! under a temporary name, flushed and renamed: a kill in between leaves the old file. The seal's checksum covers every
-//! byte.
+//! under a temporary name, flushed and renamed: a kill leaves the old file. The seal's checksum covers every byte.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -2,8 +2,8 @@
 //!
 //! The first pass of a step works triple by triple and writes a few vectors for each *slot* (a positive with its
 //! negatives, or an unlabeled triple). The second pass works row by row: the owner of a row adds the vectors that touch
-//! it, in the fixed order listed here. So no two threads add to the same row, and the sums have the same bits on any
-//! number of threads.
+//! it, in the fixed order listed here. So no two threads add to the same row, and the bits do not depend on their
+//! number.
 
 use ruge_kg::Triple;
 
@@ -152,8 +152,7 @@ impl Incidence {
     }
 }
 
-/// The start of each key's run, in `ends[key + 1]`. Filling advances it to the end of the run, so that `ends[key]` is
-/// then the start.
+/// The start of each key's run, in `ends[key + 1]`. Filling advances it to the end, so that `ends[key]` is the start.
 fn starts(ends: &mut Vec<u32>, keys: usize, items: impl Iterator<Item = usize>) {
     ends.clear();
     ends.resize(keys + 2, 0);

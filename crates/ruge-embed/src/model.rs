@@ -514,8 +514,7 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
     fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> Result<Losses> {
         self.packing.clear();
         if let Some(softmax) = &plan.softmax {
-            // On a thread of the pool: from outside, each of an epoch's thousands of parallel loops would put its
-            // caller to sleep.
+            // On a thread of the pool: from outside, each of thousands of parallel loops would put its caller to sleep.
             let sum = rayon::scope(|_| self.softmax_epoch(plan, softmax, epoch));
             return self.finite(epoch, sum?);
         }

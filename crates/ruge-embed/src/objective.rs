@@ -37,8 +37,7 @@ pub enum Loss {
         margin: f32,
     },
     /// ½ (−ln φ(η⁺) − Σ p ln φ(−η⁻)), mean over positives, where p is the softmax of temperature · η over a positive's
-    /// negatives treated as a constant: hard negatives weigh more (Sun et al. 2019). At temperature 0 all weigh the
-    /// same.
+    /// negatives, held constant: hard negatives weigh more (Sun et al. 2019). At 0 all weigh the same.
     SelfAdversarial {
         /// The temperature.
         #[serde(default = "one")]

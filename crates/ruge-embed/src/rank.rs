@@ -2,12 +2,11 @@
 //!
 //! A query hides the head or the tail of a triple, every entity is scored in its place, and the rank counts the higher
 //! scores. Candidates that form another known fact are excluded from the *filtered* rank and included in the *raw* one.
-//! Scores are counted as they are computed (see [`tile`]) and never stored, so memory is bounded for any number of
-//! queries.
+//! Scores are counted as they are computed (see [`tile`]) and never stored, so memory is bounded.
 //!
 //! *Packing.* Entities are transposed into panels of 32 rows before they are scored. A [`Packing`] keeps the panels
-//! between calls, so a model that only answers queries packs its table once. A table above the limit is packed slab by
-//! slab in every call.
+//! between calls, so a model that only answers queries packs its table once. A larger table is packed slab by slab in
+//! each call.
 //!
 //! *Threads.* Work is split into blocks of queries and, if there are few, ranges of panels, so that a single query also
 //! uses all cores. Counts are integers: ranks are the same on every instruction set and number of threads. *NaN* counts

@@ -4,8 +4,7 @@
 //! flipped bit is found, and the file is written or verified in one pass. Any reader of the format can still open it.
 //!
 //! The version of a file is stored twice: in its metadata, set by the caller, and in the name of the seal. A file
-//! counts as one of an earlier version, without a seal, only if both agree, so a damaged file cannot pass as an old
-//! one.
+//! counts as one of an earlier version, without a seal, only if both agree: a damaged file cannot pass as old.
 //!
 //! Rows are read and written directly: if tables fill half of the memory, there is no room for the whole file as well.
 
@@ -22,8 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::table::Table;
 
-/// The version of sealed files, for models and checkpoints. No single flipped bit turns its digit into that of an
-/// earlier one.
+/// The version of sealed files, for models and checkpoints. No single flipped bit turns it into an earlier one.
 pub const FORMAT: u32 = 4;
 /// The tensor with the checksum. Its name sorts after all others and repeats the version.
 const SEAL: &str = "~ruge-4-sha256";
@@ -249,8 +247,7 @@ impl TensorFile {
         self.header.metadata().as_ref()
     }
 
-    /// Whether a file whose metadata state `version` is sealed. An error if metadata and seal disagree, or the version
-    /// is newer.
+    /// Whether a file whose metadata state `version` is sealed. An error if they disagree or the version is newer.
     pub fn is_sealed(&self, version: u64) -> Result<bool, Fault> {
         let seals: Vec<String> =
             self.header.offset_keys().into_iter().filter(|name| name.starts_with(SEAL_PREFIX)).collect();
@@ -268,8 +265,7 @@ impl TensorFile {
         }
     }
 
-    /// Reads everything in file order, and verifies the seal of a sealed file. `is_table` selects the tensors that
-    /// become tables.
+    /// Reads everything in file order, and verifies the seal of a sealed file. `is_table` selects the tables.
     pub fn read(self, sealed: bool, is_table: impl Fn(&str) -> bool) -> Result<Stored, Fault> {
         let mut stored = Stored::default();
         self.read_each(sealed, |file, name, info| {

@@ -133,8 +133,7 @@ pub enum StopReason {
 }
 
 /// Trains until the schedule or patience ends or the caller cancels; continues from `progress`. `hear` is called after
-/// every epoch. Only it knows whether the epoch has been saved, so it decides whether to continue after a cancellation
-/// between epochs.
+/// every epoch. Only it knows whether the epoch was saved, so it decides whether to continue after a cancellation.
 pub fn train(
     model: &mut dyn Model,
     plan: &Plan<'_>,

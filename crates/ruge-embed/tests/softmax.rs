@@ -278,8 +278,7 @@ fn threads_change_nothing_and_reciprocal_models_learn_both_sides() {
     learns(Softmax { loss: AnswerLoss::Bce, smoothing: 0.0, ..all }, 30, 0.5);
 }
 
-/// Strips of questions depend on the number of threads; a last chunk of one or a few candidates must not change the
-/// bits.
+/// Strips depend on the number of threads; a last chunk of one or a few candidates must not change the bits.
 #[test]
 fn samples_of_any_size_have_the_same_bits_on_any_number_of_threads() {
     let facts = round(1500);

@@ -127,8 +127,7 @@ fn every_model_trains_as_its_twin() {
     }
 }
 
-/// Losses over a positive and all its negatives, against the plain gradient: the pull on each triple, from scores in
-/// double precision.
+/// Losses over a positive and all its negatives, against the plain gradient: the pull on each triple, in `f64`.
 fn check_against_many<F: ScoringFunction + Clone>(scoring: F, twin_scoring: Scoring, loss: Loss) {
     let facts = facts(60, 2);
     let graph = Graph::new(ENTITIES as usize, RELATIONS as usize, &facts);

@@ -150,8 +150,7 @@ impl Dataset {
         &self.graph
     }
 
-    /// The training graph, shared: for values that outlive the data set, such as a model that walks the graph when it
-    /// ranks.
+    /// The training graph, shared: for values that outlive the data set, such as a model that ranks by walks.
     pub fn shared_graph(&self) -> Arc<Graph> {
         Arc::clone(&self.graph)
     }

@@ -1,5 +1,4 @@
-//! Errors while reading or writing a graph. Each says which file and line is wrong, what it contains, why it is wrong
-//! and what to do.
+//! Errors while reading or writing a graph. Each states the file and line, its text, what is wrong and what to do.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -21,7 +21,7 @@ pub fn available() -> Option<u64> {
 }
 
 /// Rejects a request for more memory than the system has left or than one allocation can get. `given` overrides the
-/// system's figure.
+/// system.
 pub fn ensure(needed: u64, what: &str, given: Option<u64>) -> Result<(), KgError> {
     if needed < WORTH_ASKING && given.is_none() {
         return Ok(());

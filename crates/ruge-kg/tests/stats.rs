@@ -123,8 +123,7 @@ impl Naive {
         (0..self.relations).map(RelationId)
     }
 
-    /// Facts of `first` in any split between two different entities, and how many of them hold for `second`, reversed
-    /// or not.
+    /// Facts of `first` in any split between two different entities, and how many hold for `second`, reversed or not.
     fn pattern(&self, first: RelationId, second: RelationId, turned: bool) -> (usize, usize) {
         let facts = self.known.iter().filter(|t| t.relation == first && t.head != t.tail);
         let held = facts.clone().filter(|t| {

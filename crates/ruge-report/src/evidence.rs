@@ -83,8 +83,7 @@ impl<'p> Evidence<'p> {
         self.edges.iter().filter(|edge| self.is_direct(edge)).count()
     }
 
-    /// Left to right, with one lane each for the prediction, for every edge between its ends, and for every row of
-    /// nodes.
+    /// Left to right, with a lane for the prediction, for every edge between its ends, and for every row of nodes.
     fn wide(&self) -> String {
         let mut columns = vec![Vec::new(); self.layers.iter().max().map_or(0, |last| last + 1)];
         for (node, &layer) in self.layers.iter().enumerate() {

@@ -151,8 +151,7 @@ pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
     }
 }
 
-/// The most reliable first (lower bound of the confidence given its counts), one per concluded relation, then the next
-/// of each.
+/// The most reliable first (lower bound of the confidence given its counts), one per concluded relation, then the next.
 fn best_of<'r>(rules: &[&'r RuleRecord], count: usize) -> Vec<&'r RuleRecord> {
     let sure = |record: &RuleRecord| match &record.counts {
         Some(counts) => wilson_lower(counts.support, counts.pca_body()),

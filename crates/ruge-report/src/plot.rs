@@ -364,8 +364,7 @@ fn unstyled(body: &str) -> String {
     out + rest
 }
 
-/// Renumbers clipping paths: the library counts them over the whole program, but a page must not depend on earlier
-/// drawings.
+/// Renumbers clipping paths: the library counts them over the whole program, but a page must not depend on others.
 fn renamed(body: &str, prefix: &str) -> String {
     let mut numbers: Vec<&str> = Vec::new();
     let mut out = String::with_capacity(body.len());

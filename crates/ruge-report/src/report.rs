@@ -188,8 +188,7 @@ pub struct RuleRow {
     pub standard: Option<f64>,
 }
 
-/// Counts between edges: bucket `i` covers edge `i` up to, but excluding, the next; the last bucket includes its upper
-/// edge.
+/// Counts between edges: bucket `i` covers edge `i` up to, but excluding, the next; the last includes its upper edge.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Histogram {

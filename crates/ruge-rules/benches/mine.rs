@@ -109,8 +109,8 @@ fn run(graph: &Graph, config: &MineConfig) -> Mined {
 }
 
 /// Entities by a power law: the k-th of n is drawn in proportion to k^-0.5 (the first then has 1/√n of all ends); 200
-/// relations likewise. Every third triple copies an earlier one, reversed, under its partner relation, so that there
-/// are rules to find.
+/// relations likewise. Every third triple copies an earlier one, reversed, under its partner relation, so there are
+/// rules.
 fn synthetic(triples: u64) -> Graph {
     let entities = (triples / 20).max(1000);
     let pick = |stream: u64, at: u64, n: u64| -> u32 {

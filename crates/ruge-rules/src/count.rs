@@ -25,8 +25,7 @@ impl Counter {
         Self { stamps: vec![0; entities], stamp: 0, seen: Seen::default() }
     }
 
-    /// Counts `rule`; `None` if it is unsafe or has no premise, so that its body is not a set of pairs, or if its
-    /// premise is too long.
+    /// Counts `rule`; `None` if it is unsafe or has no premise (its body is not a set of pairs), or a premise too long.
     ///
     /// A rule over relations missing from the graph has zero counts.
     pub fn count(&mut self, graph: &Graph, rule: &Rule) -> Option<Counts> {

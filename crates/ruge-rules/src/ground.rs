@@ -61,8 +61,7 @@ pub struct Groundings {
     /// Premises of grounding `g` are `premise_offsets[g]..premise_offsets[g + 1]`.
     premise_offsets: Vec<usize>,
     premises: Vec<Triple>,
-    /// Negated premises of grounding `g` are `negated_offsets[g]..negated_offsets[g + 1]`; both empty if no rule
-    /// negates.
+    /// Negated premises of grounding `g` are `negated_offsets[g]..negated_offsets[g + 1]`; empty if no rule negates.
     negated_offsets: Vec<usize>,
     negated: Vec<Triple>,
     /// The unlabeled triple of each grounding.
@@ -396,8 +395,8 @@ pub fn ground_within(
     Ok(all)
 }
 
-/// Maximum groundings of one conclusion visited while some are sought: a long rule may have billions, none of which
-/// counts.
+/// Maximum groundings of one conclusion visited while some are sought: a long rule may have billions, none of them
+/// valid.
 const LOOKED_AT: u64 = 10_000_000;
 
 /// The groundings of one rule that conclude a given triple, observed or not, for explanations. Each holds the premises

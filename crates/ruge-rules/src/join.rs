@@ -202,15 +202,13 @@ impl Plan {
         }
     }
 
-    /// Whether to compute the [`number`](Self::number) before visiting completions: a long premise may have more than
-    /// can be visited.
+    /// Whether to compute the [`number`](Self::number) before visiting completions: a long premise may have too many.
     pub(crate) fn is_long(&self) -> bool {
         self.live.iter().any(Option::is_some)
     }
 
-    /// The number of completions for which `counts` is true, without visiting them one by one if parts of the premise
-    /// are independent; at most `limit` + 1, and `None` if cancelled. `counts` may use only variables of the
-    /// conclusion.
+    /// The number of completions for which `counts` is true, without visiting each if parts of the premise are
+    /// independent; at most `limit` + 1, and `None` if cancelled. `counts` may use only variables of the conclusion.
     pub(crate) fn number(
         &self,
         graph: &Graph,

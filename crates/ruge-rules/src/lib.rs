@@ -1,7 +1,6 @@
 //! Soft rules over a knowledge graph: mined, read, verified, grounded.
 //!
-//! This crate knows graphs but not vectors: any rules can guide any scoring function, and only the crate `ruge`
-//! combines the two.
+//! This crate knows graphs but not vectors: any rules can guide any scoring function, and only `ruge` combines them.
 //!
 //! ```
 //! use ruge_kg::{Control, Dataset, ReadOptions};

@@ -52,7 +52,7 @@ impl Rule {
         self.atoms().flat_map(|atom| atom.variables()).map(|v| v.index() + 1).max().unwrap_or(0)
     }
 
-    /// Whether every variable of the conclusion and of the negated atoms occurs in the premise, so that the rule can be
+    /// Whether every variable of the conclusion and of the negated atoms is in the premise, so that the rule can be
     /// grounded.
     pub fn is_safe(&self) -> bool {
         let bound = |variable| self.premise.iter().any(|atom| atom.variables().any(|v| v == variable));
@@ -70,8 +70,7 @@ impl Rule {
         self.atoms().any(|atom| atom.terms().iter().any(|term| matches!(term, Term::Constant(_))))
     }
 
-    /// The rule with variables numbered by first appearance: conclusion first, then the premise in order, then the
-    /// negated atoms.
+    /// The rule with variables numbered by first appearance: conclusion, premise, then the negated atoms.
     pub fn renumbered(&self) -> Self {
         let mut seen: Vec<Variable> = Vec::new();
         // X and Y are reserved for the conclusion's arguments even if these are entities.

@@ -1,8 +1,8 @@
 //! Verifies a rule file against the data.
 //!
 //! Every rule is counted again, and its confidence is compared with the four numbers that tools call by that name. If a
-//! whole file agrees with one of them, that is what the file contains; the ranges and shapes then show which filters
-//! produced it.
+//! whole file agrees with one of them, that is what the file contains; the ranges and shapes show the filters that made
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

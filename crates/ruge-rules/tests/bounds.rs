@@ -12,8 +12,7 @@ use ruge_rules::{Atom, GroundLimit, Rule, RuleError, Side, Variable, ground, gro
 
 const ENTITIES: u32 = 11;
 
-/// Relation 0 links ten entities with each other and themselves, relation 1 one pair; the eleventh entity is in no fact
-/// of relation 0.
+/// Relation 0 links ten entities with all of them, relation 1 one pair; the eleventh entity has no fact of relation 0.
 fn complete() -> Graph {
     let mut facts: Vec<Triple> = (0..10).flat_map(|x| (0..10).map(move |y| Triple::new(x, 0, y))).collect();
     facts.push(Triple::new(0, 1, 1));

@@ -9,8 +9,8 @@ use super::case::{Kind, Verdict, Yard};
 use super::process::Call;
 use super::world::words;
 
-/// Command chains; if one command fails, later ones that read its files are skipped. `ASK` queries the model for the
-/// first training triple.
+/// Command chains; if one command fails, later ones that read its files are skipped. `ASK` queries the first training
+/// triple.
 const CHAINS: &[(&str, &[&str])] = &[
     ("check", &["check g", "check g --json", "check g --lenient"]),
     (

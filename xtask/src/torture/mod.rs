@@ -1,5 +1,4 @@
-//! `cargo xtask torture`: runs the program under kills, faults, signals, flipped bits, broken inputs and extreme
-//! settings.
+//! `cargo xtask torture`: attacks the program with kills, faults, signals, flipped bits and extreme inputs.
 //!
 //! This code does not use the libraries: it runs the program as a user does, inspects the files it leaves, and compares
 //! them with an undisturbed run. Every case has a name and is determined by the seed, so the line printed with a

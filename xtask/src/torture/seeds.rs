@@ -238,8 +238,8 @@ fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
     !bytes.fold(u32::MAX, step)
 }
 
-/// A gzip file that repeats `piece`, by matches of 258 bytes. Its checksum is wrong, which shows only at the end, after
-/// everything was unpacked.
+/// A gzip file that repeats `piece`, by matches of 258 bytes. Its checksum is wrong, which shows only after unpacking
+/// everything.
 fn gzip_of(piece: &[u8], length: u64) -> Vec<u8> {
     let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let mut bits = Bits::default();

@@ -132,8 +132,7 @@ impl Graph {
 
     /// Final checks; then drops every fact with a name that occurs only once.
     ///
-    /// Such a name (a currency or a script used once) could be neither learned nor predicted if its only fact is held
-    /// out.
+    /// Such a name (a currency or a script used once) could not be learned or predicted if its only fact is held out.
     pub fn finish(mut self) -> Result<Graph> {
         let mut lower: BTreeMap<String, String> = BTreeMap::new();
         for name in self.kinds.keys() {

@@ -1,5 +1,4 @@
-//! How the cost of an epoch grows: one series for each quantity in which the paper's cost is linear, and one for
-//! threads.
+//! How the cost of an epoch grows: a series for each quantity in which the paper's cost is linear, and for threads.
 //!
 //! Each point is a guided ComplEx epoch that differs in one quantity from the common setting. It measures CPU time, the
 //! minimum of a few epochs, since the machine may be shared, and fits a line by least squares. Part of a batch's cost

@@ -18,8 +18,7 @@ pub(super) enum Order {
     Straight,
     /// One row or one column of contiguous factors: eight times sixteen lanes.
     Wide,
-    /// Everything else: blocks of this many products, fused one after the other starting from zero, then added to the
-    /// element.
+    /// Everything else: blocks of this many products, fused one by one from zero, then added to the element.
     Blocks(usize),
 }
 
@@ -137,8 +136,7 @@ fn lanes<const SOFT: bool>(x: &[f32], y: &[f32], mut before: Option<f32>) -> f32
     before.unwrap_or(0.0)
 }
 
-/// Eight times sixteen lanes, added in pairs; then sixteen lanes for the rest, added one after the other; then the last
-/// products.
+/// Eight times sixteen lanes, added in pairs; then sixteen lanes, added one by one; then the last products.
 #[inline(always)]
 fn wide<const SOFT: bool>(x: &[f32], y: &[f32], before: Option<f32>) -> f32 {
     let (x_chunks, x_rest) = x.as_chunks::<16>();

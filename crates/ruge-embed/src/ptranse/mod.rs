@@ -2,8 +2,7 @@
 //!
 //! TransE wants h + r ≈ t. PTransE also wants r ≈ ρ₁ + ρ₂ if the path ρ₁, ρ₂ leads from h to t and tends to mean r. Two
 //! numbers weight a path: R(p|h,t), the share of a resource at h that arrives at t along p ([`paths`]), and P(r|p), how
-//! often the ends of p are linked by r ([`confidence`]). Training is in [`train`], the two-stage ranking in
-//! [`rank`](mod@rank).
+//! often the ends of p are linked by r ([`confidence`]). See [`train`] and the two-stage [`rank`](mod@rank).
 //!
 //! | question | module |
 //! |---|---|
@@ -18,8 +17,7 @@
 //! the work without changing the result. Path features are computed for every re-ranked candidate, from the training
 //! triples only; the reference reads them from a list of pairs that favours the true ones. The re-ranked block precedes
 //! all other candidates even if a path term is negative. Paths of three steps are selected by a cut-off on their
-//! confidence, not by listed pairs. A corruption that is not found in 100 draws is skipped instead of being drawn
-//! forever.
+//! confidence, not by listed pairs. A corruption that is not found in 100 draws is skipped.
 
 pub mod confidence;
 pub mod doubled;
@@ -65,8 +63,7 @@ pub struct PTransEConfig {
     pub drop: f64,
     /// Candidates of a query that are re-ranked with their paths.
     pub rerank: usize,
-    /// With 3 steps: a path of two is extended if P(r|p) exceeds this for some r, and a path of three is kept under the
-    /// same condition.
+    /// With 3 steps: a path of two is extended, and a path of three kept, if P(r|p) exceeds this for some r.
     pub confidence_cut_off: f64,
 }
 

@@ -333,8 +333,7 @@ impl Paths {
         Features { numbers: &self.numbers[range.clone()], resources: &self.resources[range] }
     }
 
-    /// P(r|p) of a doubled triple's relation for each of its [`features`](Self::features); empty for an inverse
-    /// relation.
+    /// P(r|p) of a doubled triple's relation for each of its [`features`](Self::features); empty if inverse.
     #[inline]
     pub fn known(&self, link: usize) -> &[f32] {
         &self.known[self.first_known[link]..self.first_known[link + 1]]

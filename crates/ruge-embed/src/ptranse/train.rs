@@ -75,7 +75,7 @@ impl PTransE {
         Ok(Self::with_paths(Paths::extract(graph, &config, &Control::default())?, config, seed))
     }
 
-    /// Initialises the rows for paths found with the same settings: normal within ±6/√d, entities then within the unit
+    /// Initialises the rows for paths found with the same settings: normal within ±6/√d, then entities in the unit
     /// ball.
     pub fn with_paths(paths: Paths, config: PTransEConfig, seed: u64) -> Self {
         let graph = paths.doubled().graph();

@@ -1,8 +1,7 @@
 //! The half spectrum of a real row and its inverse, for [`HolE`](super::HolE).
 //!
-//! With AVX2 or AVX-512 the transforms are those of `realfft`, with fused 256-bit registers in both cases, hence the
-//! same bits. Otherwise they are `rustfft`'s scalar ones over a complex row: different bits, but the same on every such
-//! machine.
+//! With AVX2 or AVX-512 the transforms are those of `realfft`, with fused 256-bit registers, hence the same bits.
+//! Otherwise they are `rustfft`'s scalar ones over a complex row: different bits, but the same on all such machines.
 
 use std::sync::Arc;
 
@@ -65,7 +64,7 @@ impl Fourier {
     }
 
     /// The row with this half spectrum, times `length`. Bins that are their own mirror image must be real. May
-    /// overwrite the spectrum.
+    /// overwrite it.
     pub fn inverse(&self, spectrum: &mut [Complex<f32>], row: &mut [f32], work: &mut [Complex<f32>]) {
         match &self.plans {
             Plans::Fused { inverse, .. } => inverse

@@ -26,8 +26,7 @@ impl HolE {
         Self::on(dimension, Isa::detect())
     }
 
-    /// The model over ℝᵈ with the transforms of an instruction set. [`Isa::Portable`] gives different bits from the
-    /// others.
+    /// The model over ℝᵈ with the transforms of an instruction set. [`Isa::Portable`] gives different bits.
     pub fn on(dimension: usize, isa: Isa) -> Self {
         Self { dimension, fourier: Fourier::new(dimension, isa) }
     }

@@ -93,7 +93,7 @@ pub trait ScoringFunction: Send + Sync + 'static {
 
     /// Whether (h, ?, t) can be answered by a dot product: scores are linear in the relation row.
     const ASKS_RELATIONS: bool = false;
-    /// Writes q such that q · r is the score of (head, relation, tail) for one side's relation row r. Called only if
+    /// Writes q such that q · r is the score of (head, relation, tail) for one side's relation row r. Needs
     /// `ASKS_RELATIONS`.
     #[inline(always)]
     fn relation_query(&self, _head: &[f32], _tail: &[f32], _query: &mut [f32]) {}

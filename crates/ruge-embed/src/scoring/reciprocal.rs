@@ -1,7 +1,6 @@
 //! Reciprocal relations (Lacroix et al. 2018): (?, r, t) is asked as (t, r⁻¹, ?), with a separate row for r⁻¹.
 //!
-//! A relation row holds the row of r followed by the row of r⁻¹; no other code needs to know. The score of a triple is
-//! that of its tail query.
+//! A relation row holds the row of r followed by that of r⁻¹. The score of a triple is that of its tail query.
 
 use super::{Comparator, ScoringFunction, Transform};
 

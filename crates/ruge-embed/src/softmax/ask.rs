@@ -14,8 +14,7 @@ use crate::table::Table;
 
 /// Candidates whose scores one task owns.
 pub(super) const CHUNK: usize = 512;
-/// Floats between the scores of consecutive questions within a chunk: a power of two would map them to the same cache
-/// sets.
+/// Floats between the scores of consecutive questions within a chunk: a power of two would cause cache conflicts.
 const APART: usize = CHUNK + 16;
 /// Questions scored at a time.
 const BLOCK: usize = 256;
@@ -56,8 +55,7 @@ pub(super) struct Asked<'a> {
     pub control: Option<&'a Control<'a>>,
 }
 
-/// Answers all questions. Returns Σ weight · loss and writes the gradients by queries and by candidates, in whole
-/// chunks.
+/// Answers all questions. Returns Σ weight · loss and writes the gradients by queries and candidates, in whole chunks.
 pub(super) fn ask(
     asked: &Asked<'_>,
     candidates: &Candidates<'_>,
@@ -280,8 +278,7 @@ mod tests {
         }
     }
 
-    /// Three chunks and two blocks against the definition in `f64`, with scores so far apart that some chunks hardly
-    /// count.
+    /// Three chunks and two blocks against the definition in `f64`, with scores so far apart that some hardly count.
     #[test]
     fn sums_over_chunks_and_blocks_follow_the_definition() {
         let (count, among, width) = (300, 1100, 5);

@@ -80,8 +80,7 @@ pub enum Answers {
     /// One at a time: the question occurs once per answer in an epoch (1vsAll).
     #[default]
     One,
-    /// All answers known in training; the question occurs once per epoch (KvsAll). Softmax divides its target among
-    /// them.
+    /// All answers known in training; the question occurs once per epoch (KvsAll). Softmax divides its target.
     All,
 }
 

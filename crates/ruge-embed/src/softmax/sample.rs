@@ -1,9 +1,7 @@
-//! Softmax over a sample of candidates: one thread takes a strip of questions from rows to gradients while it is in
-//! cache.
+//! Softmax over a sample of candidates: one thread takes a strip of questions from rows to gradients in its cache.
 //!
 //! Strips depend on the number of threads, sums do not: a question is summed over chunks of candidates and a candidate
-//! over parts of the questions, both split at fixed positions, and a product sums each of its elements in a fixed
-//! order.
+//! over parts of the questions, both split at fixed positions, and products have a fixed order of summation.
 
 use rayon::prelude::*;
 
@@ -146,8 +144,8 @@ impl Sample<'_> {
         own.iter().map(|own| own.loss).sum()
     }
 
-    /// From queries to the gradients by queries, by scores and by the answers' own scores. The queries are some of
-    /// `asked` questions.
+    /// From queries to the gradients by queries, by scores and by the answers' own scores. `asked` counts all
+    /// questions.
     fn answer(
         &self,
         asked: usize,
@@ -260,8 +258,8 @@ impl Kernel for Softmaxes<'_> {
 mod tests {
     use super::*;
 
-    /// Several chunks, parts and strips against the definition in `f64`, with scores so far apart that some chunks
-    /// hardly count.
+    /// Several chunks, parts and strips against the definition in `f64`, with scores so far apart that some hardly
+    /// count.
     #[test]
     fn sums_over_chunks_and_parts_follow_the_definition() {
         let (count, width, others) = (300, 5, 5000);

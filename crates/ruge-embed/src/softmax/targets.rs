@@ -1,5 +1,4 @@
-//! Targets beyond a single answer: several answers at once, label smoothing, or binary cross-entropy over every
-//! candidate.
+//! Targets beyond a single answer: several answers at once, label smoothing, or binary cross-entropy.
 
 use super::Answer;
 use super::ask::{CHUNK, exp};

@@ -7,13 +7,13 @@ use rayon::prelude::*;
 use super::facts::{Pair, accumulate};
 use crate::triple::{EntityId, Label};
 
-/// Per entity, its neighbours grouped by label: `neighbours(u, l)` is a slice, found by binary search over the few
-/// labels `u` has.
+/// Per entity, its neighbours grouped by label: `neighbours(u, l)` is a slice, found by binary search over the labels
+/// of `u`.
 #[derive(Clone, Debug, Default)]
 pub struct Adjacency {
     runs_of: Vec<u32>,
-    /// Per entity, a 64-bit filter with one bit per label: most requested labels are absent, and few of those share a
-    /// bit with a present one.
+    /// Per entity, a 64-bit filter with one bit per label: most requested labels are absent, and few share a bit with a
+    /// present one.
     has: Vec<u64>,
     run_labels: Vec<Label>,
     run_starts: Vec<u32>,

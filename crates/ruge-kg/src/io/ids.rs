@@ -1,8 +1,7 @@
 //! Files of ids: dictionaries that map ids to names, and triples written as ids.
 //!
 //! OpenKE and LibKGE store names and triples separately. An id of the file becomes the id of the graph, so a dictionary
-//! must name every id from 0 on exactly once. A gap is an error even in lenient mode, since any name for it would be
-//! made up.
+//! must name every id from 0 on exactly once. A gap is an error even in lenient mode, since its name would be made up.
 
 use std::ops::ControlFlow;
 use std::path::Path;

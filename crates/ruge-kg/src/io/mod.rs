@@ -118,8 +118,7 @@ impl Format {
         Format::Csv(habit.unwrap_or(best.0))
     }
 
-    /// Guesses the format from the first lines: the one under which most of them have the number of fields in
-    /// `columns`.
+    /// Guesses the format: the one under which most of the first lines have the number of fields in `columns`.
     fn from_content(start: &[u8], columns: Columns) -> Self {
         let lines = first_lines(start);
         let turtle = |line: &&[u8]| {

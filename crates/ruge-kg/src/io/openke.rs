@@ -1,7 +1,6 @@
 //! OpenKE folders: `entity2id.txt`, `relation2id.txt`, and `train2id.txt`, `valid2id.txt`, `test2id.txt`.
 //!
-//! Every file starts with its number of lines. Dictionaries have lines `name id`, triples `head tail relation`, with
-//! the relation last.
+//! Every file starts with its number of lines. Dictionaries have `name id`, triples `head tail relation`.
 
 use std::path::{Path, PathBuf};
 

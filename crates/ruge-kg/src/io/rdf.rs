@@ -1,10 +1,9 @@
-//! RDF terms as names, and N-Triples: one statement per line, parsed in parallel. See [`turtle`](super::turtle) for the
+//! RDF terms as names, and N-Triples: one statement per line, parsed in parallel. [`turtle`](super::turtle) has the
 //! rest.
 //!
 //! A term becomes a name that people can read and type. An IRI loses its angle brackets; a blank node is `_:label`, the
 //! same node in all files of a data set; a literal keeps its N-Triples form, `"text"@en` or `"5"^^<…>`. An IRI under
-//! `urn:ruge:` encodes a plain name, written by [`write`](super::write), and is decoded here. Quoted triples (RDF-star)
-//! are syntax errors.
+//! `urn:ruge:` encodes a plain name (see [`write`](super::write)). Quoted triples (RDF-star) are syntax errors.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -306,8 +306,8 @@ impl Text<'_> {
         }
     }
 
-    /// Fills the window with a batch of whole lines. Returns its length (0 at the end) and whether it is the start of a
-    /// line that is too long.
+    /// Fills the window with whole lines. Returns its length (0 at the end) and whether it starts a line that is too
+    /// long.
     pub(crate) fn next_batch(&mut self, options: &ReadOptions) -> Result<(usize, bool), KgError> {
         let mut wanted = 2 * rayon::current_num_threads() * options.block.max(1);
         loop {

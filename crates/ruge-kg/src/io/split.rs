@@ -1,9 +1,8 @@
 //! Splits one file into train, valid and test.
 //!
 //! Triples are visited in an order determined by the seed. A triple leaves train only if its head, tail and relation
-//! each keep another triple there. So no name is missing from train, the time is linear, and the same file and seed
-//! give the same split everywhere. If the graph is too sparse for the requested shares, the held-out splits are
-//! smaller.
+//! each keep another there. So no name is missing from train, the time is linear, and a file and a seed give the same
+//! split everywhere. If the graph is too sparse for the requested shares, the held-out splits are smaller.
 
 use crate::random::{SPLIT, permutation};
 use crate::triple::Triple;

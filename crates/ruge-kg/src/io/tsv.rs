@@ -248,8 +248,8 @@ pub(super) fn wrong_columns(line: &str, format: Format, columns: Columns) -> Rea
         (Format::Whitespace, if memchr2(b' ', b'\t', bytes).is_some() { blank_fields(bytes) } else { 0 }),
     ];
     let same = |other: Format| other == format || other.separator_byte() == format.separator_byte();
-    // A line that contains the file's separator uses it, however many commas and blanks its names have. Names do not
-    // contain tabs.
+    // A line that contains the file's separator uses it, whatever commas and blanks its names have. Names contain no
+    // tabs.
     let uses = found > 1 && format != Format::Whitespace;
     let other = |other: Format| !same(other) && (!uses || other == Format::Tsv);
     match others.iter().find(|&&(format, count)| other(format) && count == columns.count) {

@@ -1,8 +1,7 @@
 //! Leakage: held-out triples that train contains in another form.
 //!
 //! A test triple whose reverse, or whose pair under a duplicate relation, is in train can be answered by copying. FB15K
-//! and WN18 are known for it, and a score on such a set says little about reasoning. This module counts, per triple,
-//! how it could be copied.
+//! and WN18 are known for it, and a score on such a set says little about reasoning. This module counts such triples.
 
 use rayon::prelude::*;
 use serde::Serialize;

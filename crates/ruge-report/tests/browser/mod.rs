@@ -67,7 +67,7 @@ pub fn open(browser: &Path, page: &Path, width: u32, dark: bool) -> (String, Str
     (dom, log)
 }
 
-/// Asserts the properties of every page: the named sections and plots, in both sizes and colours, legible, nothing too
+/// Asserts the properties of every page: the named sections and plots, in both sizes and colours, legible, not too
 /// wide.
 pub fn check(browser: &Path, page: &Path, sections: &[&str], plots: &[&str], graphs: usize) {
     for (width, dark) in [(1280, false), (360, true)] {

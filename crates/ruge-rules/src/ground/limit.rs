@@ -1,8 +1,7 @@
 //! Limits on the number of groundings.
 //!
 //! Each atom of a premise multiplies the ways to match it: eleven atoms on a line of 23 bytes may have more groundings
-//! than fit in any memory. So groundings of long premises are counted before any is made, and those of others while
-//! they are made.
+//! than fit in any memory. So groundings of long premises are counted before any is made, and others meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -60,7 +59,7 @@ impl GroundLimit {
     }
 }
 
-/// Bytes per grounding: its triples in a piece and in the result, which grows by doubling, its conclusion, and the
+/// Bytes per grounding: its triples in a piece and in the result, which doubles as it grows, its conclusion, the
 /// indexes.
 fn bytes_of(width: usize) -> u64 {
     (3 * width * size_of::<Triple>() + 112) as u64

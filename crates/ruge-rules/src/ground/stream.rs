@@ -79,9 +79,9 @@ pub fn stream(
 /// [`stream`] within bounds.
 ///
 /// # Errors
-/// [`RuleError::TooManyGroundings`] names the first rule beyond the limit, before any of its groundings is passed on if
-/// its premise is long; [`RuleError::Cancelled`] on cancellation; [`RuleError::Grounding`] if `visit` or the temporary
-/// file fails.
+/// [`RuleError::TooManyGroundings`] names the first rule beyond the limit, before any grounding of a long premise is
+/// passed on; [`RuleError::Cancelled`] on cancellation; [`RuleError::Grounding`] if `visit` or the temporary file
+/// fails.
 pub fn stream_within(
     graph: &Graph,
     rules: &[Rule],

@@ -1,8 +1,7 @@
 //! The output of AMIE+ and AMIE 3: rules among log lines, eight columns or more.
 //!
-//! By default AMIE 3 omits the standard confidence: it prints a body size of -1 and minus the support as confidence.
-//! Negative numbers are therefore read as missing. Header lines define the columns; without one, AMIE's usual columns
-//! apply.
+//! By default AMIE 3 omits the standard confidence: it prints a body size of -1 and minus the support as confidence. So
+//! negative numbers are read as missing. Header lines define the columns, which default to AMIE's usual ones.
 
 use ruge_kg::Names;
 
@@ -34,8 +33,7 @@ pub(crate) fn parse<'a>(line: &'a str, columns: &mut Vec<Column>) -> Result<Line
     Ok(Line::Rule(Box::new(RawRecord { rule, confidence: row.stated.pca, stated: row.stated, counts: None })))
 }
 
-/// A line of AMIE+'s output. Unknown values are -1, as in AMIE 3; a missing PCA confidence is replaced by the rule's
-/// confidence.
+/// A line of AMIE+'s output. Unknown values are -1, as in AMIE 3; a missing PCA confidence becomes the rule's.
 pub(crate) fn write(record: &RuleRecord, names: &Names) -> String {
     let stated = &record.stated;
     let number = |value: Option<f64>| value.map_or("-1".to_string(), decimal);

@@ -1,8 +1,7 @@
 //! `relation(subject, object)`: the notation shared by AnyBURL, KALE, Prolog and our text form.
 //!
 //! Names may contain brackets and commas, so an atom is parsed from its right end: the arguments are in the last pair
-//! of brackets. Quoted names are masked first (byte by byte), so that structure is searched in the mask and names are
-//! cut from the text.
+//! of brackets. Quoted names are masked first, so structure is searched in the mask, and names are cut from the text.
 
 use std::borrow::Cow;
 

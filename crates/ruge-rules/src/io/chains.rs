@@ -1,8 +1,8 @@
 //! Formats for walks only: a premise is a list of relations from x to y, some of them inverse.
 //!
 //! RNNLogic, RulE and NCRL write `head b1 b2 …`, RPJE `b1 [b2] head`, both with ids from a dictionary in which id + R
-//! is the inverse of id (R relations). ComplEx-NNE_AER writes `[-]body,head` with names. A decimal point distinguishes
-//! a weight from an id.
+//! is the inverse of id (R relations). ComplEx-NNE_AER writes `[-]body,head` with names. Weights have a decimal point,
+//! ids do not.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -78,8 +78,7 @@ impl Dictionary {
     }
 }
 
-/// The names of a relation dictionary in id order: `id<TAB>name` per line (or `name<TAB>id`), with or without a leading
-/// count.
+/// The names of a relation dictionary in id order: `id<TAB>name` per line (or `name<TAB>id`), with or without a count.
 pub fn read_relation_dictionary(path: &Path) -> Result<Vec<String>, RuleError> {
     let bytes = ruge_kg::io::read_whole(path, Limits::default())?;
     // Every row is kept with its position, and every name again.

@@ -9,8 +9,8 @@
 //! ]}
 //! ```
 //!
-//! `rule` is for people; readers use `premise`, `negated` (absent if empty) and `conclusion`. A bare list of rules is
-//! also accepted.
+//! `rule` is for people; readers use `premise`, `negated` (absent if empty) and `conclusion`. A bare list is accepted
+//! too.
 
 use std::path::Path;
 

@@ -4,8 +4,7 @@
 //! binds tighter than ∨. The premise is then split into its alternatives, each the premise of a separate rule: for the
 //! conclusion h, (a ∨ b) ⇒ h is equivalent to a ⇒ h and b ⇒ h together.
 //!
-//! The equivalence is that of classical logic. In guidance both alternatives push, whereas Eq. (4) would count their
-//! overlap once.
+//! The equivalence is that of classical logic. In guidance both push; Eq. (4) would count their overlap once.
 
 use super::atoms::{Notation, Span, atom};
 use super::raw::{Fault, RawAtom};

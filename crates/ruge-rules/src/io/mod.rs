@@ -2,8 +2,7 @@
 //!
 //! The caller names the format, or it is recognised from the content. One bad line does not fail a file: the reader
 //! returns bad lines with their reasons, lines that are not meant to be rules, and duplicates. A writer rejects a rule
-//! that its format cannot express, and names it. It reads every line back before writing it, so *parse ∘ print = id*
-//! holds by construction.
+//! that its format cannot express, and names it. It reads every line back before writing it, so *parse ∘ print = id*.
 //!
 //! ```
 //! use ruge_kg::Names;

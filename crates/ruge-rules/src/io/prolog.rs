@@ -1,8 +1,7 @@
 //! Prolog clauses, as used by inferbeddings: `h(X0, X2) :- r1(X0, X1), r2(X1, X2)`, optionally followed by a weight.
 //!
 //! Variables start with a capital or `_`; quoted names (single or double) are always names. Relations are written
-//! without quotes wherever a reader can tell where they end, because the tools that read these files do not support
-//! quoted relations.
+//! without quotes wherever a reader can tell where they end, because the tools that read them support no quotes there.
 
 use ruge_kg::Names;
 

@@ -1,5 +1,5 @@
-//! `?b  rel  ?a   => ?a  rel  ?b`: the notation of RUGE and AMIE, RUGE's rule files, and our own TSV, which is RUGE's
-//! with more columns.
+//! `?b  rel  ?a   => ?a  rel  ?b`: the notation of RUGE and AMIE, RUGE's rule files, and our own TSV: RUGE's with more
+//! columns.
 //!
 //! Column one is the rule, column two the confidence, so a reader of these two columns reads both formats. In our own
 //! files a name that would break the notation is in double quotes, with `\"`, `\\`, `\t`, `\n` and `\r` inside, and `!`

@@ -29,8 +29,7 @@ impl fmt::Display for UnknownRelation {
     }
 }
 
-/// The relations of `file` with ids from `known` on, each once. `known` is the number of relations of the graph whose
-/// names are in `names`.
+/// The relations of `file` with ids from `known` on, each once. `known` is the graph's number of relations.
 pub fn unknown_relations(file: &RuleFile, known: usize, names: &Names) -> Vec<UnknownRelation> {
     let mut seen: FxHashSet<RelationId> = FxHashSet::default();
     let mut unknown = Vec::new();

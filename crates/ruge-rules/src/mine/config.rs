@@ -134,8 +134,7 @@ impl MineConfig {
     /// conclude their own start.
     ///
     /// The sparser a graph, the longer and rarer the paths worth following; in a dense graph they lead everywhere.
-    /// Paths of four and more atoms are followed only if relations are few, since their number grows with its fifth
-    /// power.
+    /// Paths of four and more atoms are followed only if relations are few, since they grow with its fifth power.
     pub fn ranking(triples: usize, entities: usize, relations: usize) -> Self {
         let degree = 2.0 * triples as f64 / entities.max(1) as f64;
         let long = match triples {

@@ -68,8 +68,8 @@ pub(crate) fn one(head: &Head<'_>, label: Label, support: u64, scratch: &mut Scr
     Some(counts)
 }
 
-/// Exact sizes of a body of two labels over the same pair; inner `None` if its PCA body exceeds `limit`, outer `None`
-/// if stopped.
+/// Exact sizes of a body of two labels over the same pair; inner `None` if its PCA body exceeds `limit`, outer if
+/// stopped.
 pub(crate) fn same_pair(
     head: &Head<'_>,
     (a, b, support): (Label, Label, u64),
@@ -150,8 +150,7 @@ struct Middle {
     values: u32,
     /// The sum over these values of 1/m, rounded down, in units of 1/[`WHOLE`].
     shares: u64,
-    /// How much the lower bound may gain from this entity: one with many edges is more likely to have the second label,
-    /// and often.
+    /// How much the lower bound may gain from this entity: one with many edges more likely has the second label.
     promise: u64,
 }
 
@@ -206,8 +205,7 @@ impl<'g> Start<'g> {
         if pairs.len() < SEARCH * values.len() {
             return groups(pairs, roles(head.side).0, scratch);
         }
-        // Few values among many facts: look up each, starting from the previous position, instead of scanning all
-        // facts.
+        // Few values among many facts: look up each from the previous position on, instead of scanning all facts.
         let mut rest = pairs;
         let mut found = Vec::new();
         for group in values.chunk_by(|a, b| a.key == b.key) {
@@ -222,7 +220,7 @@ impl<'g> Start<'g> {
         found
     }
 
-    /// Whether at most `limit` pairs satisfy first–second with the functional variable bound by the head; `None` if
+    /// Whether at most `limit` pairs satisfy first–second with the functional variable from the head; `None` if
     /// stopped.
     pub(crate) fn at_most(&self, head: &Head<'_>, second: Label, limit: u64, scratch: &mut Scratch) -> Option<bool> {
         let mut steps = Steps::new(head, second, scratch);

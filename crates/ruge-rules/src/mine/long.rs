@@ -173,8 +173,7 @@ fn count(head: &Head<'_>, pool: &Pool) -> Option<Vec<Candidate>> {
     Some(candidates)
 }
 
-/// Bytes per cell of supports: in the sum, and in the tables of some parts. A table has many parts, but most of their
-/// pages are never touched.
+/// Bytes per cell of supports: in the sum, and in the tables of some parts. Most pages of a part are never touched.
 const SUM_CELL: usize = 16;
 
 /// Supports over one piece of the head's facts.
@@ -343,8 +342,8 @@ fn select_marked(head: &Head<'_>, group: &[Candidate], scratch: &mut Scratch) ->
     Some(rules)
 }
 
-/// The (last, middle) entities two steps from a start; one middle per last is enough unless variables must differ.
-/// `None` if stopped.
+/// The (last, middle) entities two steps from a start; one middle per last unless variables must differ. `None` if
+/// stopped.
 fn two_steps(
     head: &Head<'_>,
     start: &[Pair],

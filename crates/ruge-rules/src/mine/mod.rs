@@ -10,8 +10,8 @@
 //! 3. [`prune`]: thresholds, perfect rules, the skyline, shapes.
 //!
 //! [`long`] adds paths of three atoms, [`walks`] some of four and five, [`constants`] rules with constants. Heads are
-//! independent, so they run in parallel, largest first, and the result is sorted by a total order: the same bytes on
-//! any number of threads.
+//! independent, so they run in parallel, largest first. The result has a total order: the same bytes on any number of
+//! threads.
 
 mod bound;
 mod config;
@@ -52,8 +52,7 @@ pub(crate) enum Body {
     Long(Label, Label, Label),
     /// More labels from x to y.
     Walk(walks::Walk),
-    /// The head's argument reached by `to` is the entity `at`; the other variable has the label, optionally to a given
-    /// entity.
+    /// The head's argument reached by `to` is the entity `at`; the other variable has the label, possibly to an entity.
     Constant { to: Label, at: EntityId, label: Label, of: Option<EntityId> },
 }
 

@@ -5,8 +5,7 @@
 //! other mining, this finds only the rules that a sample shows, and counts are over a sample if a path has very many
 //! starts. Samples are evenly spaced, so the result is the same in every run.
 //!
-//! All entities of a path differ, whatever the configuration: a long path that may turn back is equivalent to a shorter
-//! one.
+//! All entities of a path differ, whatever the configuration: a long path that may turn back equals a shorter one.
 
 use rayon::prelude::*;
 use ruge_kg::{EntityId, Graph, Label};
@@ -181,8 +180,8 @@ fn join(
     Some(())
 }
 
-/// Visits the ends of all paths from `trail[0]` without repeated entities, each possibly many times; false once the
-/// steps are used up.
+/// Visits the ends of all paths from `trail[0]` without repeated entities, possibly repeatedly; false once the steps
+/// are used up.
 pub(crate) fn follow(
     graph: &Graph,
     labels: &[Label],
