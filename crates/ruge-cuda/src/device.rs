@@ -209,7 +209,6 @@ unsafe impl Send for Recorded {}
 // SAFETY: as above; nothing accesses it through a shared reference.
 unsafe impl Sync for Recorded {}
 
-/// Compiled kernels.
 pub(crate) struct Kernels {
     module: Arc<CudaModule>,
 }

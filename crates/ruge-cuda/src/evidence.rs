@@ -18,7 +18,6 @@ pub(crate) struct EvidencePointers([u64; 5]);
 // SAFETY: addresses in C layout, as in the kernels.
 unsafe impl DeviceRepr for EvidencePointers {}
 
-/// The groundings on the GPU.
 pub(crate) struct EvidenceBuffers {
     premise_ends: Buffer<u32>,
     premises: Buffer<Quad>,

@@ -29,7 +29,6 @@ impl Number {
     }
 }
 
-/// A matrix on the GPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix {
     address: u64,

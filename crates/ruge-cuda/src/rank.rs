@@ -22,7 +22,6 @@ const BLOCK: usize = 8192;
 /// Maximum scores held at a time: 2 GB.
 const SCORES: usize = 1 << 29;
 
-/// Compiled kernels for ranking.
 pub(crate) struct RankKernels {
     score_triples: CudaFunction,
     make_queries: CudaFunction,

@@ -14,7 +14,6 @@ use crate::questions::{EpochQuestions, Range};
 use crate::softmax::padded;
 use crate::training::Moving;
 
-/// Buffers of a sample.
 pub(crate) struct Sampled {
     gather: CudaFunction,
     slopes: CudaFunction,

@@ -111,13 +111,10 @@ pub(crate) fn architecture(card: (i32, i32), compiler: i32) -> &'static str {
 pub(crate) enum Program {
     /// Sampling, scoring, updating.
     Train,
-    /// Softmax over all entities.
     Softmax,
-    /// Scoring and counting.
     Rank,
 }
 
-/// The program text for a model.
 pub(crate) fn program(constants: &Constants, part: Program) -> String {
     let mut text = String::new();
     let mut whole = |name: &str, value: usize| {

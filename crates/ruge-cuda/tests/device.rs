@@ -113,7 +113,6 @@ struct Pair {
     losses: [Vec<Losses>; 2],
 }
 
-/// Trains on both devices.
 fn train<F: ScoringFunction + Clone>(device: &Device, scoring: &F, epochs: u64, change: Change<'_>) -> Pair {
     train_with(device, scoring, epochs, &evidence, change)
 }

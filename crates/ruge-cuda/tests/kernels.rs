@@ -15,7 +15,6 @@ fn main() -> ExitCode {
         .run()
 }
 
-/// Whether NVRTC is available.
 fn nvrtc() -> Need<()> {
     match compile_kernels(&constants(&DistMult::new(2), Optimizer::default())) {
         Err(error @ CudaError::Missing { .. }) => {

@@ -92,7 +92,6 @@ pub struct CpuModel<F> {
     isa: Isa,
 }
 
-/// Buffers reused by steps.
 struct Work {
     slots: Table,
     partials: Table,

@@ -27,7 +27,6 @@ pub(crate) enum Aims<'a> {
     DScores(&'a [f32]),
 }
 
-/// The input of the first pass.
 pub(crate) struct Pass<'a, F> {
     pub scoring: &'a F,
     /// Rows as scored.

@@ -127,7 +127,6 @@ fn header(tensors: &[(String, Content<'_>)], metadata: HashMap<String, String>) 
     Ok(header)
 }
 
-/// A writer that hashes its output.
 struct Hashing<W> {
     to: W,
     hasher: Sha256,
@@ -164,10 +163,8 @@ impl From<String> for Fault {
 /// A file whose header has been read, but not its tensors.
 pub struct TensorFile {
     file: Box<dyn Read>,
-    /// File length in bytes.
     length: u64,
     header: Metadata,
-    /// Hash of everything read so far.
     hasher: Sha256,
 }
 

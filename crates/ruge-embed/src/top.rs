@@ -3,7 +3,7 @@
 //! Best first; ties are in id order, and NaN is never an answer. [`Ranker::top`](ruge_kg::Ranker::top) is the readable
 //! definition; this is the fast version, tested to return the same lists. It scans the same panels with the same tile
 //! as [`rank`](mod@crate::rank), but instead of counting, it looks only at scores above the worst answer kept so far:
-//! after the first few hundred entities, almost none. Fewer than a dozen queries, the tile's size, are scored directly.
+//! after the first few hundred entities, almost none. Up to four queries are scored directly: a tile takes a dozen.
 
 use std::ops::Range;
 

@@ -8,7 +8,6 @@ use crate::incidence::{HEAD_GRADIENT, Incidence, PARTS};
 use crate::optimizer::Move;
 use crate::scoring::{Comparator, ScoringFunction, Scratch, Transform};
 
-/// Contributions to rows.
 pub(crate) trait Sources: Sync {
     fn is_touched(&self, index: usize) -> bool;
     /// Adds the row's contributions; `scored` is the row as scored.

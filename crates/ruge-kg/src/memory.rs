@@ -56,7 +56,6 @@ pub(crate) fn reserve_text(
     text.try_reserve_exact(exact).map_err(|_| missing((text.len() + exact) as u64, what, None))
 }
 
-/// The capacity to reserve.
 #[cold]
 fn room<T>(
     length: usize,
@@ -74,7 +73,6 @@ fn room<T>(
     ensure(bytes(least), what, given).map(|()| additional)
 }
 
-/// The error for a failed allocation.
 pub(crate) fn missing(needed: u64, what: &str, available: Option<u64>) -> KgError {
     KgError::Memory { what: what.to_string(), needed, available }
 }
@@ -108,7 +106,6 @@ fn parse_available(text: &str) -> Option<(u64, u64)> {
     Some((bytes("MemAvailable:")?, bytes("SwapFree:").unwrap_or(0)))
 }
 
-/// Resident bytes of this process.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     kilobytes(&status, "VmRSS:").map(|kilobytes| kilobytes.saturating_mul(1024))

@@ -150,7 +150,6 @@ impl NameList {
         &self.text.as_bytes()[start..end] == name.as_bytes()
     }
 
-    /// The number of a known name.
     #[inline]
     pub(crate) fn find(&self, hash: u64, name: &str) -> Option<u32> {
         self.slots.find(hash, |id| self.is(self.span(id), name))
@@ -257,7 +256,6 @@ impl<I: Id> Vocabulary<I> {
         &self.names
     }
 
-    /// Frees unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.names.text.shrink_to_fit();
         self.names.ends.shrink_to_fit();

@@ -395,8 +395,7 @@ pub fn ground_within(
     Ok(all)
 }
 
-/// Maximum groundings of one conclusion visited while some are sought: a long rule may have billions, none of them
-/// valid.
+/// Maximum groundings of one conclusion visited while some are sought: a long rule may have billions that do not count.
 const LOOKED_AT: u64 = 10_000_000;
 
 /// The groundings of one rule that conclude a given triple, observed or not, for explanations. Each holds the premises

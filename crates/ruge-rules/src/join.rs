@@ -18,7 +18,6 @@ use ruge_kg::control::Pulse;
 /// The values of a rule's variables; unbound ones hold [`UNBOUND`].
 pub(crate) type Bindings = Vec<EntityId>;
 
-/// No value yet.
 pub(crate) const UNBOUND: EntityId = EntityId(u32::MAX);
 
 /// Maximum atoms of a premise: each is a level of recursion.
@@ -102,12 +101,10 @@ impl Plan {
         complete.then_some(Self { steps, variables, live })
     }
 
-    /// Number of variables to bind.
     pub(crate) fn variables(&self) -> usize {
         self.variables
     }
 
-    /// Empty bindings of the right size.
     pub(crate) fn bindings(&self) -> Bindings {
         vec![UNBOUND; self.variables]
     }
@@ -331,7 +328,6 @@ impl Step {
 /// A step, and the values that the rest depends on.
 type State = Option<(usize, u64)>;
 
-/// What to do at a step.
 pub(crate) enum Turn {
     /// Match it.
     On,
@@ -343,7 +339,6 @@ pub(crate) enum Turn {
 
 /// Prunes and stops a search.
 pub(crate) trait Guide {
-    /// Before a step.
     fn enter(&mut self, state: State) -> Turn;
     /// After a step whose matches were all tried.
     fn leave(&mut self, _state: State) {}
@@ -365,7 +360,6 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.any) {
             self.steps.iter_mut().for_each(FxHashSet::clear);

@@ -17,7 +17,6 @@ use crate::error::{Doing, Result};
 use crate::fold::{Folded, Folds};
 use crate::model::Tables;
 
-/// A step of an epoch.
 #[derive(Clone, Copy)]
 struct StepLaunch {
     batch: u32,

@@ -89,7 +89,6 @@ impl<'a> Scorer<'a> {
         Self { ranker: Scoring { paths, embeddings, config, predictors, isa }, idle: Mutex::default() }
     }
 
-    /// Scores one of these queries.
     pub(super) fn score_all(&self, query: RankQuery, scores: &mut [f32]) {
         let Scoring { paths, config, .. } = self.ranker;
         let idle = || self.idle.lock().expect("nobody panics with it in hand");
@@ -218,7 +217,6 @@ impl Predictor {
     }
 }
 
-/// Buffers of one thread.
 struct PerThread {
     walker: Walker,
     /// Σ_p R(p|h,t) between the known entity and every other.

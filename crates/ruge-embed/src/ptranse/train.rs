@@ -24,9 +24,7 @@ use crate::cpu::Isa;
 use crate::model::State;
 use crate::{EmbedError, Embeddings, Result, Table};
 
-/// The stream for initial entity rows.
 const INIT_ENTITIES: Stream = Stream(0x501);
-/// The stream for initial relation rows.
 const INIT_RELATIONS: Stream = Stream(0x502);
 /// The stream for sampled triples.
 const SAMPLES: Stream = Stream(0x503);

@@ -8,9 +8,7 @@ use super::PTransEConfig;
 use super::train::{Corruption, PTransE};
 use crate::{Embeddings, Table};
 
-/// Entities in the test graphs.
 pub(super) const ENTITIES: usize = 11;
-/// Relations in the test graphs.
 pub(super) const RELATIONS: usize = 3;
 
 /// A path as rows of the relation table.

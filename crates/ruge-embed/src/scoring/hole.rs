@@ -31,7 +31,6 @@ impl HolE {
         Self { dimension, fourier: Fourier::new(dimension, isa) }
     }
 
-    /// Bins of the half spectrum.
     #[inline(always)]
     fn bins(&self) -> usize {
         self.dimension / 2 + 1

@@ -187,7 +187,6 @@ impl<'a> ParameterRows<'a> {
         [&mut *self.parameters, a, b].map(|part| if part.is_empty() { part } else { &mut part[from..from + width] })
     }
 
-    /// Prefetches a row.
     #[inline(always)]
     fn prefetch(&self, row: usize) {
         let from = (row - self.first) * self.stride;

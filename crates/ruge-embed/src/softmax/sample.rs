@@ -144,7 +144,7 @@ impl Sample<'_> {
         own.iter().map(|own| own.loss).sum()
     }
 
-    /// From queries to the gradients by queries, by scores and by the answers' own scores. `asked` counts all
+    /// From queries to the gradients by queries, by scores and by the answers' own scores. `asked` is the number of all
     /// questions.
     fn answer(
         &self,

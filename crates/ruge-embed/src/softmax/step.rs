@@ -21,7 +21,6 @@ use crate::scoring::ScoringFunction;
 use crate::table::Table;
 use crate::update::{Kind, transform_of};
 
-/// Buffers reused by steps.
 #[derive(Default)]
 pub(crate) struct Buffers {
     queries: Option<Table>,

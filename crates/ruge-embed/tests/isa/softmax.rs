@@ -14,7 +14,6 @@ fn facts(entities: u32, count: u32) -> Vec<Triple> {
     (0..count).map(|i| Triple::new(i * 13 % entities, i % 2, (i * i + 7) % entities)).collect()
 }
 
-/// Two epochs.
 fn trained<F: ScoringFunction>(scoring: F, entities: u32, count: u32, softmax: Softmax, isa: Isa) -> Trained {
     let facts = facts(entities, count);
     let graph = Graph::new(entities as usize, 2, &facts);

@@ -210,7 +210,6 @@ impl<'s> Feed<'s> {
         (self.asked.1, strip_line_end(&self.recent[start..end]).0)
     }
 
-    /// Copies the counts to the report.
     fn tell(&self, contents: &mut FileContents) {
         contents.report.lines = self.lines;
         contents.report.blank_lines = self.blank_lines;

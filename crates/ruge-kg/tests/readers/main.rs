@@ -41,7 +41,6 @@ fn triples(list: &[[&str; 3]]) -> Named {
     list.iter().map(|triple| triple.map(str::to_string)).collect()
 }
 
-/// The problems a strict reader reports.
 fn problems(name: &str, text: impl AsRef<[u8]>) -> Vec<Problem> {
     match read(name, text, &ReadOptions::default()) {
         Err(KgError::BadLines { problems, .. }) => problems,

@@ -1,7 +1,7 @@
 //! Limits on the number of groundings.
 //!
 //! Each atom of a premise multiplies the ways to match it: eleven atoms on a line of 23 bytes may have more groundings
-//! than fit in any memory. So groundings of long premises are counted before any is made, and others meanwhile.
+//! than fit in any memory. So long premises are counted before any grounding is made, others while they are grounded.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -91,13 +91,11 @@ impl Room {
         !self.is_full()
     }
 
-    /// Returns unused room.
     pub(super) fn give_back(&self, groundings: u64, width: usize) {
         self.bytes.fetch_sub(groundings * bytes_of(width), Ordering::Relaxed);
         self.groundings.fetch_sub(groundings, Ordering::Relaxed);
     }
 
-    /// Whether a reservation was refused.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }

@@ -10,10 +10,8 @@ use super::ruge::{notation, plain_name, show};
 use super::table::{Column, Row};
 use super::{RuleRecord, Side};
 
-/// AMIE+'s header.
 pub(crate) const HEADER: &str = "Rule\tHead Coverage\tStd Confidence\tPCA Confidence\tPositive Examples\tBody size\tPCA Body size\tFunctional variable";
 
-/// AMIE's usual columns.
 pub(crate) fn columns() -> Vec<Column> {
     HEADER.split('\t').map(Column::titled).collect()
 }

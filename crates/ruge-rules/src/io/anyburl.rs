@@ -36,7 +36,6 @@ pub(crate) enum Measure {
     Pca,
 }
 
-/// A line of AnyBURL's output.
 pub(crate) fn parse(line: &str, measure: Measure) -> Result<Line<'_>, Fault> {
     if line.starts_with('#') {
         return Ok(Line::Comment(line.trim_start_matches('#').trim()));

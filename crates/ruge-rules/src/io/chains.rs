@@ -140,7 +140,6 @@ pub(crate) fn parse_ids<'a>(line: &'a str, format: RuleFormat, dictionary: &Dict
     Ok(Line::Rule(Box::new(RawRecord::simple(rule, Some(confidence)))))
 }
 
-/// A line of ComplEx-NNE_AER.
 pub(crate) fn parse_nne_aer(line: &str) -> Result<Line<'_>, Fault> {
     let (rule, confidence) =
         line.rsplit_once('\t').ok_or_else(|| Fault::plain("no tab and confidence after the rule"))?;

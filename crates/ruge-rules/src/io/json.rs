@@ -76,7 +76,6 @@ pub(crate) fn elements(bytes: &[u8], path: &Path) -> Result<(Vec<String>, Vec<Va
     }
 }
 
-/// One element of the list.
 pub(crate) fn element(value: Value) -> Result<RawRecord<'static>, Fault> {
     let JsonRule { confidence, premise, negated, conclusion, stated, counts, .. } =
         serde_json::from_value(value).map_err(|error| Fault::new("not a rule", error.to_string()))?;

@@ -53,7 +53,6 @@ pub(crate) struct RawRule<'a> {
     pub(crate) conclusion: RawAtom<'a>,
 }
 
-/// The contents of one line.
 #[derive(Clone, Debug)]
 pub(crate) struct RawRecord<'a> {
     pub(crate) rule: RawRule<'a>,
@@ -70,12 +69,10 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// A parsed line.
 pub(crate) enum Line<'a> {
     Rule(Box<RawRecord<'a>>),
     /// Several rules: the alternatives of one premise.
     Rules(Vec<RawRecord<'a>>),
-    /// A comment of the file.
     Comment(&'a str),
     /// Not meant to be a rule, and why.
     Skip(&'static str),

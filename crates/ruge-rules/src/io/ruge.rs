@@ -15,7 +15,6 @@ use super::{RuleRecord, Side};
 use crate::atom::{Atom, Term, Variable};
 use crate::rule::Rule;
 
-/// The header of our own TSV.
 pub(crate) const HEADER: &str = "#rule\tconfidence\thead_coverage\tstd_confidence\tpca_confidence\tpca_other_side\tsupport\tbody_size\tpca_body_subject\tpca_body_object\thead_size\tfunctional_side\tsmoothed\twilson";
 
 /// The columns in the header of our own TSV.
@@ -242,7 +241,6 @@ pub(crate) fn plain_name(name: &str) -> String {
     name.to_string()
 }
 
-/// A line of a RUGE file.
 pub(crate) fn write(record: &RuleRecord, names: &Names) -> Result<String, String> {
     if record.rule.has_constants() {
         return Err("RUGE's rules have no entities".into());

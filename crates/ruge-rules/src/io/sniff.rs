@@ -74,7 +74,6 @@ fn of_line(line: &str) -> Option<RuleFormat> {
     is_ids.then_some(if columns.len() > 1 && words.len() <= 4 { RuleFormat::Rpje } else { RuleFormat::RnnLogic })
 }
 
-/// The arrow between two atoms.
 fn arrow(line: &str) -> Option<&'static str> {
     let after_atom = |arrow: &&str| {
         line.match_indices(*arrow).any(|(at, _)| line[..at].trim_end().ends_with(')') && line[at..].contains('('))

@@ -4,7 +4,6 @@ use super::raw::{Fault, count, ratio};
 use super::{Side, Stated};
 use crate::measure::Counts;
 
-/// The contents of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Column {
     Rule,
@@ -45,7 +44,6 @@ impl Column {
     }
 }
 
-/// The numbers on one line.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Row<'a> {
     pub(crate) rule: &'a str,

@@ -42,7 +42,6 @@ pub(crate) fn is_variable(name: &str) -> bool {
     }
 }
 
-/// A line of the text form.
 pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     let line = line.trim();
     if let Some(comment) = line.strip_prefix('#') {
@@ -122,7 +121,6 @@ pub(crate) fn show(rule: &Rule, names: &Names, signs: &Signs) -> String {
     text.trim_start().to_string()
 }
 
-/// A line of the text form.
 pub(crate) fn write(record: &RuleRecord, names: &Names) -> Result<String, String> {
     if record.rule.premise.is_empty() {
         return Err("it has no premise".into());
@@ -130,7 +128,6 @@ pub(crate) fn write(record: &RuleRecord, names: &Names) -> Result<String, String
     Ok(format!("{}  {}", show(&record.rule, names, &PLAIN), decimal(record.confidence.get())))
 }
 
-/// A line of a KALE file.
 pub(crate) fn write_kale(record: &RuleRecord, names: &Names) -> Result<String, String> {
     if chain_order(&record.rule).is_none() || record.rule.premise.len() > 2 {
         return Err("KALE knows one premise or a walk of two, without entities".into());

@@ -51,7 +51,6 @@ pub fn write_rules(
     Ok(())
 }
 
-/// Comments and header.
 fn head(format: RuleFormat, comments: &[String]) -> String {
     let mut text = String::new();
     let sign = match format {
@@ -97,7 +96,6 @@ fn line(reader: &LineReader, record: &RuleRecord, names: &Names) -> Result<Strin
 /// Why a format cannot express a rule.
 pub(crate) struct Unsaid {
     pub(crate) reason: String,
-    /// Whether the training data would help.
     pub(crate) needs_data: bool,
 }
 

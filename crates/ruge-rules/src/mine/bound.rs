@@ -50,14 +50,12 @@ impl Memory {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whether the limit was exceeded.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 }
 
 impl Head<'_> {
-    /// Whether the search ends early.
     pub(crate) fn stopped(&self) -> bool {
         if self.memory.is_over() || self.memory.halted.load(Ordering::Relaxed) {
             return true;
@@ -80,7 +78,6 @@ impl Head<'_> {
         self.memory.hold((count as u64).saturating_mul(size as u64))
     }
 
-    /// Releases such memory.
     pub(crate) fn release(&self, count: usize, size: usize) {
         self.memory.release((count as u64).saturating_mul(size as u64));
     }

@@ -18,7 +18,6 @@ use ruge_kg::control::{Control, Fuel, Pulse};
 pub(crate) struct LinkRuns {
     /// For every edge, in the order of all edges: the run from its far end back to its near end.
     back: Vec<u32>,
-    /// The entity a run belongs to.
     owner: Vec<EntityId>,
     free: Mutex<Vec<Votes>>,
 }
@@ -247,7 +246,6 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Clears the data kept between entities.
     fn forget(&mut self) {
         for run in self.known.drain(..) {
             self.votes.known[run as usize] = 0;

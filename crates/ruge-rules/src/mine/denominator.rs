@@ -150,7 +150,7 @@ struct Middle {
     values: u32,
     /// The sum over these values of 1/m, rounded down, in units of 1/[`WHOLE`].
     shares: u64,
-    /// How much the lower bound may gain from this entity: one with many edges more likely has the second label.
+    /// How much the lower bound may gain from this entity: one with many edges is likelier to have the second label.
     promise: u64,
 }
 

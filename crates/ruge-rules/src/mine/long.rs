@@ -34,12 +34,10 @@ pub(crate) fn mine(head: &Head<'_>, pool: &Pool) -> Option<Vec<(Body, Counts)>> 
 struct Candidate {
     /// The labels as walked from the functional variable.
     walk: [Label; 3],
-    /// The labels from x to y.
     labels: [Label; 3],
     support: u64,
 }
 
-/// The path from its other end.
 fn turned([a, b, c]: [Label; 3]) -> [Label; 3] {
     [c.reversed(), b.reversed(), a.reversed()]
 }

@@ -150,7 +150,6 @@ pub(crate) struct Head<'g> {
     pub(crate) relation: RelationId,
     /// Number of its facts (without reflexive ones if injective).
     pub(crate) size: u64,
-    /// Minimum support.
     pub(crate) threshold: u64,
     pub(crate) side: Side,
     /// Approximate labels of every entity; see [`denominator::hints`].
@@ -194,7 +193,6 @@ pub(crate) struct Scratch {
     pub(crate) stamps: Vec<u32>,
     /// The same, for searches that mark two kinds of entity; allocated on first use.
     pub(crate) stamps2: Vec<u32>,
-    /// The current stamp.
     pub(crate) stamp: u32,
     /// Whether each entity is a subject (bit 0) or an object (bit 1) of the current head.
     pub(crate) roles: Vec<u8>,

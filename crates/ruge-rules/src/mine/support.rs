@@ -20,7 +20,6 @@ pub(crate) struct Supported {
 }
 
 impl Supported {
-    /// Releases the memory counted for candidates.
     pub(crate) fn release(self, head: &Head<'_>) {
         head.release(self.same_pair.len() + self.paths.len(), CANDIDATE);
     }
@@ -213,7 +212,6 @@ pub(crate) fn cut_by_key(pairs: &[Pair], parts: usize) -> Vec<&[Pair]> {
 
 /// For every entity on the walked side: its edges with remaining labels, and the labels' indexes.
 struct FarEdges {
-    /// Sorted entities.
     entities: Vec<EntityId>,
     offsets: Vec<u32>,
     edges: Vec<(EntityId, u32)>,
@@ -345,7 +343,6 @@ enum Meetings {
 /// Cells from which on a dense table would cost more than hashing: 8 MB.
 const MAX_DENSE: usize = 1 << 20;
 
-/// Bytes per hashed cell.
 const CELL: usize = 20;
 
 impl Meetings {
