@@ -84,7 +84,7 @@ pub struct MineConfig {
     pub min_constant_support: u64,
     /// Separate thresholds for bodies of three atoms.
     pub long: Option<Long>,
-    /// Whether to mine paths of four and five atoms.
+    /// Settings for paths of four and five atoms, if those are mined.
     pub walks: Option<Walks>,
     /// Maximum memory for candidates and rules, in bytes; a search that needs more is stopped.
     pub memory: u64,
