@@ -260,7 +260,7 @@ pub trait Ranker: Send + Sync {
     /// η of each triple. A GPU may fail; the CPU never does.
     fn score(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError>;
 
-    /// η of every entity in the hidden position. The query's own answer is ignored.
+    /// η of every entity in the hidden position, in ranking's order of summation. The query's own answer is ignored.
     fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError>;
 
     /// η of every entity for each query: one row of `scores` per query, equal to [`Ranker::score_all`]. CPUs and GPUs
