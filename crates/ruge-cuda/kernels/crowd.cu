@@ -24,7 +24,7 @@ __device__ __forceinline__ float whole_softplus(float x, float& value) {
 __device__ __forceinline__ float tempered(float score) { return LOSS == 3 ? TEMPERATURE * score : score; }
 
 // The softmax over a positive's negatives, and over the positive too for the sampled softmax: the largest exponent, the
-// sum of all, and the weight of the negatives' softplus.
+// sum of all, and the weighted softplus of the negatives.
 struct Crowd {
     float largest, sum, loss;
 };
