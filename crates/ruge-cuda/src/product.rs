@@ -100,8 +100,8 @@ impl Device {
         let turned = |x: Matrix| if x.transposed { CUBLAS_OP_T } else { CUBLAS_OP_N };
         let kind = |x: Matrix| if x.number == Number::Half { CUDA_R_16F } else { CUDA_R_32F };
         let old = if out.add { 1.0f32 } else { 0.0 };
-        // cuBLAS is column-major, so we compute the transposed product: bᵀ before aᵀ. SAFETY: the caller guarantees the
-        // matrices; the scalars live until the call returns.
+        // cuBLAS is column-major, so we compute the transposed product: bᵀ before aᵀ.
+        // SAFETY: the caller guarantees the matrices; the scalars live until the call returns.
         unsafe {
             gemm_ex(
                 *self.blas.handle(),

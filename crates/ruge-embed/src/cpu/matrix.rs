@@ -133,9 +133,9 @@ pub fn by_the_crate(isa: Isa, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], str
         "matrices lie inside their slices"
     );
     let kernel = kernel(isa);
-    // The crate's tiles run along columns, ours along rows, so we compute the transposed product. SAFETY: the assertion
-    // above keeps every element of the three matrices inside its slice; `out` is borrowed mutably, so it overlaps
-    // neither of the others; `kernel` returns functions for supported instruction sets only.
+    // The crate's tiles run along columns, ours along rows, so we compute the transposed product.
+    // SAFETY: the assertion above keeps every element of the three matrices inside its slice; `out` is borrowed
+    // mutably, so it overlaps neither of the others; `kernel` returns functions for supported instruction sets only.
     unsafe {
         kernel(
             n,
