@@ -263,14 +263,14 @@ fn report(
 ) -> String {
     let width = console.width();
     let spec = engine.spec();
-    let guided = match spec.guidance {
+    let guided = match spec.guidance() {
         GuidanceSpec::None => String::new(),
         GuidanceSpec::PTransE { path_length, rerank, .. } => {
             format!(" guided by ptranse (paths of up to {path_length} steps, {} candidates re-ranked)", grouped(rerank))
         }
         // The rules of the file are those beside it, then.
-        _ if engine.ranking().is_some() => format!(" guided by {}", spec.guidance.name()),
-        _ => format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(engine.rules().len())),
+        _ if engine.ranking().is_some() => format!(" guided by {}", spec.guidance().name()),
+        _ => format!(" guided by {} ({} rules)", spec.guidance().name(), grouped(engine.rules().len())),
     };
     let beside = match engine.ranking() {
         Some(ranking) if spec.model.name != ModelName::Rules && ranking.uses_rules() => {

@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         test.len(),
         facts(&test)
     );
-    let shift = engine.spec().objective.shift;
+    let shift = engine.spec().shift();
     show("the objective's own", &test, |x| Calibration::plain(shift).truth(x.relation, x.score));
     let steps = isotonic(valid.iter().map(|x| (f64::from(x.score), x.fact)).collect());
     let global = Calibration::of(&valid, 0).ok_or("no answers")?.global;

@@ -19,7 +19,10 @@ use ruge_rules::{
 
 use crate::error::{Result, RugeError};
 use crate::memory::{self, Shape, Sizes};
-use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec, Weigh};
+use crate::spec::{
+    DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, NegativesSpec, Norm, Pull, RulesSpec, SoftmaxSpec,
+    Spec, Training, Weigh,
+};
 
 /// What a device calls itself; nothing for the processor, whose name the edges know.
 pub fn device_words(device: DeviceName) -> Result<Option<String>> {
@@ -190,7 +193,7 @@ pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) 
             ),
         ));
     }
-    Ok(match spec.guidance {
+    Ok(match spec.guidance() {
         GuidanceSpec::Static { label } => fixed_labels(label, rules, groundings),
         _ => evidence(rules, groundings),
     })
@@ -198,7 +201,7 @@ pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) 
 
 /// What softmax learns from besides the observed triples: conclusions, weighted by what their groundings say.
 pub fn examples_for(spec: &Spec, evidence: &Evidence) -> Vec<Example> {
-    match spec.guidance {
+    match spec.guidance() {
         GuidanceSpec::Examples { weight, least, label } => {
             let mut examples = static_labels(evidence, label);
             examples.retain(|example| example.weight >= least);
@@ -303,33 +306,35 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
         ));
     }
     let mut plan = Plan::new(data.graph(), data.train(), spec.seed);
-    let count = spec.batches.size.map_or(spec.batches.count, |size| data.train().len().div_ceil(size));
-    plan.batches = count.min(data.train().len());
-    plan.batching = spec.batches.positives;
-    plan.inner_steps = spec.batches.inner_steps;
-    plan.negatives = spec.negatives;
-    plan.objective = spec.objective;
-    plan.projection = spec.projection;
-    plan.evidence = evidence;
-    (plan.softmax, plan.examples) = (spec.softmax, examples);
+    (plan.evidence, plan.examples) = (evidence, examples);
     plan.most_groundings = spec.rules.most_groundings.unwrap_or(usize::MAX);
-    require_memory(spec, data, evidence, examples)?;
-    match spec.guidance {
-        GuidanceSpec::None | GuidanceSpec::Examples { .. } | GuidanceSpec::PTransE { .. } => {}
-        GuidanceSpec::Ruge { slackness, t_norm, dealing } => {
-            plan.guidance = Guidance::SoftLabels { slackness, t_norm };
-            plan.dealing = dealing;
+    match spec.training {
+        Training::Negatives(NegativesSpec { batches, negatives, objective, projection, guidance }) => {
+            let count = batches.size.map_or(batches.count, |size| data.train().len().div_ceil(size));
+            plan.batches = count.min(data.train().len());
+            (plan.batching, plan.inner_steps) = (batches.positives, batches.inner_steps);
+            (plan.negatives, plan.objective, plan.projection) = (negatives, objective, projection);
+            match guidance {
+                Pull::None => {}
+                Pull::Ruge { slackness, t_norm, dealing } => {
+                    plan.guidance = Guidance::SoftLabels { slackness, t_norm };
+                    plan.dealing = dealing;
+                }
+                Pull::Static { .. } => plan.guidance = Guidance::FixedLabels,
+                Pull::Kale { weight, margin } => plan.guidance = Guidance::Injection { weight, margin },
+            }
         }
-        GuidanceSpec::Static { .. } => plan.guidance = Guidance::FixedLabels,
-        GuidanceSpec::Kale { weight, margin } => plan.guidance = Guidance::Injection { weight, margin },
+        Training::Softmax(SoftmaxSpec { softmax, .. }) => plan.softmax = Some(softmax),
+        Training::PTransE(_) | Training::Rules => {}
     }
+    require_memory(spec, data, evidence, examples)?;
     Ok(plan)
 }
 
 /// Refuses training that would take more memory than there is, now that it is known what rules add. On a card it is the card that
 /// must have room for a batch.
 fn require_memory(spec: &Spec, data: &Dataset, evidence: &Evidence, examples: &[Example]) -> Result<()> {
-    if spec.device != DeviceName::Cpu || matches!(spec.guidance, GuidanceSpec::PTransE { .. }) {
+    if spec.device != DeviceName::Cpu || matches!(spec.training, Training::PTransE(_)) {
         return Ok(());
     }
     let sizes = Sizes {

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ruge_embed::objective::truth as sigmoid;
-use ruge_embed::{Embeddings, Loss, Model};
+use ruge_embed::{Embeddings, Model};
 use ruge_kg::{Control, Dataset, EntityId, RankError, Ranker, RelationId, Triple};
 use ruge_rules::RuleRecord;
 use ruge_rules::rank::{Combined, Ranking, RuleScores, Setting, Weights};
@@ -38,7 +38,7 @@ use crate::explain::{ExplainOptions, Explainer, Explanation, RuleSet};
 use crate::model_file::{Contents, ModelFile};
 use crate::predict::{Answer, PredictOptions, Question, Who};
 use crate::similar::{Near, similar};
-use crate::spec::{DeviceName, ModelName, Spec};
+use crate::spec::{DeviceName, Spec};
 use crate::suggest::nearest;
 
 /// Relations named where none is near to what was typed.
@@ -130,7 +130,7 @@ impl Engine {
         let calibration = match calibration {
             Some(calibration) => calibration,
             None => Calibration::fit(&*ranker, &data, spec.seed, &Control::default())?
-                .unwrap_or_else(|| Calibration::plain(spec.objective.shift)),
+                .unwrap_or_else(|| Calibration::plain(spec.shift())),
         };
         let rule_set = OnceLock::new();
         Ok(Self {
@@ -276,11 +276,8 @@ impl Engine {
     /// only compare answers, any constant more or less would do, and there calibration says what a score is worth.
     pub fn phi(&self, relation: RelationId, score: f32) -> f32 {
         let spec = self.spec();
-        let compares = spec.softmax.is_some()
-            || spec.model.name == ModelName::Rules
-            || spec.objective.loss == Loss::SampledSoftmax
-            || self.ranking().is_some_and(Ranking::uses_rules);
-        if compares { self.truth(relation, score) as f32 } else { sigmoid(spec.objective.shift + score) }
+        let compares = spec.training.only_compares() || self.ranking().is_some_and(Ranking::uses_rules);
+        if compares { self.truth(relation, score) as f32 } else { sigmoid(spec.shift() + score) }
     }
 
     /// The calibrated truth of a score under a relation.

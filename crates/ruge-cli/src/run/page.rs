@@ -37,7 +37,7 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport) -> Report
         consistency: obedience(findings),
         predictions: match &findings.samples {
             Some(samples) if !samples.is_empty() => {
-                let moves_labels = !matches!(job.spec.guidance, GuidanceSpec::Examples { .. });
+                let moves_labels = !matches!(job.spec.guidance(), GuidanceSpec::Examples { .. });
                 samples.iter().map(|sample| prediction(sample, moves_labels)).collect::<Vec<_>>().into()
             }
             _ => Part::Missing("No fact was predicted.".into()),
@@ -119,7 +119,7 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
         return Part::Missing("There are no held-out triples to evaluate on.".into());
     };
     let mut rows = Vec::new();
-    let guidance = job.spec.guidance;
+    let guidance = job.spec.guidance();
     if let Some(result) = &comparison.guided {
         let name = format!("{model} guided by {}", guidance_title(guidance));
         rows.push(gather::metrics(&name, System::Guided, guidance.name(), &result.filtered));

@@ -334,7 +334,7 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
     });
     // Under the names of model and guidance too; whatever the guidance, `ruge` is the guided one.
     object[job.spec.model.name.name()] = object["unguided"].clone();
-    object[job.spec.guidance.name()] = object["guided"].clone();
+    object[job.spec.guidance().name()] = object["guided"].clone();
     object["ruge"] = object["guided"].clone();
     object
 }

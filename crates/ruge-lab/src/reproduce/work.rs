@@ -232,7 +232,7 @@ pub fn repeat(
 fn run_folder(runs: &Path, cell: &Cell, spec: &Spec) -> PathBuf {
     let hash = hex(&Sha256::digest(portable(spec, spec.device).to_toml()));
     let short: String = hash.chars().take(12).collect();
-    runs.join(format!("{}-{}-{}-{short}", cell.data, spec.model.name.name(), spec.guidance.name()))
+    runs.join(format!("{}-{}-{}-{short}", cell.data, spec.model.name.name(), spec.guidance().name()))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -343,7 +343,7 @@ fn train(
     if !rules.is_empty() && spec.rules.file.is_none() {
         record.seconds.mining = Some(started.elapsed().as_secs_f64());
     }
-    let (guided, given) = (spec.guidance.takes_rules(), spec.takes_rules());
+    let (guided, given) = (spec.guidance().takes_rules(), spec.takes_rules());
     let found = Mutex::new(RuleCounts::default());
     let hear = |event: &TrainEvent| match event {
         TrainEvent::Grounded(grounds) => {

@@ -364,7 +364,7 @@ const KEPT: usize = 8;
 impl SharedGuides {
     /// What guides a spec.
     fn of(&mut self, spec: &Spec, data: &Dataset, control: &Control<'_, SearchEvent>) -> Result<&Guides> {
-        let takes = spec.guidance.takes_rules();
+        let takes = spec.guidance().takes_rules();
         // What an epoch takes of the groundings is the plan's affair.
         let wanted = RulesSpec { most_groundings: None, ..spec.rules.clone() };
         let is_same = |(took, of, _): &(bool, RulesSpec, Guides)| *took == takes && (!takes || *of == wanted);

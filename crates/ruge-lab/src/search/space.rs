@@ -13,7 +13,7 @@ use toml::{Table, Value};
 use super::domain::Domain;
 use crate::leaves::{self, Leaf};
 use ruge::error::{Result, RugeError};
-use ruge::spec::{Spec, hint, lay_over};
+use ruge::spec::{Request, Spec, SpecText, hint, lay_over};
 
 /// One value for every open leaf, in the order of [`Space::parameters`].
 pub type Point = Vec<Value>;
@@ -153,7 +153,7 @@ impl Space {
             let words = error.to_string();
             words.strip_prefix(&format!("{source}: ")).map_or(words.clone(), str::to_string)
         };
-        space.spec_unchecked(&first).map_err(|error| {
+        space.text(&first).and_then(|text| text.check_form()).map_err(|error| {
             let reason = reason(error);
             // "unknown field `x`": the line of x.
             let place = reason.split('`').nth(1).map_or_else(|| source.to_string(), at);
@@ -163,7 +163,8 @@ impl Space {
             for value in domain.samples() {
                 let mut point = first.clone();
                 point[place] = value.clone();
-                space.spec_unchecked(&point).map_err(|error| told(leaf, &format!("at {value}: {}", reason(error))))?;
+                let form = space.text(&point).and_then(|text| text.check_form());
+                form.map_err(|error| told(leaf, &format!("at {value}: {}", reason(error))))?;
             }
         }
         Ok(space)
@@ -250,8 +251,7 @@ impl Space {
 
     /// The spec at a point. One that cannot run is an error of the point, not of the space.
     pub fn spec(&self, point: &Point) -> Result<Spec> {
-        let spec = self.spec_unchecked(point)?;
-        spec.check()?;
+        let (spec, _) = Request { text: Some(self.text(point)?), ..Request::default() }.resolve()?;
         if spec.schedule.validate_every == 0 {
             return Err(RugeError::setting(
                 "schedule.validate-every",
@@ -261,12 +261,12 @@ impl Space {
         Ok(spec)
     }
 
-    fn spec_unchecked(&self, point: &Point) -> Result<Spec> {
+    fn text(&self, point: &Point) -> Result<SpecText> {
         let mut table = self.table.clone();
         let set = leaves::set_all(&mut table, &self.named(point), &self.settings.tie);
         let said = toml::to_string(&table).map_err(|error| RugeError::spec(format!("{}: {error}", self.source)));
         set.ok_or_else(|| RugeError::spec(format!("{}: search.tie does not name a setting of a spec", self.source)))?;
-        Spec::from_toml(&said?, &self.source)
+        Ok(SpecText { name: self.source.clone(), text: said?, is_file: false })
     }
 
     /// Another seed, of the choice of points and of training.
@@ -357,7 +357,7 @@ tie = { "optimizer.relation-rate" = "optimizer.entity-rate" }
                     objective.penalty = [{ kind = \"none\" }, { kind = \"l2\", weight = 0.5 }]";
         let space = Space::parse(text, "x", None).unwrap();
         assert_eq!(space.size(), Some(4));
-        assert!(space.spec(&space.point(&[0.9, 0.9])).unwrap().guidance.takes_rules());
+        assert!(space.spec(&space.point(&[0.9, 0.9])).unwrap().guidance().takes_rules());
     }
 
     #[test]
