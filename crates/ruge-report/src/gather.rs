@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 
 use ruge::run::curve::Line;
-use ruge_embed::{Evaluation, Metrics};
+use ruge_embed::Metrics;
 use ruge_kg::stats::Pattern;
-use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, Triple, describe};
+use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, describe};
 use ruge_rules::measure::wilson_lower;
-use ruge_rules::{Groundings, RuleRecord, words};
+use ruge_rules::{RuleRecord, words};
 
 use crate::report::{
-    Curve, DataAudit, Fact, Finding, Histogram, Level, MetricsRow, PatternRow, RelationRow, RelationSize, RuleRow,
-    RuleSet, System,
+    Curve, DataAudit, Finding, Histogram, Level, MetricsRow, PatternRow, RelationSize, RuleRow, RuleSet, System,
 };
 
 /// Rows of a list in the data audit.
@@ -129,16 +128,6 @@ pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> 
     }
 }
 
-impl RuleSet {
-    /// Adds where the rules hold, and how many of their conclusions are among `test`.
-    pub fn grounded(mut self, groundings: &Groundings, test: &[Triple]) -> Self {
-        self.groundings = Some(groundings.len());
-        self.unlabeled = Some(groundings.unlabeled().len());
-        self.in_test = (!test.is_empty()).then(|| groundings.overlap(test));
-        self
-    }
-}
-
 /// One rule in words and numbers.
 pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
     RuleRow {
@@ -213,38 +202,6 @@ pub fn metrics(name: &str, system: System, method: &str, metrics: &Metrics) -> M
         hits: metrics.hits.clone(),
         queries: metrics.queries,
     }
-}
-
-/// Both systems, relation by relation; `rules` tells how many conclude each.
-pub fn relations(
-    guided: Option<&Evaluation>,
-    unguided: Option<&Evaluation>,
-    rules: &[RuleRecord],
-    names: &Names,
-) -> Vec<RelationRow> {
-    let asked: BTreeSet<RelationId> =
-        [guided, unguided].into_iter().flatten().flat_map(|of| of.by_relation.keys().copied()).collect();
-    let of =
-        |from: Option<&Evaluation>, id| from.and_then(|from| from.by_relation.get(&id)).map(|m| (m.mrr, m.queries));
-    asked
-        .into_iter()
-        .map(|id| {
-            let (with, without) = (of(guided, id), of(unguided, id));
-            RelationRow {
-                relation: names.relations.name(id).to_string(),
-                queries: with.or(without).map_or(0, |(_, queries)| queries),
-                rules: Some(rules.iter().filter(|record| record.rule.head() == id).count()),
-                guided: with.map(|(mrr, _)| mrr),
-                unguided: without.map(|(mrr, _)| mrr),
-            }
-        })
-        .collect()
-}
-
-/// A triple by name.
-pub fn fact(triple: Triple, names: &Names) -> Fact {
-    let [head, tail] = [triple.head, triple.tail].map(|id| names.entities.name(id));
-    Fact::new(head, names.relations.name(triple.relation), tail)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! let question = Question::named(&engine, Some("Paris"), Some("located_in"), None)?;
 //! let answers = engine.predict(&[question], &PredictOptions::default(), &Control::default())?;
 //! for answer in &answers[0] {
-//!     println!("{} {:.2}", engine.name_of(answer.who), answer.truth);
+//!     println!("{} {:.2}", answer.name, answer.truth);
 //! }
 //! # Ok(())
 //! # }
@@ -36,7 +36,7 @@ use crate::complete::{CompleteOptions, Completion, complete};
 use crate::error::{Result, RugeError};
 use crate::explain::{ExplainOptions, Explainer, Explanation, RuleSet};
 use crate::model_file::{Contents, ModelFile};
-use crate::predict::{Answer, PredictOptions, Question, Who};
+use crate::predict::{Answer, PredictOptions, Question};
 use crate::similar::{Near, similar};
 use crate::spec::{DeviceName, Spec};
 use crate::suggest::nearest;
@@ -252,14 +252,6 @@ impl Engine {
         })
     }
 
-    /// What an answer is called.
-    pub fn name_of(&self, who: Who) -> &str {
-        match who {
-            Who::Entity(entity) => self.data().names().entities.name(entity),
-            Who::Relation(relation) => self.data().names().relations.name(relation),
-        }
-    }
-
     /// η of a triple.
     pub fn score(&self, triple: Triple) -> Result<f32> {
         let mut score = [0.0];
@@ -316,7 +308,7 @@ impl Engine {
     }
 }
 
-fn unknown<'n>(kind: &'static str, name: &str, names: impl Iterator<Item = &'n str>) -> RugeError {
+pub(crate) fn unknown<'n>(kind: &'static str, name: &str, names: impl Iterator<Item = &'n str>) -> RugeError {
     let nearest = nearest(name, names, 3).into_iter().map(str::to_string).collect();
     RugeError::UnknownName { kind, name: name.to_string(), nearest, some: Vec::new(), more: 0 }
 }

@@ -99,6 +99,18 @@ impl ModelName {
         })
     }
 
+    /// As its authors write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            ModelName::ComplEx => "ComplEx",
+            ModelName::DistMult => "DistMult",
+            ModelName::HolE => "HolE",
+            ModelName::TransE => "TransE",
+            ModelName::RotatE => "RotatE",
+            ModelName::Rules => "rules alone",
+        }
+    }
+
     /// As written in specs.
     pub fn name(self) -> &'static str {
         match self {
@@ -247,6 +259,14 @@ impl GuidanceSpec {
         !matches!(self, GuidanceSpec::None | GuidanceSpec::PTransE { .. })
     }
 
+    /// As its authors write it.
+    pub fn title(self) -> String {
+        match self {
+            GuidanceSpec::Examples { .. } => "rules as examples".into(),
+            other => other.name().to_uppercase(),
+        }
+    }
+
     /// As written in specs.
     pub fn name(self) -> &'static str {
         match self {
@@ -302,34 +322,27 @@ impl Spec {
                 spec.optimizer.relation_rate = 0.05;
             }
         }
-        training.guidance = match guidance {
-            GuidanceSpec::Ruge { slackness, t_norm, dealing } => Pull::Ruge { slackness, t_norm, dealing },
-            GuidanceSpec::Static { label } => Pull::Static { label },
-            GuidanceSpec::Kale { weight, margin } => Pull::Kale { weight, margin },
-            GuidanceSpec::None | GuidanceSpec::Examples { .. } | GuidanceSpec::PTransE { .. } => Pull::None,
-        };
-        match (guidance, training.guidance) {
-            (GuidanceSpec::PTransE { .. }, _) => {
-                spec.set_ptranse();
-                return Ok(spec);
-            }
-            (GuidanceSpec::Examples { weight, least, label }, _) => {
+        training.guidance = guidance.pull();
+        match guidance {
+            GuidanceSpec::PTransE { .. } => spec.set_ptranse(),
+            GuidanceSpec::Examples { weight, least, label } => {
                 spec.set_softmax();
-                spec.training = Training::Softmax(SoftmaxSpec {
-                    softmax: Softmax::default(),
-                    examples: Some(ExamplesSpec { weight, least, label }),
-                });
-                return Ok(spec);
+                let examples = Some(ExamplesSpec { weight, least, label });
+                spec.training = Training::Softmax(SoftmaxSpec { softmax: Softmax::default(), examples });
             }
-            (_, Pull::Kale { .. }) => spec.kale(&mut training),
-            // A negated distance never exceeds 0: shifted so that truths use all of [0, 1].
-            (_, Pull::Ruge { .. } | Pull::Static { .. }) if model == ModelName::TransE => {
-                training.objective.shift = 4.0
+            GuidanceSpec::None if model == ModelName::Rules => {}
+            GuidanceSpec::Kale { .. } => {
+                spec.kale(&mut training);
+                spec.training = Training::Negatives(training);
             }
-            (_, Pull::None) if model == ModelName::Rules => return Ok(spec),
-            _ => {}
+            _ => {
+                if guidance != GuidanceSpec::None && model == ModelName::TransE {
+                    // A negated distance never exceeds 0: shifted so that truths use all of [0, 1].
+                    training.objective.shift = 4.0;
+                }
+                spec.training = Training::Negatives(training);
+            }
         }
-        spec.training = Training::Negatives(training);
         Ok(spec)
     }
 

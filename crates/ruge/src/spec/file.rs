@@ -9,7 +9,7 @@ use ruge_embed::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::training::{ExamplesSpec, NegativesSpec, PTransESpec, Pull, SoftmaxSpec, Training, closed};
+use super::training::{ExamplesSpec, NegativesSpec, PTransESpec, SoftmaxSpec, Training, closed};
 use super::{BatchSpec, DeviceName, GuidanceSpec, ModelName, ModelSpec, RulesSpec, Spec};
 use crate::error::{Result, RugeError};
 
@@ -141,18 +141,17 @@ impl SpecFile {
                 )),
             };
         }
-        let guidance = match self.guidance {
-            GuidanceSpec::None if self.model.name == ModelName::Rules => return Ok(Training::Rules),
-            GuidanceSpec::None => Pull::None,
-            GuidanceSpec::Ruge { slackness, t_norm, dealing } => Pull::Ruge { slackness, t_norm, dealing },
-            GuidanceSpec::Static { label } => Pull::Static { label },
-            GuidanceSpec::Kale { weight, margin } => Pull::Kale { weight, margin },
-            GuidanceSpec::PTransE { .. } => return self.ptranse().map(Training::PTransE),
+        match self.guidance {
+            GuidanceSpec::None if self.model.name == ModelName::Rules => Ok(Training::Rules),
+            GuidanceSpec::PTransE { .. } => self.ptranse().map(Training::PTransE),
             GuidanceSpec::Examples { .. } => {
-                return refuse("guidance by examples needs softmax training; add a section [softmax]".into());
+                refuse("guidance by examples needs softmax training; add a section [softmax]".into())
             }
-        };
-        Ok(Training::Negatives(NegativesSpec { batches, negatives, objective, projection, guidance }))
+            other => {
+                let guidance = other.pull();
+                Ok(Training::Negatives(NegativesSpec { batches, negatives, objective, projection, guidance }))
+            }
+        }
     }
 
     /// PTransE is a system of its own: it draws its corruptions and holds rows in the unit ball by rules of its own. What it

@@ -123,6 +123,18 @@ impl Default for PTransESpec {
     }
 }
 
+impl GuidanceSpec {
+    /// What groundings do under it, in training against negatives.
+    pub(super) fn pull(self) -> Pull {
+        match self {
+            GuidanceSpec::None | GuidanceSpec::Examples { .. } | GuidanceSpec::PTransE { .. } => Pull::None,
+            GuidanceSpec::Ruge { slackness, t_norm, dealing } => Pull::Ruge { slackness, t_norm, dealing },
+            GuidanceSpec::Static { label } => Pull::Static { label },
+            GuidanceSpec::Kale { weight, margin } => Pull::Kale { weight, margin },
+        }
+    }
+}
+
 impl Training {
     /// The same without rules in it.
     pub fn unguided(self) -> Self {
