@@ -24,6 +24,30 @@ use crate::spec::{
     Spec, Training, Weigh,
 };
 
+/// Does something with the scoring function of a [`ModelSpec`], each of which has a type of its own; nothing where there is none.
+macro_rules! for_scoring {
+    ($model:expr, |$scoring:ident| $then:expr) => {{
+        let ModelSpec { name, dimension, norm, reciprocal } = $model;
+        macro_rules! with {
+            ($made:expr) => {{
+                let $scoring = $made;
+                Some($then)
+            }};
+        }
+        match (name, norm) {
+            (ModelName::ComplEx, _) if reciprocal => with!(Reciprocal(ComplEx::new(dimension))),
+            (ModelName::DistMult, _) if reciprocal => with!(Reciprocal(DistMult::new(dimension))),
+            (ModelName::ComplEx, _) => with!(ComplEx::new(dimension)),
+            (ModelName::DistMult, _) => with!(DistMult::new(dimension)),
+            (ModelName::HolE, _) => with!(HolE::new(dimension)),
+            (ModelName::TransE, Norm::L1) => with!(TransEL1::new(dimension)),
+            (ModelName::TransE, Norm::L2) => with!(TransEL2::new(dimension)),
+            (ModelName::RotatE, _) => with!(RotatE::new(dimension)),
+            (ModelName::Rules, _) => None,
+        }
+    }};
+}
+
 /// What a device calls itself; nothing for the processor, whose name the edges know.
 pub fn device_words(device: DeviceName) -> Result<Option<String>> {
     match device {
@@ -90,7 +114,6 @@ pub fn trained(spec: &Spec, data: &Dataset, embeddings: Embeddings) -> Result<Bo
 }
 
 fn begin(spec: &Spec, data: &Dataset, stored: Option<Embeddings>) -> Result<Box<dyn Model>> {
-    let ModelSpec { name, dimension, norm, reciprocal } = spec.model;
     let (entities, relations) = (data.entity_count(), data.relation_count());
     let rule = if stored.is_some() { UpdateRule::Sgd } else { spec.optimizer.rule };
     let start = Begin {
@@ -104,19 +127,8 @@ fn begin(spec: &Spec, data: &Dataset, stored: Option<Embeddings>) -> Result<Box<
         spec,
         sizes: sizes(data),
     };
-    match (name, norm) {
-        (ModelName::ComplEx, _) if reciprocal => start.with(Reciprocal(ComplEx::new(dimension))),
-        (ModelName::DistMult, _) if reciprocal => start.with(Reciprocal(DistMult::new(dimension))),
-        (ModelName::ComplEx, _) => start.with(ComplEx::new(dimension)),
-        (ModelName::DistMult, _) => start.with(DistMult::new(dimension)),
-        (ModelName::HolE, _) => start.with(HolE::new(dimension)),
-        (ModelName::TransE, Norm::L1) => start.with(TransEL1::new(dimension)),
-        (ModelName::TransE, Norm::L2) => start.with(TransEL2::new(dimension)),
-        (ModelName::RotatE, _) => start.with(RotatE::new(dimension)),
-        (ModelName::Rules, _) => {
-            Err(RugeError::refused("rules alone are fitted, not trained: they have no parameters"))
-        }
-    }
+    for_scoring!(spec.model, |scoring| start.with(scoring))
+        .unwrap_or_else(|| Err(RugeError::refused("rules alone are fitted, not trained: they have no parameters")))
 }
 
 struct Begin<'s> {
@@ -349,18 +361,7 @@ fn require_memory(spec: &Spec, data: &Dataset, evidence: &Evidence, examples: &[
 
 /// The widths of a model; none where there are no vectors.
 fn shape(model: &ModelSpec) -> Option<Shape> {
-    let ModelSpec { name, dimension, norm, reciprocal } = *model;
-    Some(match (name, norm) {
-        (ModelName::ComplEx, _) if reciprocal => Shape::of(&Reciprocal(ComplEx::new(dimension))),
-        (ModelName::DistMult, _) if reciprocal => Shape::of(&Reciprocal(DistMult::new(dimension))),
-        (ModelName::ComplEx, _) => Shape::of(&ComplEx::new(dimension)),
-        (ModelName::DistMult, _) => Shape::of(&DistMult::new(dimension)),
-        (ModelName::HolE, _) => Shape::of(&HolE::new(dimension)),
-        (ModelName::TransE, Norm::L1) => Shape::of(&TransEL1::new(dimension)),
-        (ModelName::TransE, Norm::L2) => Shape::of(&TransEL2::new(dimension)),
-        (ModelName::RotatE, _) => Shape::of(&RotatE::new(dimension)),
-        (ModelName::Rules, _) => return None,
-    })
+    for_scoring!(*model, |scoring| Shape::of(&scoring))
 }
 
 /// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.

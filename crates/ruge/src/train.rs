@@ -43,7 +43,7 @@ pub fn train(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>, control: &Trai
 /// A trained model, and how its training went.
 pub struct Trained {
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: TrainSummary,
     spec: Spec,
     rules: Vec<RuleRecord>,
     parts: Parts,
@@ -66,7 +66,7 @@ impl Trained {
 
 /// How training went.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TrainSummary {
     /// Epochs done.
     pub epochs: u64,
     /// The epoch of the kept model.
@@ -237,7 +237,7 @@ impl Parts {
 }
 
 /// How it went, and what came out unless it was cancelled.
-type Made<P> = (Outcome, Option<P>);
+type Made<P> = (TrainSummary, Option<P>);
 
 /// Trains a model with vectors; nothing comes out where it was cancelled.
 pub(crate) fn learn(
@@ -300,7 +300,7 @@ pub(crate) fn learn(
         Some(best) => (best.epoch, Some(best.mrr)),
         None => (progress.epoch, None),
     };
-    let outcome = Outcome {
+    let outcome = TrainSummary {
         epochs: progress.epoch,
         best_epoch,
         valid_mrr,
@@ -344,7 +344,7 @@ pub(crate) fn weigh(
     let rules = assemble::left_in(spec, data, rules);
     keeper.rules(&rules)?;
     let started = Instant::now();
-    let mut outcome = Outcome {
+    let mut outcome = TrainSummary {
         epochs: 0,
         best_epoch: 0,
         valid_mrr: None,

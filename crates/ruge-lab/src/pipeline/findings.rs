@@ -38,7 +38,7 @@ pub struct Checked {
 
 /// `ground.json`: where the rules fire.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Grounded {
+pub struct GroundingCounts {
     /// Rules that are grounded.
     pub rules: usize,
     /// Their groundings.
@@ -194,7 +194,7 @@ pub struct Findings {
     /// The rules.
     pub rules: Vec<RuleRecord>,
     /// Where they fire.
-    pub grounded: Option<Grounded>,
+    pub grounded: Option<GroundingCounts>,
     /// How good the models are.
     pub comparison: Option<Comparison>,
     /// How far truths can be believed.

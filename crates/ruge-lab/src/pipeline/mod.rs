@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 use ruge_kg::{Control, Dataset, Work};
 use serde::{Deserialize, Serialize};
 
-pub use findings::{Checked, Comparison, Findings, Grounded, Learned, Obedience, SystemResult, Trust, WithRules};
+pub use findings::{
+    Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, SystemResult, Trust, WithRules,
+};
 use ledger::{Found, Ledger, file_hash, hash};
 use ruge::error::{Difference, Result, RugeError};
 use ruge::model_file::data_hash;

@@ -10,7 +10,7 @@ use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Soft
 
 use super::bench::Bench;
 use super::findings::{
-    Checked, Comparison, Findings, Grounded, Learned, Obedience, SystemResult, Trust, WithRules, store,
+    Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, SystemResult, Trust, WithRules, store,
 };
 use super::ledger::write_file;
 use super::{Job, Stage, Stagehand, samples, unguided};
@@ -153,7 +153,7 @@ fn no_rules(job: &Job<'_>, watcher: &Stagehand<'_>) -> String {
 
 fn ground_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let Guides { rules: records, groundings, .. } = bench.guides(&watcher.control.quiet())?;
-    let found = Grounded {
+    let found = GroundingCounts {
         rules: records.len() - groundings.not_grounded().len(),
         groundings: groundings.len(),
         unlabeled: groundings.unlabeled().len(),

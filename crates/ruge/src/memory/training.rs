@@ -8,7 +8,7 @@ use ruge_embed::rank::PACKING;
 use ruge_embed::scoring::{entity_parameters, relation_parameters};
 use ruge_embed::{PTransEConfig, ScoringFunction, Table};
 
-use super::{Need, Part};
+use super::{Need, Share};
 use crate::error::{Result, RugeError};
 use crate::spec::{NegativesSpec, Pull, SoftmaxSpec, Spec, Training};
 
@@ -193,7 +193,7 @@ impl Need {
 
     /// Adds a part.
     pub(crate) fn add(&mut self, what: impl Into<String>, bytes: u64, remedy: &'static str) {
-        self.parts.push(Part { what: what.into(), bytes, remedy });
+        self.parts.push(Share { what: what.into(), bytes, remedy });
     }
 }
 
