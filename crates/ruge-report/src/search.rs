@@ -2,6 +2,8 @@
 //!
 //! As everywhere in this crate the page is made of plain data; whoever searched fills in a [`SearchPage`].
 
+mod gather;
+
 use crate::html::{Align, Table, counted, escape, name, seconds};
 use crate::page;
 use crate::plot::{self, Across, Axes, Cloud, Ink, Series};

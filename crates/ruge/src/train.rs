@@ -54,10 +54,7 @@ impl Trained {
     /// [contents](Engine::contents) of an engine.
     pub fn engine(self, data: Dataset) -> Result<Engine> {
         let Self { spec, rules, parts: Parts { model, notes, calibration, ranking, weights }, .. } = self;
-        let embeddings = match model {
-            Some(model) => Some(model.state()?.embeddings.clone()),
-            None => None,
-        };
+        let embeddings = model.map(|model| model.state().map(|state| state.embeddings.clone())).transpose()?;
         let options = OpenOptions { device: spec.device, ..OpenOptions::default() };
         let is_old = false;
         Engine::of(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old }, &options)
@@ -222,10 +219,7 @@ impl Parts {
     ) -> Result<Contents<'a>> {
         Ok(Contents {
             spec,
-            embeddings: match &self.model {
-                Some(model) => Some(&model.state()?.embeddings),
-                None => None,
-            },
+            embeddings: self.model.as_ref().map(|model| model.state().map(|state| &state.embeddings)).transpose()?,
             data,
             rules,
             notes: &self.notes,

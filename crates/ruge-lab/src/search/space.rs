@@ -279,6 +279,19 @@ impl Space {
         }
     }
 
+    /// Open leaves by the shortest end of their paths that tells them apart.
+    pub fn short_names(&self) -> Vec<String> {
+        let paths: Vec<&str> = self.parameters.iter().map(|parameter| parameter.leaf.as_str()).collect();
+        let ends = |path: &str, end: &str| path == end || path.ends_with(&format!(".{end}"));
+        let short = |path: &&str| {
+            let starts = path.match_indices('.').map(|(at, _)| at + 1).collect::<Vec<_>>().into_iter().rev();
+            let mut candidates = starts.map(|at| &path[at..]);
+            let alone = |end: &&str| paths.iter().filter(|other| ends(other, end)).count() == 1;
+            candidates.find(alone).unwrap_or(path).to_string()
+        };
+        paths.iter().map(short).collect()
+    }
+
     /// As TOML, complete: the base is in it.
     pub fn to_toml(&self) -> String {
         let mut table = self.table.clone();
@@ -296,6 +309,11 @@ impl Space {
         };
         text(self) == text(other)
     }
+}
+
+/// A value as people write it: no quotes around a word.
+pub fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 /// The line on which a leaf is likely written, for complaints.
@@ -358,6 +376,14 @@ tie = { "optimizer.relation-rate" = "optimizer.entity-rate" }
         let space = Space::parse(text, "x", None).unwrap();
         assert_eq!(space.size(), Some(4));
         assert!(space.spec(&space.point(&[0.9, 0.9])).unwrap().guidance().takes_rules());
+    }
+
+    #[test]
+    fn short_names_tell_leaves_apart() {
+        let text = "seed = [1, 2]\nmodel.dimension = [1, 2]\ninit.entities = { distribution = \"normal\", deviation = [1.0, 2.0] }\n\
+                    init.relations = { distribution = \"normal\", deviation = [1.0, 2.0] }";
+        let space = Space::parse(text, "x", None).unwrap();
+        assert_eq!(space.short_names(), ["entities.deviation", "relations.deviation", "dimension", "seed"]);
     }
 
     #[test]
