@@ -5,9 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use ruge::evaluate::{Questions, ranks_sha256};
-use ruge::model_file::data_hash;
-use ruge::suggest::suggestion;
+use ruge::evaluate::{Questions, in_ids_of, ranks_sha256};
 use ruge::{Engine, GuidanceSpec, ModelName, OpenOptions};
 use ruge_embed::{Evaluation, Metrics, PathReport};
 use ruge_kg::{Dataset, Side, Ties, Triple};
@@ -149,33 +147,9 @@ impl SplitArg {
 fn other_data(path: &Path, asked: &[SplitArg], own: &Dataset, console: Console) -> Result<Option<Dataset>> {
     let loaded = DataArgs::plain(path).load(console)?;
     let given = &loaded.data;
-    if data_hash(given) == data_hash(own) {
-        return Ok(None);
-    }
     let remedy = "remedy: omit DATA to evaluate on the triples stored in the model";
-    let (ours, theirs) = (own.names(), given.names());
-    let unknown = |kind: &str, name: &str, hint: String| {
-        anyhow!("{}: the model has no {kind} called {name:?}{hint}\n  {remedy}", path.display())
-    };
-    let mut entities = Vec::with_capacity(given.entity_count());
-    for (_, name) in theirs.entities.iter() {
-        let hint = || suggestion(name, ours.entities.iter().map(|(_, name)| name));
-        entities.push(ours.entities.id(name).ok_or_else(|| unknown("entity", name, hint()))?);
-    }
-    let mut relations = Vec::with_capacity(given.relation_count());
-    for (_, name) in theirs.relations.iter() {
-        let hint = || suggestion(name, ours.relations.iter().map(|(_, name)| name));
-        relations.push(ours.relations.id(name).ok_or_else(|| unknown("relation", name, hint()))?);
-    }
-    let here = |triples: &[Triple]| -> Vec<Triple> {
-        let here = |t: &Triple| Triple {
-            head: entities[t.head.index()],
-            relation: relations[t.relation.index()],
-            tail: entities[t.tail.index()],
-        };
-        triples.iter().map(here).collect()
-    };
-    let data = Dataset::new(ours.clone(), here(given.train()), here(given.valid()), here(given.test()));
+    let found = in_ids_of(own, given).map_err(|error| anyhow!("{}: {error}\n  {remedy}", path.display()))?;
+    let Some(data) = found else { return Ok(None) };
     for split in asked.iter().filter(|split| !matches!(split, SplitArg::Train)) {
         let (name, triples) = split.of(&data);
         let seen = triples.iter().filter(|triple| own.graph().contains(**triple)).count();
@@ -263,14 +237,14 @@ fn report(
 ) -> String {
     let width = console.width();
     let spec = engine.spec();
-    let guided = match spec.guidance {
+    let guided = match spec.guidance() {
         GuidanceSpec::None => String::new(),
         GuidanceSpec::PTransE { path_length, rerank, .. } => {
             format!(" guided by ptranse (paths of up to {path_length} steps, {} candidates re-ranked)", grouped(rerank))
         }
         // The rules of the file are those beside it, then.
-        _ if engine.ranking().is_some() => format!(" guided by {}", spec.guidance.name()),
-        _ => format!(" guided by {} ({} rules)", spec.guidance.name(), grouped(engine.rules().len())),
+        _ if engine.ranking().is_some() => format!(" guided by {}", spec.guidance().name()),
+        _ => format!(" guided by {} ({} rules)", spec.guidance().name(), grouped(engine.rules().len())),
     };
     let beside = match engine.ranking() {
         Some(ranking) if spec.model.name != ModelName::Rules && ranking.uses_rules() => {

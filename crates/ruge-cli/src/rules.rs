@@ -1,14 +1,15 @@
 //! `ruge rules verify` and `ruge rules convert`: what a rule file says, and the same in another notation.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ruge_kg::Names;
 use ruge_rules::count::Counter;
-use ruge_rules::io::{RuleFormat, read_relation_dictionary};
+use ruge_rules::io::{RuleFormat, Stated, read_relation_dictionary};
 use ruge_rules::verify::{Kind, Verification, verify_under};
-use ruge_rules::{RuleFile, RuleRecord, RuleWriteOptions, words, write_rules};
+use ruge_rules::{RuleError, RuleFile, RuleRecord, RuleWriteOptions, words, write_rules};
 use serde_json::json;
 
 use crate::console::Console;
@@ -214,6 +215,8 @@ fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
             record.counts = counter
                 .count_under(loaded.data.graph(), &record.rule, &control)
                 .map_err(interrupt::instead_of("stopped before all rules were counted; nothing was written"))?;
+            // What the data say is written, not what the file says of other data.
+            record.stated = record.counts.as_ref().map_or_else(|| record.stated, Stated::from);
         }
     }
     let relations = match &args.reading.relation_ids {
@@ -222,17 +225,26 @@ fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
         None => None,
     };
     let options = RuleWriteOptions { comments: file.comments, relations };
+    let write = |out: &mut dyn Write| {
+        write_rules(out, args.to, &rules, &names, &options).map_err(|error| match error {
+            RuleError::Unsayable { format, rule, needs_data: true, .. } if loaded.is_some() => {
+                let reason = "its columns are counts, and this rule cannot be counted".into();
+                RuleError::Unsayable { format, rule, reason, needs_data: false }
+            }
+            other => other,
+        })
+    };
     let count = rules.len();
     match &args.out {
         Some(path) => {
-            output::to_file(path, |out| Ok(write_rules(out, args.to, &rules, &names, &options)?))?;
+            output::to_file(path, |out| Ok(write(out)?))?;
             if !console.json {
                 console.result(&format!("{} rules written to {}\n", grouped(count), path.display()))?;
             }
         }
         None => {
             let mut text = Vec::new();
-            write_rules(&mut text, args.to, &rules, &names, &options)?;
+            write(&mut text)?;
             if !console.json {
                 return console.data_result(&String::from_utf8_lossy(&text));
             }

@@ -2,19 +2,7 @@
 
 use ruge_kg::visible;
 pub use ruge_kg::visible::cut;
-
-/// 1234567 as `1,234,567`.
-pub fn grouped(number: impl TryInto<u64>) -> String {
-    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use ruge_report::grouped;
 
 /// 0.8147 as `81.5 %`. Rounding never turns some into none or most into all.
 pub fn percent(share: f64) -> String {

@@ -106,7 +106,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         None => request.resolve().map_err(usage::of_spec)?,
     };
     let stem = args.data.data.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
-    let name = || format!("runs/{stem}-{}-{}", spec.model.name.name(), spec.guidance.name());
+    let name = || format!("runs/{stem}-{}-{}", spec.model.name.name(), spec.guidance().name());
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(name()));
     if args.out.is_none()
         && let Some(stored) = resumed(&out)?
@@ -185,7 +185,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             );
             bar.suspend(|| console.note(&text));
         }
-        TrainEvent::Grounded(_) if spec.guidance.takes_rules() => {
+        TrainEvent::Grounded(_) if spec.guidance().takes_rules() => {
             bar.suspend(|| console.note(&no_rules(&spec, found, data)));
         }
         TrainEvent::Grounded(_) => {}

@@ -156,6 +156,25 @@ fn converting_there_and_back() {
 }
 
 #[test]
+fn rules_without_counts_are_counted_in_the_data() {
+    let (folder, _) = world();
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("a.txt"), "capital_of(X,Y) :- has_capital(Y,X).\n").unwrap();
+    let convert = |more: &[&str]| {
+        let file = path("a.txt");
+        ruge(&[&["rules", "convert", &file, "--rule-format", "prolog", "--to", "anyburl"], more].concat())
+    };
+    let output = convert(&["--data", "demo"]);
+    assert_eq!(stdout(&output).trim_end(), "346\t285\t0.823699422\tcapital_of(X,Y) <= has_capital(Y,X)");
+    let output = convert(&[]);
+    assert!(stderr(&output).contains("give the data with --data"), "{}", stderr(&output));
+    // Nothing says what y is: no data can count it.
+    std::fs::write(path("a.txt"), "capital_of(X,Y) :- has_capital(X,X).\n").unwrap();
+    let told = stderr(&convert(&["--data", "demo"]));
+    assert!(told.contains("cannot be counted") && !told.contains("--data"), "{told}");
+}
+
+#[test]
 fn mistakes_of_the_user() {
     for (args, code, say) in [
         (&["mine", "demo", "--heads", "capitol_of"][..], 2, "did you mean \"capital_of\""),

@@ -61,7 +61,7 @@ use ruge_embed::{Cap, Optimizer, Penalty, Plateau, Start, StaticLabel, UpdateRul
 use ruge_kg::Dataset;
 
 use ruge::error::Result;
-use ruge::spec::{DeviceName, GuidanceSpec, ModelName, Spec, Weigh};
+use ruge::spec::{DeviceName, GuidanceSpec, ModelName, SoftmaxSpec, Spec, Training, Weigh};
 
 /// The counts that settings depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,10 +100,10 @@ pub fn sized(size: Size, model: ModelName, guidance: &str, device: DeviceName) -
     let mut spec = Spec::paper(model, guidance)?;
     spec.device = device;
     let train = size.train.max(1);
-    if let GuidanceSpec::Examples { .. } = spec.guidance {
+    if spec.softmax().is_some() {
         size_softmax(&mut spec, train, size.entities);
     } else if matches!(model, ModelName::TransE | ModelName::RotatE)
-        && !matches!(spec.guidance, GuidanceSpec::Kale { .. } | GuidanceSpec::PTransE { .. })
+        && !matches!(spec.guidance(), GuidanceSpec::Kale { .. } | GuidanceSpec::PTransE { .. })
     {
         size_distance(&mut spec, train);
         if size.valid == 0 {
@@ -133,7 +133,8 @@ fn size_softmax(spec: &mut Spec, train: usize, entities: usize) {
     spec.set_softmax();
     let (large, card) = (train >= 100_000, spec.device == DeviceName::Cuda);
     spec.model.dimension = dimension(train) * if card { 5 } else { 1 };
-    if let Some(softmax) = &mut spec.softmax {
+    let in_place = spec.model.name != ModelName::HolE;
+    if let Some(SoftmaxSpec { softmax, examples }) = spec.softmax_mut() {
         softmax.batch = if large { 1000 } else { 200 };
         softmax.n3 = match train {
             0..400_000 if train >= 25 * entities => 0.01,
@@ -147,16 +148,16 @@ fn size_softmax(spec: &mut Spec, train: usize, entities: usize) {
             (false, false) => 500,
             (false, true) => 1000,
             // In another basis a card knows no samples.
-            (true, _) if entities > MANY && spec.model.name != ModelName::HolE => 10_000,
+            (true, _) if entities > MANY && in_place => 10_000,
             (true, _) => 0,
         };
         softmax.sample = if sample >= entities { 0 } else { sample };
+        if let Some(examples) = examples {
+            (examples.weight, examples.label) = (if card { 0.3 } else { 0.5 }, StaticLabel::Max);
+        }
     }
     let rate = if large { 0.1 } else { 0.15 };
     (spec.optimizer.entity_rate, spec.optimizer.relation_rate) = (rate, rate);
-    if let GuidanceSpec::Examples { weight, label, .. } = &mut spec.guidance {
-        (*weight, *label) = (if card { 0.3 } else { 0.5 }, StaticLabel::Max);
-    }
     spec.rules.weigh = Weigh::Validated;
     spec.schedule.epochs = if large { 30 } else { 100 };
     spec.schedule.validate_every = 3;
@@ -171,15 +172,16 @@ fn size_distance(spec: &mut Spec, train: usize) {
     }
     let dimension = dimension(train);
     let gamma = if rotate { (0.06 * dimension as f32).clamp(3.0, 9.0) } else { 6.0 };
-    spec.set_self_adversarial(gamma, 1.0);
+    if let Some(training) = spec.set_self_adversarial(gamma, 1.0) {
+        training.negatives.count = if large { 32 } else { 64 };
+        training.negatives.filtered = true;
+        training.batches.size = Some(match train {
+            0..20_000 => 200,
+            20_000..50_000 => 500,
+            _ => 1000,
+        });
+    }
     spec.model.dimension = dimension;
-    spec.negatives.count = if large { 32 } else { 64 };
-    spec.negatives.filtered = true;
-    spec.batches.size = Some(match train {
-        0..20_000 => 200,
-        20_000..50_000 => 500,
-        _ => 1000,
-    });
     let (rule, entity_rate, relation_rate) = if rotate {
         spec.init.relations = Start::Uniform { bound: std::f32::consts::PI, unit: false };
         let (entities, phases) = if large { (0.001, 0.03) } else { (0.005, 0.06) };
@@ -197,13 +199,19 @@ fn size_distance(spec: &mut Spec, train: usize) {
 fn size_sampled(spec: &mut Spec, train: usize) {
     let model = spec.model.name;
     spec.model.dimension = tens(60.0 * (train as f64 / 10_000.0).cbrt()).clamp(20, 200);
-    spec.batches.count = (train / 100).max((train / 10).min(10)).clamp(1, 100);
-    if matches!(model, ModelName::ComplEx | ModelName::DistMult) && !matches!(spec.guidance, GuidanceSpec::Kale { .. })
-    {
-        spec.negatives.count = if train < 100_000 { 20 } else { 10 };
-        let start = Start::Normal { deviation: 0.1, unit: false };
-        (spec.init.entities, spec.init.relations) = (start, start);
-        spec.objective.penalty = Penalty::L2 { weight: 0.015 };
+    let batches = (train / 100).max((train / 10).min(10)).clamp(1, 100);
+    match &mut spec.training {
+        Training::Negatives(training) => {
+            training.batches.count = batches;
+            if matches!(model, ModelName::ComplEx | ModelName::DistMult) {
+                training.negatives.count = if train < 100_000 { 20 } else { 10 };
+                let start = Start::Normal { deviation: 0.1, unit: false };
+                (spec.init.entities, spec.init.relations) = (start, start);
+                training.objective.penalty = Penalty::L2 { weight: 0.015 };
+            }
+        }
+        Training::PTransE(training) => training.batches = batches,
+        Training::Softmax(_) | Training::Rules => {}
     }
     spec.schedule.epochs = 400;
     spec.schedule.validate_every = 10;
@@ -224,6 +232,10 @@ fn tens(ideal: f64) -> usize {
 mod tests {
     use super::*;
 
+    fn drawn(spec: &Spec) -> usize {
+        spec.negatives().unwrap().negatives.count
+    }
+
     fn of(train: usize, valid: usize) -> Spec {
         sized(Size { train, valid, entities: 2000 }, ModelName::ComplEx, "ruge", DeviceName::Cpu).unwrap()
     }
@@ -236,7 +248,7 @@ mod tests {
         let on_processor = |train: usize| of(train, 2000, DeviceName::Cpu);
         assert_eq!([100, 9_521, 86_835, 483_142].map(|train| on_processor(train).model.dimension), [30, 100, 200, 200]);
         assert_eq!(of(483_142, 15_000, DeviceName::Cuda).model.dimension, 1000);
-        let sample = |train: usize, entities: usize, device| of(train, entities, device).softmax.unwrap().sample;
+        let sample = |train: usize, entities: usize, device| of(train, entities, device).softmax().unwrap().sample;
         assert_eq!(sample(9_521, 2000, DeviceName::Cpu), 500);
         assert_eq!(sample(5_216, 135, DeviceName::Cpu), 0, "all of a few entities");
         assert_eq!(sample(483_142, 15_000, DeviceName::Cpu), 1000);
@@ -244,10 +256,10 @@ mod tests {
         assert_eq!(sample(9_000_000, 1_000_000, DeviceName::Cuda), 10_000);
         let thorough = |train: usize| on_processor(train).rules.thorough;
         assert_eq!([9_521, 86_835, 272_115].map(thorough), [false, true, false]);
-        let n3 = |train: usize, entities: usize| of(train, entities, DeviceName::Cpu).softmax.unwrap().n3;
+        let n3 = |train: usize, entities: usize| of(train, entities, DeviceName::Cpu).softmax().unwrap().n3;
         assert_eq!([n3(9_521, 2000), n3(32_888, 2034), n3(5_216, 135), n3(86_835, 40_943)], [0.03, 0.02, 0.01, 0.1]);
         assert_eq!([n3(99_999, 1000), n3(100_000, 1000), n3(272_115, 14_505)], [0.01, 0.01, 0.05]);
-        assert!(on_processor(50_000).softmax.unwrap().n3 > on_processor(483_142).softmax.unwrap().n3);
+        assert!(on_processor(50_000).softmax().unwrap().n3 > on_processor(483_142).softmax().unwrap().n3);
     }
 
     #[test]
@@ -255,9 +267,9 @@ mod tests {
         let dimensions =
             [1, 100, 9_521, 86_835, 272_115, 483_142, 10_000_000].map(|train| of(train, 0).model.dimension);
         assert_eq!(dimensions, [20, 20, 60, 120, 180, 200, 200]);
-        let batches = [1, 99, 950, 9_521, 483_142].map(|train| of(train, 0).batches.count);
+        let batches = [1, 99, 950, 9_521, 483_142].map(|train| of(train, 0).negatives().unwrap().batches.count);
         assert_eq!(batches, [1, 9, 10, 95, 100]);
-        assert_eq!((of(9_521, 0).negatives.count, of(483_142, 0).negatives.count), (20, 10));
+        assert_eq!([9_521, 483_142].map(|train| drawn(&of(train, 0))), [20, 10]);
         let rules = |train: usize| of(train, 0).rules;
         assert_eq!((rules(300).min_support, rules(300).min_head_size), (Some(2), Some(5)));
         assert_eq!((rules(9_521).min_support, rules(9_521).min_head_size), (Some(9), Some(95)));
@@ -278,7 +290,7 @@ mod tests {
         }
         let size = Size { train: 10_000, valid: 0, entities: 500 };
         let kale = sized(size, ModelName::TransE, "kale", DeviceName::Cpu).unwrap();
-        assert_eq!((kale.negatives.count, kale.schedule.validation_triples), (2, None), "its own negatives stay");
+        assert_eq!((drawn(&kale), kale.schedule.validation_triples), (2, None), "its own negatives stay");
         assert!(sized(size, ModelName::TransE, "magic", DeviceName::Cpu).is_err());
     }
 
@@ -287,7 +299,9 @@ mod tests {
         let size = Size { train: 10_000, valid: 0, entities: 500 };
         let sized = sized(size, ModelName::HolE, "ruge", DeviceName::Cpu).unwrap();
         let paper = Spec::paper(ModelName::HolE, "ruge").unwrap();
-        assert_eq!((sized.init, sized.objective, sized.optimizer), (paper.init, paper.objective, paper.optimizer));
+        let objective = |spec: &Spec| spec.negatives().unwrap().objective;
+        assert_eq!((sized.init, sized.optimizer), (paper.init, paper.optimizer));
+        assert_eq!(objective(&sized), objective(&paper));
     }
 
     #[test]
@@ -296,10 +310,10 @@ mod tests {
             sized(Size { train, valid, entities: 500 }, ModelName::RotatE, "ruge", device).unwrap()
         };
         let small = of(10_000, 100, DeviceName::Cpu);
-        assert_eq!((small.model.dimension, small.objective.shift, small.negatives.count), (100, 6.0, 64));
+        assert_eq!((small.model.dimension, small.shift(), drawn(&small)), (100, 6.0, 64));
         assert!(small.schedule.plateau.is_some() && !small.is_of_the_paper());
         assert!(of(10_000, 0, DeviceName::Cpu).schedule.plateau.is_none(), "nothing to look at");
-        assert_eq!(of(483_142, 100, DeviceName::Cpu).negatives.count, 32);
+        assert_eq!(drawn(&of(483_142, 100, DeviceName::Cpu)), 32);
         assert_eq!(of(483_142, 100, DeviceName::Cuda).model.dimension, 1000, "the preset");
         let hole =
             sized(Size { train: 900_000, valid: 9, entities: 300_000 }, ModelName::HolE, "examples", DeviceName::Cuda);

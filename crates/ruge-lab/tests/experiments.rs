@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use ruge::DeviceName;
-use ruge_lab::reproduce::{Record, Table, TableName};
+use ruge_lab::reproduce::{PaperTable, Record, TableName};
 
 #[test]
 fn every_cell_resolves_to_specs_that_can_run() {
     let experiments = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments"));
     for name in TableName::ALL {
-        let table = Table::read(experiments, name).unwrap();
+        let table = PaperTable::read(experiments, name).unwrap();
         for cell in &table.cells {
             for &seed in &cell.seeds {
                 for device in [DeviceName::Cpu, DeviceName::Cuda] {
@@ -30,7 +30,7 @@ fn every_cell_resolves_to_specs_that_can_run() {
 fn a_stranger_needs_no_rule_file_for_fb15k() {
     let experiments = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments"));
     for name in TableName::ALL {
-        for cell in Table::read(experiments, name).unwrap().cells.iter().filter(|cell| cell.data == "fb15k") {
+        for cell in PaperTable::read(experiments, name).unwrap().cells.iter().filter(|cell| cell.data == "fb15k") {
             let points = cell.points(experiments, Path::new("data"), cell.seeds[0], DeviceName::Cpu).unwrap();
             assert!(points.iter().all(|point| point.spec.rules.file.is_none()), "{}", cell.name);
         }

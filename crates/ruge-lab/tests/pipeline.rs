@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use ruge::run::{self, Mode};
-use ruge::spec::{RulesSpec, Weigh};
+use ruge::spec::{ExamplesSpec, RulesSpec, Weigh};
 use ruge::{Engine, ModelFile, ModelName, Spec, assemble, sealed_json};
 use ruge_kg::{Cancel, Control, Dataset, ReadOptions};
 use ruge_lab::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage};
@@ -193,7 +193,7 @@ fn rules_that_do_not_help_are_not_used() {
     let file = folder.path().join("wrong.txt");
     fs::write(&file, format!("{}(x,y) => {}(x,y)\t1\n{1}(x,y) => {0}(y,x)\t1\n", relation(0), relation(1))).unwrap();
     spec.rules = spec.rules.from_file(file.display().to_string());
-    if let ruge::GuidanceSpec::Examples { weight, .. } = &mut spec.guidance {
+    if let Some(ExamplesSpec { weight, .. }) = spec.softmax_mut().and_then(|training| training.examples.as_mut()) {
         *weight = 50.0;
     }
     let job = job(&data, spec, folder.path().join("run"));

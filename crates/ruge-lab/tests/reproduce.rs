@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ruge::DeviceName;
 use ruge_kg::{Cancel, Control, Dataset, ReadOptions};
-use ruge_lab::reproduce::work::{self, CellEvent, Outcome, Place};
-use ruge_lab::reproduce::{Cell, Record, Table, TableName};
+use ruge_lab::reproduce::work::{self, CellEvent, Filled, Place};
+use ruge_lab::reproduce::{Cell, PaperTable, Record, TableName};
 
 const SPEC: &str = "[model]\nname = \"complex\"\ndimension = 6\n[batches]\ncount = 10\n[negatives]\ncount = 2\n\
                     [schedule]\nepochs = 4\nvalidate-every = 2\n";
@@ -43,7 +43,7 @@ change = { guidance = { kind = "ruge", slackness = 0.1 } }
 struct World {
     folder: tempfile::TempDir,
     data: Arc<Dataset>,
-    table: Table,
+    table: PaperTable,
 }
 
 impl World {
@@ -51,7 +51,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("complex.toml"), SPEC).unwrap();
         let data = Dataset::load(Path::new("demo"), &ReadOptions::default()).expect("it is embedded").0;
-        let table = Table::parse(TABLE, TableName::LinkPrediction, "x").unwrap();
+        let table = PaperTable::parse(TABLE, TableName::LinkPrediction, "x").unwrap();
         Self { folder, data: Arc::new(data), table }
     }
 
@@ -60,7 +60,7 @@ impl World {
     }
 
     /// Fills a cell, stopping after so many epochs. The answer: how it ended, and how many epochs were trained.
-    fn fill(&self, name: &str, epochs: usize) -> (Outcome, usize) {
+    fn fill(&self, name: &str, epochs: usize) -> (Filled, usize) {
         let paths = ["records", "runs"].map(|name| self.folder.path().join(name));
         let (cancel, done) = (Cancel::new(), AtomicUsize::new(0));
         let hear = |event: &CellEvent| {
@@ -91,9 +91,9 @@ impl World {
     }
 }
 
-fn done(outcome: Outcome) -> Record {
+fn done(outcome: Filled) -> Record {
     match outcome {
-        Outcome::Done(record) => record,
+        Filled::Done(record) => record,
         other => panic!("{other:?}"),
     }
 }
@@ -105,14 +105,14 @@ fn a_grid_that_was_cut_goes_on_and_is_kept() {
     let whole = done(ended);
     assert_eq!((whole.points.len(), epochs, whole.epochs), (2, 8, 4));
     let (first, before) = cut.fill("grid", 5);
-    assert!(matches!(first, Outcome::Unfinished) && (5..8).contains(&before), "{first:?} after {before}");
+    assert!(matches!(first, Filled::Unfinished) && (5..8).contains(&before), "{first:?} after {before}");
     let (second, epochs) = cut.fill("grid", usize::MAX);
     assert_eq!(before + epochs, 8, "the second point goes on where it was");
     let second = done(second);
     assert_eq!((&second.ranks_sha256, &second.test, &second.curve), (&whole.ranks_sha256, &whole.test, &whole.curve));
     assert!(whole.ranks_sha256.is_some() && whole.curve.len() == 2);
     let (third, epochs) = cut.fill("grid", usize::MAX);
-    assert!(matches!(third, Outcome::Kept(record) if record == second) && epochs == 0);
+    assert!(matches!(third, Filled::Kept(record) if record == second) && epochs == 0);
 }
 
 #[test]

@@ -1,23 +1,22 @@
-//! Builds parts of a report from the values of the other crates, so that all callers use the same wording.
+//! Parts of a report from what the other crates return, so that every caller says the same in the same words.
 
 use std::collections::BTreeSet;
 
 use ruge::run::curve::Line;
-use ruge_embed::{Evaluation, Metrics};
+use ruge_embed::Metrics;
 use ruge_kg::stats::Pattern;
-use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, Triple, describe};
+use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, describe};
 use ruge_rules::measure::wilson_lower;
-use ruge_rules::{Groundings, RuleRecord, words};
+use ruge_rules::{RuleRecord, words};
 
 use crate::report::{
-    Curve, DataAudit, Fact, Finding, Histogram, Level, MetricsRow, PatternRow, RelationRow, RelationSize, RuleRow,
-    RuleSet, System,
+    Curve, DataAudit, Finding, Histogram, Level, MetricsRow, PatternRow, RelationSize, RuleRow, RuleSet, System,
 };
 
-/// Rows per list in the data audit.
+/// Rows of a list in the data audit.
 const ROWS: usize = 10;
 
-/// The audit of a data set. `loaded` adds findings from reading; `source` names the data.
+/// The audit of a data set. `loaded` adds what was met while reading; `source` says where that was.
 pub fn data(source: &str, data: &Dataset, loaded: Option<&LoadReport>) -> DataAudit {
     let stats = describe(data);
     let relation = |id: RelationId| data.names().relations.name(id).to_string();
@@ -111,7 +110,7 @@ fn findings(stats: &Stats, loaded: Option<&LoadReport>) -> Vec<Finding> {
     list
 }
 
-/// The rules of a run: counts, the `best` rules, the histogram of confidences.
+/// The rules of a run: counts, the `best` of them, the histogram of confidences.
 pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> RuleSet {
     let known: Vec<&RuleRecord> = rules.iter().filter(|record| words::is_sayable(&record.rule, names)).collect();
     let mut by_length = [0; 3];
@@ -129,16 +128,6 @@ pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> 
     }
 }
 
-impl RuleSet {
-    /// Adds the groundings, and how many conclusions are in `test`.
-    pub fn grounded(mut self, groundings: &Groundings, test: &[Triple]) -> Self {
-        self.groundings = Some(groundings.len());
-        self.unlabeled = Some(groundings.unlabeled().len());
-        self.in_test = (!test.is_empty()).then(|| groundings.overlap(test));
-        self
-    }
-}
-
 /// One rule in words and numbers.
 pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
     RuleRow {
@@ -151,7 +140,7 @@ pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
     }
 }
 
-/// The most reliable first (lower bound of the confidence given its counts), one per concluded relation, then the next.
+/// The surest first (lower bound of the confidence given its counts), one per concluded relation, then the next of each.
 fn best_of<'r>(rules: &[&'r RuleRecord], count: usize) -> Vec<&'r RuleRecord> {
     let sure = |record: &RuleRecord| match &record.counts {
         Some(counts) => wilson_lower(counts.support, counts.pca_body()),
@@ -165,7 +154,7 @@ fn best_of<'r>(rules: &[&'r RuleRecord], count: usize) -> Vec<&'r RuleRecord> {
     first.into_iter().chain(rest).take(count).collect()
 }
 
-/// Equal buckets from the lowest multiple of 1/20 up to 1.
+/// Equal buckets from the lowest twentieth up to 1.
 fn histogram(confidences: impl Iterator<Item = f64>) -> Histogram {
     let values: Vec<f64> = confidences.collect();
     let lowest = values.iter().copied().fold(1.0, f64::min);
@@ -180,7 +169,7 @@ fn histogram(confidences: impl Iterator<Item = f64>) -> Histogram {
     Histogram { edges, counts }
 }
 
-/// A learning curve from the lines of a run. Long loss curves are thinned for plotting.
+/// A learning curve from the lines of a run. Long losses are thinned to what a plot shows.
 pub fn curve(name: &str, system: System, lines: &[Line]) -> Curve {
     let mut curve = Curve { name: name.into(), system, valid_mrr: Vec::new(), loss: Vec::new(), best_epoch: None };
     for Line { epoch, loss, valid_mrr, best, .. } in lines {
@@ -200,7 +189,7 @@ pub fn curve(name: &str, system: System, lines: &[Line]) -> Curve {
     curve
 }
 
-/// A row of the metrics table. `method` is the name used in papers, in lower case.
+/// A row of the metrics table. `method` is the name papers use, lower case.
 pub fn metrics(name: &str, system: System, method: &str, metrics: &Metrics) -> MetricsRow {
     MetricsRow {
         name: name.into(),
@@ -213,38 +202,6 @@ pub fn metrics(name: &str, system: System, method: &str, metrics: &Metrics) -> M
         hits: metrics.hits.clone(),
         queries: metrics.queries,
     }
-}
-
-/// Both systems by relation; `rules` gives the number of rules per relation.
-pub fn relations(
-    guided: Option<&Evaluation>,
-    unguided: Option<&Evaluation>,
-    rules: &[RuleRecord],
-    names: &Names,
-) -> Vec<RelationRow> {
-    let asked: BTreeSet<RelationId> =
-        [guided, unguided].into_iter().flatten().flat_map(|of| of.by_relation.keys().copied()).collect();
-    let of =
-        |from: Option<&Evaluation>, id| from.and_then(|from| from.by_relation.get(&id)).map(|m| (m.mrr, m.queries));
-    asked
-        .into_iter()
-        .map(|id| {
-            let (with, without) = (of(guided, id), of(unguided, id));
-            RelationRow {
-                relation: names.relations.name(id).to_string(),
-                queries: with.or(without).map_or(0, |(_, queries)| queries),
-                rules: Some(rules.iter().filter(|record| record.rule.head() == id).count()),
-                guided: with.map(|(mrr, _)| mrr),
-                unguided: without.map(|(mrr, _)| mrr),
-            }
-        })
-        .collect()
-}
-
-/// A triple by name.
-pub fn fact(triple: Triple, names: &Names) -> Fact {
-    let [head, tail] = [triple.head, triple.tail].map(|id| names.entities.name(id));
-    Fact::new(head, names.relations.name(triple.relation), tail)
 }
 
 #[cfg(test)]

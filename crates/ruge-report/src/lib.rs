@@ -15,9 +15,11 @@ mod page;
 pub mod plot;
 pub mod published;
 pub mod report;
+pub mod run;
 pub mod search;
 mod section;
 pub mod sheet;
 
+pub use html::grouped;
 pub use page::render;
 pub use report::*;

@@ -2,6 +2,8 @@
 //!
 //! As everywhere in this crate, the page is made from plain data; the caller fills in a [`SearchPage`].
 
+mod gather;
+
 use crate::html::{Align, Table, counted, escape, name, seconds};
 use crate::page;
 use crate::plot::{self, Across, Axes, Cloud, Ink, Series};

@@ -29,7 +29,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     for answer in &answers {
         let known = if answer.known { "known" } else { "new" };
         // Truth is calibrated on validation: of answers with 0.8, about 80 % hold.
-        println!("Brussels located_in {:<20} truth {:.2}  {known}", engine.name_of(answer.who), answer.truth);
+        println!("Brussels located_in {:<20} truth {:.2}  {known}", answer.name.as_str(), answer.truth);
     }
 
     // An explanation names the rules that conclude a triple, with the facts they start from.
@@ -49,7 +49,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // Entities that play a similar part are near each other.
     for near in engine.similar(engine.entity("Brussels")?, 3)? {
-        println!("near Brussels: {} ({:.2})", engine.data().names().entities.name(near.entity), near.cosine);
+        println!("near Brussels: {} ({:.2})", near.entity, near.cosine);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! `cargo run --release -p ruge --example reliability -- MODEL`
 #![allow(clippy::print_stdout)]
 
-use ruge::calibrate::{Answer, Reliability, answers};
+use ruge::calibrate::{Judged, Reliability, answers};
 use ruge::{Calibration, Control, Engine};
 
 /// Isotonic regression by pooling neighbours that stand in the wrong order: (least input, share of facts), ascending.
@@ -30,9 +30,9 @@ fn look_up(curve: &[(f64, f64)], input: f64) -> f64 {
     curve.get(at.saturating_sub(1)).map_or(0.0, |&(_, share)| share)
 }
 
-fn show(name: &str, test: &[Answer], truth: impl Fn(&Answer) -> f64) {
+fn show(name: &str, test: &[Judged], truth: impl Fn(&Judged) -> f64) {
     let found = Reliability::of(test.iter().map(|x| (truth(x), x.fact)));
-    let loss = |x: &Answer| {
+    let loss = |x: &Judged| {
         let truth = truth(x).clamp(1e-6, 1.0 - 1e-6);
         if x.fact { -truth.ln() } else { -(1.0 - truth).ln() }
     };
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let valid = answers(engine.ranker(), data, data.valid(), engine.spec().seed, &Control::default())?;
     let seconds = start.elapsed().as_secs_f64();
     let test = answers(engine.ranker(), data, data.test(), engine.spec().seed, &Control::default())?;
-    let facts = |list: &[Answer]| list.iter().filter(|x| x.fact).count();
+    let facts = |list: &[Judged]| list.iter().filter(|x| x.fact).count();
     println!(
         "valid {} answers, {} facts, in {seconds:.1} s; test {}, {}",
         valid.len(),
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         test.len(),
         facts(&test)
     );
-    let shift = engine.spec().objective.shift;
+    let shift = engine.spec().shift();
     show("the objective's own", &test, |x| Calibration::plain(shift).truth(x.relation, x.score));
     let steps = isotonic(valid.iter().map(|x| (f64::from(x.score), x.fact)).collect());
     let global = Calibration::of(&valid, 0).ok_or("no answers")?.global;

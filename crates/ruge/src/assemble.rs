@@ -19,7 +19,34 @@ use ruge_rules::{
 
 use crate::error::{Result, RugeError};
 use crate::memory::{self, Shape, Sizes};
-use crate::spec::{DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, Norm, RulesSpec, Spec, Weigh};
+use crate::spec::{
+    DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, NegativesSpec, Norm, Pull, RulesSpec, SoftmaxSpec,
+    Spec, Training, Weigh,
+};
+
+/// Does something with the scoring function of a [`ModelSpec`], each of which has a type of its own; nothing where there is none.
+macro_rules! for_scoring {
+    ($model:expr, |$scoring:ident| $then:expr) => {{
+        let ModelSpec { name, dimension, norm, reciprocal } = $model;
+        macro_rules! with {
+            ($made:expr) => {{
+                let $scoring = $made;
+                Some($then)
+            }};
+        }
+        match (name, norm) {
+            (ModelName::ComplEx, _) if reciprocal => with!(Reciprocal(ComplEx::new(dimension))),
+            (ModelName::DistMult, _) if reciprocal => with!(Reciprocal(DistMult::new(dimension))),
+            (ModelName::ComplEx, _) => with!(ComplEx::new(dimension)),
+            (ModelName::DistMult, _) => with!(DistMult::new(dimension)),
+            (ModelName::HolE, _) => with!(HolE::new(dimension)),
+            (ModelName::TransE, Norm::L1) => with!(TransEL1::new(dimension)),
+            (ModelName::TransE, Norm::L2) => with!(TransEL2::new(dimension)),
+            (ModelName::RotatE, _) => with!(RotatE::new(dimension)),
+            (ModelName::Rules, _) => None,
+        }
+    }};
+}
 
 /// What a device calls itself; nothing for the processor, whose name the edges know.
 pub fn device_words(device: DeviceName) -> Result<Option<String>> {
@@ -87,7 +114,6 @@ pub fn trained(spec: &Spec, data: &Dataset, embeddings: Embeddings) -> Result<Bo
 }
 
 fn begin(spec: &Spec, data: &Dataset, stored: Option<Embeddings>) -> Result<Box<dyn Model>> {
-    let ModelSpec { name, dimension, norm, reciprocal } = spec.model;
     let (entities, relations) = (data.entity_count(), data.relation_count());
     let rule = if stored.is_some() { UpdateRule::Sgd } else { spec.optimizer.rule };
     let start = Begin {
@@ -101,19 +127,8 @@ fn begin(spec: &Spec, data: &Dataset, stored: Option<Embeddings>) -> Result<Box<
         spec,
         sizes: sizes(data),
     };
-    match (name, norm) {
-        (ModelName::ComplEx, _) if reciprocal => start.with(Reciprocal(ComplEx::new(dimension))),
-        (ModelName::DistMult, _) if reciprocal => start.with(Reciprocal(DistMult::new(dimension))),
-        (ModelName::ComplEx, _) => start.with(ComplEx::new(dimension)),
-        (ModelName::DistMult, _) => start.with(DistMult::new(dimension)),
-        (ModelName::HolE, _) => start.with(HolE::new(dimension)),
-        (ModelName::TransE, Norm::L1) => start.with(TransEL1::new(dimension)),
-        (ModelName::TransE, Norm::L2) => start.with(TransEL2::new(dimension)),
-        (ModelName::RotatE, _) => start.with(RotatE::new(dimension)),
-        (ModelName::Rules, _) => {
-            Err(RugeError::refused("rules alone are fitted, not trained: they have no parameters"))
-        }
-    }
+    for_scoring!(spec.model, |scoring| start.with(scoring))
+        .unwrap_or_else(|| Err(RugeError::refused("rules alone are fitted, not trained: they have no parameters")))
 }
 
 struct Begin<'s> {
@@ -190,7 +205,7 @@ pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) 
             ),
         ));
     }
-    Ok(match spec.guidance {
+    Ok(match spec.guidance() {
         GuidanceSpec::Static { label } => fixed_labels(label, rules, groundings),
         _ => evidence(rules, groundings),
     })
@@ -198,7 +213,7 @@ pub fn evidence_for(spec: &Spec, rules: &[RuleRecord], groundings: &Groundings) 
 
 /// What softmax learns from besides the observed triples: conclusions, weighted by what their groundings say.
 pub fn examples_for(spec: &Spec, evidence: &Evidence) -> Vec<Example> {
-    match spec.guidance {
+    match spec.guidance() {
         GuidanceSpec::Examples { weight, least, label } => {
             let mut examples = static_labels(evidence, label);
             examples.retain(|example| example.weight >= least);
@@ -303,33 +318,35 @@ pub fn plan<'a>(spec: &Spec, data: &'a Dataset, evidence: &'a Evidence, examples
         ));
     }
     let mut plan = Plan::new(data.graph(), data.train(), spec.seed);
-    let count = spec.batches.size.map_or(spec.batches.count, |size| data.train().len().div_ceil(size));
-    plan.batches = count.min(data.train().len());
-    plan.batching = spec.batches.positives;
-    plan.inner_steps = spec.batches.inner_steps;
-    plan.negatives = spec.negatives;
-    plan.objective = spec.objective;
-    plan.projection = spec.projection;
-    plan.evidence = evidence;
-    (plan.softmax, plan.examples) = (spec.softmax, examples);
+    (plan.evidence, plan.examples) = (evidence, examples);
     plan.most_groundings = spec.rules.most_groundings.unwrap_or(usize::MAX);
-    require_memory(spec, data, evidence, examples)?;
-    match spec.guidance {
-        GuidanceSpec::None | GuidanceSpec::Examples { .. } | GuidanceSpec::PTransE { .. } => {}
-        GuidanceSpec::Ruge { slackness, t_norm, dealing } => {
-            plan.guidance = Guidance::SoftLabels { slackness, t_norm };
-            plan.dealing = dealing;
+    match spec.training {
+        Training::Negatives(NegativesSpec { batches, negatives, objective, projection, guidance }) => {
+            let count = batches.size.map_or(batches.count, |size| data.train().len().div_ceil(size));
+            plan.batches = count.min(data.train().len());
+            (plan.batching, plan.inner_steps) = (batches.positives, batches.inner_steps);
+            (plan.negatives, plan.objective, plan.projection) = (negatives, objective, projection);
+            match guidance {
+                Pull::None => {}
+                Pull::Ruge { slackness, t_norm, dealing } => {
+                    plan.guidance = Guidance::SoftLabels { slackness, t_norm };
+                    plan.dealing = dealing;
+                }
+                Pull::Static { .. } => plan.guidance = Guidance::FixedLabels,
+                Pull::Kale { weight, margin } => plan.guidance = Guidance::Injection { weight, margin },
+            }
         }
-        GuidanceSpec::Static { .. } => plan.guidance = Guidance::FixedLabels,
-        GuidanceSpec::Kale { weight, margin } => plan.guidance = Guidance::Injection { weight, margin },
+        Training::Softmax(SoftmaxSpec { softmax, .. }) => plan.softmax = Some(softmax),
+        Training::PTransE(_) | Training::Rules => {}
     }
+    require_memory(spec, data, evidence, examples)?;
     Ok(plan)
 }
 
 /// Refuses training that would take more memory than there is, now that it is known what rules add. On a card it is the card that
 /// must have room for a batch.
 fn require_memory(spec: &Spec, data: &Dataset, evidence: &Evidence, examples: &[Example]) -> Result<()> {
-    if spec.device != DeviceName::Cpu || matches!(spec.guidance, GuidanceSpec::PTransE { .. }) {
+    if spec.device != DeviceName::Cpu || matches!(spec.training, Training::PTransE(_)) {
         return Ok(());
     }
     let sizes = Sizes {
@@ -344,18 +361,7 @@ fn require_memory(spec: &Spec, data: &Dataset, evidence: &Evidence, examples: &[
 
 /// The widths of a model; none where there are no vectors.
 fn shape(model: &ModelSpec) -> Option<Shape> {
-    let ModelSpec { name, dimension, norm, reciprocal } = *model;
-    Some(match (name, norm) {
-        (ModelName::ComplEx, _) if reciprocal => Shape::of(&Reciprocal(ComplEx::new(dimension))),
-        (ModelName::DistMult, _) if reciprocal => Shape::of(&Reciprocal(DistMult::new(dimension))),
-        (ModelName::ComplEx, _) => Shape::of(&ComplEx::new(dimension)),
-        (ModelName::DistMult, _) => Shape::of(&DistMult::new(dimension)),
-        (ModelName::HolE, _) => Shape::of(&HolE::new(dimension)),
-        (ModelName::TransE, Norm::L1) => Shape::of(&TransEL1::new(dimension)),
-        (ModelName::TransE, Norm::L2) => Shape::of(&TransEL2::new(dimension)),
-        (ModelName::RotatE, _) => Shape::of(&RotatE::new(dimension)),
-        (ModelName::Rules, _) => return None,
-    })
+    for_scoring!(*model, |scoring| Shape::of(&scoring))
 }
 
 /// The rules a spec asks for: read from its file, or mined from train. Guidances without rules get none.

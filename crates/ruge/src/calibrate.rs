@@ -107,13 +107,13 @@ impl Calibration {
     }
 
     /// Fits on answers; `questions` is only told on.
-    pub fn of(answers: &[Answer], questions: usize) -> Option<Self> {
+    pub fn of(answers: &[Judged], questions: usize) -> Option<Self> {
         Self::with_prior(answers, questions, PRIOR)
     }
 
     /// The same with another τ.
-    pub fn with_prior(answers: &[Answer], questions: usize, prior: f64) -> Option<Self> {
-        let answers: Vec<Answer> = answers.iter().copied().filter(|answer| answer.score.is_finite()).collect();
+    pub fn with_prior(answers: &[Judged], questions: usize, prior: f64) -> Option<Self> {
+        let answers: Vec<Judged> = answers.iter().copied().filter(|answer| answer.score.is_finite()).collect();
         if answers.is_empty() {
             return None;
         }
@@ -259,7 +259,7 @@ impl Bin {
 
 /// One answer to a question about a held-out triple.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Answer {
+pub struct Judged {
     /// The relation asked for.
     pub relation: RelationId,
     /// η.
@@ -275,7 +275,7 @@ pub fn answers(
     held_out: &[Triple],
     seed: u64,
     control: &Control<'_>,
-) -> Result<Vec<Answer>> {
+) -> Result<Vec<Judged>> {
     let asked: Vec<Triple> = if held_out.len() > MOST {
         let mut chosen = random::permutation(held_out.len(), seed, QUESTIONS, 0);
         chosen.truncate(MOST);
@@ -293,7 +293,7 @@ pub fn answers(
         for found in list {
             triples.push(query.answered(found.entity));
             let fact = found.entity == query.answer();
-            answers.push(Answer { relation: query.triple.relation, score: 0.0, fact });
+            answers.push(Judged { relation: query.triple.relation, score: 0.0, fact });
         }
     }
     // Scored anew, triple by triple: ranking may compare squares, and sums in another order.
@@ -370,7 +370,7 @@ struct Units {
 }
 
 impl Units {
-    fn of(answers: &[Answer]) -> Self {
+    fn of(answers: &[Judged]) -> Self {
         let n = answers.len() as f64;
         let mean = answers.iter().map(|x| f64::from(x.score)).sum::<f64>() / n;
         let variance = answers.iter().map(|x| (f64::from(x.score) - mean).powi(2)).sum::<f64>() / n;
@@ -476,22 +476,22 @@ mod tests {
     const DRAWS: Stream = Stream(0x7e59);
 
     /// Answers whose chance of being a fact is known: σ(slope · score + intercept) by relation.
-    fn answers(relation: u32, n: u64, slope: f64, intercept: f64) -> Vec<Answer> {
+    fn answers(relation: u32, n: u64, slope: f64, intercept: f64) -> Vec<Judged> {
         let unit = |i, j| random::unit(random::draw(3, DRAWS, u64::from(relation) * 2 + j, i));
         (0..n)
             .map(|i| {
                 let score = 8.0 * unit(i, 0) - 4.0;
                 let fact = unit(i, 1) < sigmoid(slope * score + intercept);
-                Answer { relation: RelationId(relation), score: score as f32, fact }
+                Judged { relation: RelationId(relation), score: score as f32, fact }
             })
             .collect()
     }
 
     #[test]
     fn scores_that_hardly_differ_give_no_truth_that_cannot_be_stored() {
-        let answer = |score: f32, fact: bool| Answer { relation: RelationId(0), score, fact };
+        let answer = |score: f32, fact: bool| Judged { relation: RelationId(0), score, fact };
         let tiny = f32::from_bits(1);
-        let answers: Vec<Answer> = (0..40).map(|i| answer(if i % 2 == 0 { tiny } else { 0.0 }, i % 2 == 0)).collect();
+        let answers: Vec<Judged> = (0..40).map(|i| answer(if i % 2 == 0 { tiny } else { 0.0 }, i % 2 == 0)).collect();
         if let Some(fitted) = Calibration::of(&answers, 40) {
             let text = serde_json::to_string(&fitted).unwrap();
             assert_eq!(serde_json::from_str::<Calibration>(&text).ok(), Some(fitted), "{text}");
@@ -537,9 +537,9 @@ mod tests {
     #[test]
     fn odd_answers_do_no_harm() {
         assert_eq!(Calibration::of(&[], 0), None);
-        let nan = Answer { relation: RelationId(0), score: f32::NAN, fact: true };
+        let nan = Judged { relation: RelationId(0), score: f32::NAN, fact: true };
         assert_eq!(Calibration::of(&[nan], 0), None);
-        let one = Calibration::of(&[Answer { score: 1.0, ..nan }, nan], 0).unwrap();
+        let one = Calibration::of(&[Judged { score: 1.0, ..nan }, nan], 0).unwrap();
         assert!(one.global.slope.is_finite() && one.global.intercept.is_finite(), "{one:?}");
         let truth = one.truth(RelationId(0), f32::NAN);
         assert_eq!(truth, 0.0);
@@ -551,11 +551,11 @@ mod tests {
     fn what_is_no_logistic_curve_is_bent_to_what_was_seen() {
         // Truth rises in a step: a fact from score 1 on, one in ten below.
         let unit = |i: u64, j: u64| random::unit(random::draw(3, DRAWS, 90 + j, i));
-        let step: Vec<Answer> = (0..20_000)
+        let step: Vec<Judged> = (0..20_000)
             .map(|i| {
                 let score = 8.0 * unit(i, 0) - 4.0;
                 let fact = unit(i, 1) < if score >= 1.0 { 0.95 } else { 0.1 };
-                Answer { relation: RelationId(0), score: score as f32, fact }
+                Judged { relation: RelationId(0), score: score as f32, fact }
             })
             .collect();
         let fitted = Calibration::of(&step, 0).unwrap();

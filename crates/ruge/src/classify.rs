@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use ruge_kg::{Ranker, RelationId, Triple};
 use serde::Serialize;
 
-use crate::calibrate::{Answer, Calibration};
+use crate::calibrate::{Calibration, Judged};
 use crate::error::{Result, RugeError};
 
 /// A triple with what is known about it.
@@ -80,18 +80,18 @@ pub fn classify(model: &dyn Ranker, valid: &[Labeled], test: &[Labeled]) -> Resu
     let calibration = Calibration::of(&valid, valid.len());
     let calibration =
         calibration.ok_or_else(|| RugeError::refused("there are no validation triples to learn thresholds from"))?;
-    let pairs = |answers: &[&Answer]| answers.iter().map(|x| (x.score, x.fact)).collect::<Vec<_>>();
+    let pairs = |answers: &[&Judged]| answers.iter().map(|x| (x.score, x.fact)).collect::<Vec<_>>();
     let threshold = best_threshold(&mut pairs(&valid.iter().collect::<Vec<_>>()), 0.0);
-    let mut by_relation: BTreeMap<RelationId, Vec<&Answer>> = BTreeMap::new();
+    let mut by_relation: BTreeMap<RelationId, Vec<&Judged>> = BTreeMap::new();
     valid.iter().for_each(|answer| by_relation.entry(answer.relation).or_default().push(answer));
-    let both_kinds = |answers: &[&Answer]| answers.iter().any(|x| x.fact) && answers.iter().any(|x| !x.fact);
+    let both_kinds = |answers: &[&Judged]| answers.iter().any(|x| x.fact) && answers.iter().any(|x| !x.fact);
     let thresholds: BTreeMap<RelationId, f32> = by_relation
         .into_iter()
         .filter(|(_, answers)| both_kinds(answers))
         .map(|(relation, answers)| (relation, best_threshold(&mut pairs(&answers), threshold)))
         .collect();
     let mut decisions: BTreeMap<RelationId, Vec<Decision>> = BTreeMap::new();
-    for Answer { relation, score, fact } in scored(model, test)? {
+    for Judged { relation, score, fact } in scored(model, test)? {
         let taken = score >= *thresholds.get(&relation).unwrap_or(&threshold);
         let truth = calibration.truth(relation, score);
         decisions.entry(relation).or_default().push(Decision { taken, truth, fact });
@@ -105,11 +105,11 @@ pub fn classify(model: &dyn Ranker, valid: &[Labeled], test: &[Labeled]) -> Resu
     })
 }
 
-fn scored(model: &dyn Ranker, labeled: &[Labeled]) -> Result<Vec<Answer>> {
+fn scored(model: &dyn Ranker, labeled: &[Labeled]) -> Result<Vec<Judged>> {
     let triples: Vec<Triple> = labeled.iter().map(|x| x.triple).collect();
     let mut scores = vec![0.0; triples.len()];
     model.score(&triples, &mut scores)?;
-    let answer = |(x, score): (&Labeled, f32)| Answer { relation: x.triple.relation, score, fact: x.fact };
+    let answer = |(x, score): (&Labeled, f32)| Judged { relation: x.triple.relation, score, fact: x.fact };
     Ok(labeled.iter().zip(scores).map(answer).collect())
 }
 

@@ -141,7 +141,7 @@ pub fn complete(explainer: &Explainer, options: &CompleteOptions, control: &Cont
     for candidate in wanted.into_iter().filter(|candidate| !known.contains(candidate.triple)) {
         candidates += 1;
         from_rules += usize::from(candidate.rules > 0);
-        let truth = truth(engine, fitted.as_ref(), &candidate, Part::Valid);
+        let truth = truth(engine, fitted.as_ref(), &candidate, HeldOut::Valid);
         if truth >= options.min_truth {
             chosen.push((truth, candidate));
         }
@@ -165,7 +165,7 @@ pub fn measure(explainer: &Explainer, options: &CompleteOptions, control: &Contr
     let answers: Vec<(f64, bool)> = wanted
         .iter()
         .filter(|candidate| !valid.contains(&candidate.triple))
-        .map(|candidate| (truth(engine, fitted.as_ref(), candidate, Part::Test), test.contains(&candidate.triple)))
+        .map(|candidate| (truth(engine, fitted.as_ref(), candidate, HeldOut::Test), test.contains(&candidate.triple)))
         .collect();
     let above = |least: f64| Reliability::of(answers.iter().copied().filter(|(truth, _)| *truth >= least));
     Ok(Measured {
@@ -181,17 +181,17 @@ pub fn measure(explainer: &Explainer, options: &CompleteOptions, control: &Contr
 
 /// Which part of the data stands for what is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum HeldOut {
     Valid,
     Test,
 }
 
-fn truth(engine: &Engine, fitted: Option<&CandidateTruth>, candidate: &Candidate, part: Part) -> f64 {
+fn truth(engine: &Engine, fitted: Option<&CandidateTruth>, candidate: &Candidate, part: HeldOut) -> f64 {
     match fitted {
         None => engine.truth(candidate.triple.relation, candidate.score),
         Some(fit) => match part {
-            Part::Valid => fit.truth(candidate, fit.valid_share),
-            Part::Test => fit.truth(candidate, 1.0 - fit.valid_share),
+            HeldOut::Valid => fit.truth(candidate, fit.valid_share),
+            HeldOut::Test => fit.truth(candidate, 1.0 - fit.valid_share),
         },
     }
 }

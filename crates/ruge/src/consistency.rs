@@ -98,7 +98,7 @@ pub fn consistency_over(
             "the model without guidance was trained on other triples; give one of the same data",
         ));
     }
-    let t_norm = match engine.spec().guidance {
+    let t_norm = match engine.spec().guidance() {
         GuidanceSpec::Ruge { t_norm, .. } => t_norm,
         _ => TNorm::Product,
     };

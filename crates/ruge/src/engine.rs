@@ -14,7 +14,7 @@
 //! let question = Question::named(&engine, Some("Paris"), Some("located_in"), None)?;
 //! let answers = engine.predict(&[question], &PredictOptions::default(), &Control::default())?;
 //! for answer in &answers[0] {
-//!     println!("{} {:.2}", engine.name_of(answer.who), answer.truth);
+//!     println!("{} {:.2}", answer.name, answer.truth);
 //! }
 //! # Ok(())
 //! # }
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ruge_embed::objective::truth as sigmoid;
-use ruge_embed::{Embeddings, Loss, Model};
+use ruge_embed::{Embeddings, Model};
 use ruge_kg::{Control, Dataset, EntityId, RankError, Ranker, RelationId, Triple};
 use ruge_rules::RuleRecord;
 use ruge_rules::rank::{Combined, Ranking, RuleScores, Setting, Weights};
@@ -36,9 +36,9 @@ use crate::complete::{CompleteOptions, Completion, complete};
 use crate::error::{Result, RugeError};
 use crate::explain::{ExplainOptions, Explainer, Explanation, RuleSet};
 use crate::model_file::{Contents, ModelFile};
-use crate::predict::{Answer, PredictOptions, Question, Who};
+use crate::predict::{Answer, PredictOptions, Question};
 use crate::similar::{Near, similar};
-use crate::spec::{DeviceName, ModelName, Spec};
+use crate::spec::{DeviceName, Spec};
 use crate::suggest::nearest;
 
 /// Relations named where none is near to what was typed.
@@ -130,7 +130,7 @@ impl Engine {
         let calibration = match calibration {
             Some(calibration) => calibration,
             None => Calibration::fit(&*ranker, &data, spec.seed, &Control::default())?
-                .unwrap_or_else(|| Calibration::plain(spec.objective.shift)),
+                .unwrap_or_else(|| Calibration::plain(spec.shift())),
         };
         let rule_set = OnceLock::new();
         Ok(Self {
@@ -252,14 +252,6 @@ impl Engine {
         })
     }
 
-    /// What an answer is called.
-    pub fn name_of(&self, who: Who) -> &str {
-        match who {
-            Who::Entity(entity) => self.data().names().entities.name(entity),
-            Who::Relation(relation) => self.data().names().relations.name(relation),
-        }
-    }
-
     /// η of a triple.
     pub fn score(&self, triple: Triple) -> Result<f32> {
         let mut score = [0.0];
@@ -276,11 +268,8 @@ impl Engine {
     /// only compare answers, any constant more or less would do, and there calibration says what a score is worth.
     pub fn phi(&self, relation: RelationId, score: f32) -> f32 {
         let spec = self.spec();
-        let compares = spec.softmax.is_some()
-            || spec.model.name == ModelName::Rules
-            || spec.objective.loss == Loss::SampledSoftmax
-            || self.ranking().is_some_and(Ranking::uses_rules);
-        if compares { self.truth(relation, score) as f32 } else { sigmoid(spec.objective.shift + score) }
+        let compares = spec.training.only_compares() || self.ranking().is_some_and(Ranking::uses_rules);
+        if compares { self.truth(relation, score) as f32 } else { sigmoid(spec.shift() + score) }
     }
 
     /// The calibrated truth of a score under a relation.
@@ -319,7 +308,7 @@ impl Engine {
     }
 }
 
-fn unknown<'n>(kind: &'static str, name: &str, names: impl Iterator<Item = &'n str>) -> RugeError {
+pub(crate) fn unknown<'n>(kind: &'static str, name: &str, names: impl Iterator<Item = &'n str>) -> RugeError {
     let nearest = nearest(name, names, 3).into_iter().map(str::to_string).collect();
     RugeError::UnknownName { kind, name: name.to_string(), nearest, some: Vec::new(), more: 0 }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::memory::Part;
+use crate::memory::Share;
 use crate::suggest::meant;
 
 pub use ruge_cuda::CudaError;
@@ -57,7 +57,7 @@ pub enum RugeError {
         /// Bytes that can be had.
         available: u64,
         /// What they are for.
-        parts: Vec<Part>,
+        parts: Vec<Share>,
     },
     /// Rules whose groundings do not fit into memory.
     #[error(
@@ -292,7 +292,7 @@ fn gigabytes(bytes: u64) -> String {
 }
 
 /// The part of the memory that is worth lowering.
-fn largest(parts: &[Part]) -> String {
+fn largest(parts: &[Share]) -> String {
     parts.iter().max_by_key(|part| part.bytes).map_or_else(String::new, |part| {
         format!("\n  the largest part is {} for {}\n  remedy: {}", gigabytes(part.bytes), part.what, part.remedy)
     })

@@ -4,12 +4,41 @@
 //! wherever it stands.
 
 use ruge_embed::{Evaluation, HITS, Metrics};
-use ruge_kg::{Control, Filter, Graph, Rank, RankQuery, Ranker, Ties, Triple};
+use ruge_kg::{Control, Dataset, Filter, Graph, Rank, RankQuery, Ranker, Ties, Triple};
 use ruge_rules::rank::only::{Aggregation, RulesOnly};
 use sha2::{Digest, Sha256};
 
+use crate::engine::unknown;
 use crate::error::Result;
-use crate::model_file::hex;
+use crate::model_file::{data_hash, hex};
+
+/// Other data than a model's own, in the model's ids; nothing where they are the same. An error for names that the model does
+/// not have.
+pub fn in_ids_of(own: &Dataset, given: &Dataset) -> Result<Option<Dataset>> {
+    if data_hash(given) == data_hash(own) {
+        return Ok(None);
+    }
+    let (ours, theirs) = (own.names(), given.names());
+    let mut entities = Vec::with_capacity(given.entity_count());
+    for (_, name) in theirs.entities.iter() {
+        let error = || unknown("entity", name, ours.entities.iter().map(|(_, name)| name));
+        entities.push(ours.entities.id(name).ok_or_else(error)?);
+    }
+    let mut relations = Vec::with_capacity(given.relation_count());
+    for (_, name) in theirs.relations.iter() {
+        let error = || unknown("relation", name, ours.relations.iter().map(|(_, name)| name));
+        relations.push(ours.relations.id(name).ok_or_else(error)?);
+    }
+    let here = |triples: &[Triple]| -> Vec<Triple> {
+        let here = |t: &Triple| Triple {
+            head: entities[t.head.index()],
+            relation: relations[t.relation.index()],
+            tail: entities[t.tail.index()],
+        };
+        triples.iter().map(here).collect()
+    };
+    Ok(Some(Dataset::new(ours.clone(), here(given.train()), here(given.valid()), here(given.test()))))
+}
 
 /// The questions of an evaluation, and how their answers are counted.
 pub struct Questions<'d> {

@@ -473,7 +473,7 @@ fn is_usable(data: &Dataset, rule: &Rule) -> bool {
 
 impl Setting {
     fn of(engine: &Engine, own: bool) -> Self {
-        match engine.spec().guidance {
+        match engine.spec().guidance() {
             // Rules that a model ranks with came after its training.
             GuidanceSpec::Ruge { slackness, t_norm, .. } => {
                 Self { slackness, t_norm, in_training: own && engine.ranking().is_none() }

@@ -86,7 +86,7 @@ impl Engine {
                         .copied()
                         .filter(|triple| triple.head.index().max(triple.tail.index()) >= data.entity_count())
                         .collect();
-                    let others = if spec.softmax.is_some() { COMPARED } else { OTHERS };
+                    let others = if spec.softmax().is_some() { COMPARED } else { OTHERS };
                     let small = Small::new(data, embeddings, &about, &new, (others, spec.seed));
                     if spec.ptranse()?.is_some() { small.starts } else { small.fit(spec, &about, control)? }
                 };
@@ -178,12 +178,13 @@ impl<'e> Small<'e> {
         }
         let mut plan = ruge_embed::Plan::new(data.graph(), data.train(), spec.seed);
         plan.batches = 1;
-        plan.negatives = spec.negatives;
-        plan.objective = spec.objective;
-        plan.projection = spec.projection;
+        if let Some(training) = spec.negatives() {
+            (plan.negatives, plan.objective) = (training.negatives, training.objective);
+            plan.projection = training.projection;
+        }
         plan.evidence = Evidence::nothing();
         // All facts in one step, against all members: a softmax compares, and what it is compared with must be there.
-        plan.softmax = spec.softmax.map(|softmax| Softmax {
+        plan.softmax = spec.softmax().map(|&softmax| Softmax {
             batch: 2 * facts.len().max(1),
             sample: 0,
             relations: 0.0,

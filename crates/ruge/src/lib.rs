@@ -18,7 +18,7 @@
 //! let question = Question::named(&engine, Some("Brussels"), Some("located_in"), None)?;
 //! let answers = engine.predict(&[question], &PredictOptions::default(), &Control::default())?;
 //! for answer in &answers[0] {
-//!     println!("{} {:.2}", engine.name_of(answer.who), answer.truth);
+//!     println!("{} {:.2}", answer.name, answer.truth);
 //! }
 //!
 //! let fact = Triple {

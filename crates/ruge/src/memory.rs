@@ -14,13 +14,13 @@ pub(crate) use training::{Shape, Sizes, ptranse, training};
 pub(crate) struct Need {
     /// The work, in words.
     work: String,
-    parts: Vec<Part>,
+    parts: Vec<Share>,
 }
 
 /// A part of the memory that work takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Part {
+pub struct Share {
     /// What it is for.
     pub what: String,
     /// How much it is.

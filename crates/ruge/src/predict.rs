@@ -13,7 +13,10 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use ruge_kg::{Control, EntityId, Hide, RankQuery, RelationId, Side, TopOptions, Triple};
 use ruge_rules::apply::{Application, Walker};
+use ruge_rules::words;
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::engine::Engine;
 use crate::error::{Result, RugeError};
@@ -44,7 +47,61 @@ pub enum Question {
     },
 }
 
+/// A question by names, as JSON has it: one of them is missing or null.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedQuestion {
+    /// h
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// r
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relation: Option<String>,
+    /// t
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
+}
+
+/// Bytes that a question may have: two names of the longest kind, every byte of them escaped in JSON, have more than any
+/// question is asked with.
+pub const LONGEST: usize = 1 << 24;
+
+impl NamedQuestion {
+    /// Reads a line; nothing if it is blank. One that begins with `{` is a JSON object; any other has three fields separated by
+    /// tabs, one of which is `?`. An entity that is called `?` can be asked about in JSON. Errors are reasons, without the place.
+    pub fn parse(text: &[u8]) -> std::result::Result<Option<Self>, String> {
+        if text.len() > LONGEST {
+            return Err(format!("longer than {} MB; a question is a single line", LONGEST / 1_000_000));
+        }
+        let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_string())?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        let remedy = "write head, relation and tail separated by tabs, with ? in the open place, or a JSON object";
+        let named = if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|error| format!("not a question: {error}"))?
+        } else {
+            let fields: Vec<&str> = text.split('\t').collect();
+            let &[head, relation, tail] = fields.as_slice() else {
+                return Err(format!("{} fields instead of 3; {remedy}", fields.len()));
+            };
+            let place = |field: &str| (field.trim() != "?").then(|| field.to_string());
+            Self { head: place(head), relation: place(relation), tail: place(tail) }
+        };
+        if [&named.head, &named.relation, &named.tail].into_iter().flatten().count() != 2 {
+            return Err(format!("a question needs exactly one open place; {remedy}"));
+        }
+        Ok(Some(named))
+    }
+}
+
 impl Question {
+    /// By the names a model knows.
+    pub fn of(named: &NamedQuestion, engine: &Engine) -> Result<Self> {
+        Self::named(engine, named.head.as_deref(), named.relation.as_deref(), named.tail.as_deref())
+    }
+
     /// From names, exactly one of which is missing.
     pub fn named(engine: &Engine, head: Option<&str>, relation: Option<&str>, tail: Option<&str>) -> Result<Self> {
         match (head, relation, tail) {
@@ -88,19 +145,37 @@ pub enum Who {
     Relation(RelationId),
 }
 
-/// One answer.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// One answer. As JSON its name is `entity` or `relation`.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     /// Who.
     pub who: Who,
+    /// What that is called.
+    pub name: String,
     /// η of the triple it makes.
     pub score: f32,
     /// Its calibrated truth; where rules are asked too, at least the confidence of the best one that concludes it.
     pub truth: f64,
     /// Whether it is a fact of some split.
     pub known: bool,
-    /// Where rules are asked too: the best one that concludes it, by its place in the model.
-    pub rule: Option<usize>,
+    /// Where rules are asked too: the best one that concludes it.
+    pub rule: Option<String>,
+}
+
+impl Serialize for Answer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let kind = if matches!(self.who, Who::Entity(_)) { "entity" } else { "relation" };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry(kind, &self.name)?;
+        // By its own shortest digits, not by those of the double next to it.
+        map.serialize_entry("score", &self.score.to_string().parse::<f64>().unwrap_or(f64::NAN))?;
+        map.serialize_entry("truth", &self.truth)?;
+        map.serialize_entry("known", &self.known)?;
+        if let Some(rule) = &self.rule {
+            map.serialize_entry("rule", rule)?;
+        }
+        map.end()
+    }
 }
 
 /// Which answers are wanted.
@@ -140,6 +215,16 @@ struct Predictor<'l> {
     wishes: &'l PredictOptions,
     candidates: Option<Vec<u32>>,
     rules: FxHashMap<RelationId, Vec<RuleAt>>,
+}
+
+/// An answer by number; its rule by its place in the model.
+#[derive(Clone, Copy)]
+struct Scored {
+    who: Who,
+    score: f32,
+    truth: f64,
+    known: bool,
+    rule: Option<usize>,
 }
 
 /// An answer before it is scored.
@@ -194,7 +279,7 @@ impl<'l> Predictor<'l> {
                 _ => None,
             })
             .collect();
-        let relations: Result<Vec<Vec<Answer>>> = relations
+        let relations: Result<Vec<Vec<Scored>>> = relations
             .par_iter()
             .map(|&(head, tail)| {
                 control.check()?;
@@ -206,10 +291,21 @@ impl<'l> Predictor<'l> {
             Question::Relation { .. } => relations.next(),
             _ => lists.next(),
         };
-        Ok(questions.iter().map(take).map(Option::unwrap_or_default).collect())
+        let lists: Vec<Vec<Scored>> = questions.iter().map(take).map(Option::unwrap_or_default).collect();
+        Ok(lists.into_par_iter().map(|list| list.into_iter().map(|answer| self.named(answer)).collect()).collect())
     }
 
-    fn entities(&self, queries: &[RankQuery], control: &Control<'_>) -> Result<Vec<Vec<Answer>>> {
+    fn named(&self, Scored { who, score, truth, known, rule }: Scored) -> Answer {
+        let names = self.engine.data().names();
+        let name = match who {
+            Who::Entity(entity) => names.entities.name(entity),
+            Who::Relation(relation) => names.relations.name(relation),
+        };
+        let rule = rule.map(|place| words::formula(&self.engine.rules()[place].rule, names));
+        Answer { who, name: name.to_string(), score, truth, known, rule }
+    }
+
+    fn entities(&self, queries: &[RankQuery], control: &Control<'_>) -> Result<Vec<Vec<Scored>>> {
         if queries.is_empty() {
             return Ok(Vec::new());
         }
@@ -244,7 +340,7 @@ impl<'l> Predictor<'l> {
         for ((Found { query, entity, by }, triple), score) in found.into_iter().zip(triples).zip(scores) {
             let truth = self.engine.truth(triple.relation, score);
             let truth = by.map_or(truth, |by| truth.max(by.confidence));
-            answers[query].push(Answer {
+            answers[query].push(Scored {
                 who: Who::Entity(entity),
                 score,
                 truth,
@@ -257,7 +353,7 @@ impl<'l> Predictor<'l> {
     }
 
     /// Where rules are asked, the truth they give decides; otherwise the score.
-    fn order(&self, list: &mut Vec<Answer>) {
+    fn order(&self, list: &mut Vec<Scored>) {
         if self.wishes.by_rules {
             list.sort_by(|a, b| b.truth.total_cmp(&a.truth).then(b.score.total_cmp(&a.score)));
         } else {
@@ -315,19 +411,19 @@ impl<'l> Predictor<'l> {
         sets
     }
 
-    fn relations(&self, head: EntityId, tail: EntityId) -> Result<Vec<Answer>> {
+    fn relations(&self, head: EntityId, tail: EntityId) -> Result<Vec<Scored>> {
         let data = self.engine.data();
         let triples: Vec<Triple> = data.graph().relations().map(|relation| Triple { head, relation, tail }).collect();
         let mut scores = vec![0.0; triples.len()];
         self.engine.ranker().score(&triples, &mut scores)?;
-        let answer = |(triple, score): (Triple, f32)| Answer {
+        let answer = |(triple, score): (Triple, f32)| Scored {
             who: Who::Relation(triple.relation),
             score,
             truth: self.engine.truth(triple.relation, score),
             known: data.filter().contains(triple),
             rule: None,
         };
-        let mut list: Vec<Answer> = triples
+        let mut list: Vec<Scored> = triples
             .into_iter()
             .zip(scores)
             .filter(|(_, score)| !score.is_nan())

@@ -22,7 +22,7 @@ use crate::error::{Difference, Result, RugeError};
 use crate::identity::{self, Identity, Papers};
 use crate::model_file::ModelFile;
 use crate::spec::{ModelName, Spec};
-pub use crate::train::{Grounds, Guides, Outcome, Tick, TrainControl, TrainEvent};
+pub use crate::train::{Grounds, Guides, Tick, TrainControl, TrainEvent, TrainSummary};
 use crate::train::{Parts, learn, weigh};
 pub use crate::workplace::Mode;
 use crate::workplace::{self, Kind, Workplace};
@@ -255,7 +255,7 @@ impl<'r> Run<'r> {
     }
 
     /// Trains with these rules and leaves the model in the folder.
-    pub fn train(mut self, rules: Vec<RuleRecord>, control: &TrainControl<'_>) -> Result<Outcome> {
+    pub fn train(mut self, rules: Vec<RuleRecord>, control: &TrainControl<'_>) -> Result<TrainSummary> {
         let (spec, data) = (self.spec, self.data);
         let done = match spec.model.name {
             ModelName::Rules => self.weigh_all(rules, control),
@@ -267,13 +267,13 @@ impl<'r> Run<'r> {
     }
 
     /// The same as [`train`](Self::train), with rules [grounded](Guides::ground) before.
-    pub fn train_grounded(mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<Outcome> {
+    pub fn train_grounded(mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<TrainSummary> {
         let done = self.learn_all(guides, control);
         self.end(done)
     }
 
     /// A finished run comes to its place, one that could not begin leaves nothing.
-    fn end(self, done: Result<Outcome>) -> Result<Outcome> {
+    fn end(self, done: Result<TrainSummary>) -> Result<TrainSummary> {
         match &done {
             Ok(outcome) if outcome.stop != StopReason::Asked => self.place.finish()?,
             Ok(_) => {}
@@ -314,17 +314,17 @@ impl<'r> Run<'r> {
         Ok(Some((stored.progress, stored.notes.get(curve::NOTE).cloned())))
     }
 
-    fn learn_all(&mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<Outcome> {
+    fn learn_all(&mut self, guides: &Guides, control: &TrainControl<'_>) -> Result<TrainSummary> {
         let (spec, data) = (self.spec, self.data);
         let mut keep = Keep::new(self);
         let (outcome, parts) = learn(spec, data, guides, &mut keep, control)?;
         // Of a run that was cancelled, what its checkpoint holds: it is written, and has all that is finished.
-        let Some(parts) = parts else { return Ok(Outcome { epochs: keep.saved_epoch(), ..outcome }) };
+        let Some(parts) = parts else { return Ok(TrainSummary { epochs: keep.saved_epoch(), ..outcome }) };
         self.write_model(&parts, &guides.rules)?;
         Ok(outcome)
     }
 
-    fn weigh_all(&mut self, rules: Vec<RuleRecord>, control: &TrainControl<'_>) -> Result<Outcome> {
+    fn weigh_all(&mut self, rules: Vec<RuleRecord>, control: &TrainControl<'_>) -> Result<TrainSummary> {
         let (spec, data) = (self.spec, self.data);
         let (outcome, made) = weigh(spec, data, rules, &mut Keep::new(self), &control.quiet())?;
         self.is_new = false;
@@ -345,6 +345,6 @@ pub fn train(
     path: &Path,
     mode: Mode,
     control: &TrainControl<'_>,
-) -> Result<Outcome> {
+) -> Result<TrainSummary> {
     Run::open(spec, data, path, mode)?.train(rules, control)
 }

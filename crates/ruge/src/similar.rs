@@ -20,13 +20,17 @@ pub const SHARED: usize = 4;
 pub const OVERLAP: f64 = 0.6;
 
 /// An entity near another.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Near {
-    /// Who.
-    pub entity: EntityId,
+    /// Who, by name.
+    pub entity: String,
+    /// The same by number.
+    #[serde(skip)]
+    pub id: EntityId,
     /// Cosine of the two rows.
     pub cosine: f64,
     /// Facts of train in which one may stand for the other.
+    #[serde(rename = "shared_facts")]
     pub shared: usize,
     /// Their weight over the mean weight of all facts of either.
     pub overlap: f64,
@@ -54,7 +58,7 @@ pub fn similar(engine: &Engine, entity: EntityId, k: usize) -> Result<Vec<Near>>
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     near.truncate(k);
-    let graph = engine.data().graph();
+    let (graph, names) = (engine.data().graph(), &engine.data().names().entities);
     Ok(near
         .into_iter()
         .map(|(cosine, other)| {
@@ -63,7 +67,7 @@ pub fn similar(engine: &Engine, entity: EntityId, k: usize) -> Result<Vec<Near>>
             let mean = 0.5 * (whole(entity) + whole(other));
             let overlap = if mean > 0.0 { weight / mean } else { 0.0 };
             let duplicate = cosine >= NEAR && shared >= SHARED && overlap >= OVERLAP;
-            Near { entity: other, cosine, shared, overlap, duplicate }
+            Near { entity: names.name(other).to_string(), id: other, cosine, shared, overlap, duplicate }
         })
         .collect())
 }

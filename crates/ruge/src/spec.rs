@@ -5,29 +5,33 @@
 //! every run, so that the run can be repeated from it.
 
 use ruge_embed::{
-    Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, Penalty, Projection, Schedule, Sides, Softmax,
-    Start, StaticLabel, TNorm, UpdateRule,
+    Batching, Cap, Dealing, Init, Loss, Negatives, Objective, Optimizer, PTransEConfig, Penalty, Projection, Schedule,
+    Sides, Softmax, Start, StaticLabel, TNorm, UpdateRule,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
 
 mod distance;
+mod file;
 mod numbers;
 mod place;
 mod preset;
-mod ptranse;
 mod resolve;
 mod rules;
+mod training;
 
 pub use place::open;
 pub use preset::Preset;
 pub use resolve::{Base, Overrides, Request, SpecText};
 pub use rules::{MinePreset, RulesSpec, Weigh};
+pub use training::{ExamplesSpec, NegativesSpec, PTransESpec, Pull, SoftmaxSpec, Training};
+
+use file::{SpecFile, ptranse_init, ptranse_optimizer};
 
 /// Everything about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(into = "SpecFile", try_from = "SpecFile")]
 pub struct Spec {
     /// Seed of every draw.
     pub seed: u64,
@@ -35,27 +39,15 @@ pub struct Spec {
     pub model: ModelSpec,
     /// Start values.
     pub init: Init,
-    /// Mini-batches.
-    pub batches: BatchSpec,
-    /// α and how negatives are drawn.
-    pub negatives: Negatives,
-    /// Loss and penalty.
-    pub objective: Objective,
-    /// Softmax over all entities, instead of batches, negatives and objective.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub softmax: Option<Softmax>,
+    /// How it is trained, and what besides the observed triples pulls on the embeddings.
+    pub training: Training,
     /// Update rule, rates, cap.
     pub optimizer: Optimizer,
-    /// What is done to rows besides gradient steps.
-    pub projection: Projection,
     /// Epochs and validation.
     pub schedule: Schedule,
-    /// What besides the observed triples pulls on the embeddings.
-    pub guidance: GuidanceSpec,
     /// Where the rules come from, for guidances that have some.
     pub rules: RulesSpec,
     /// Where it computes. The same spec gives the same bits on one device, and the same up to rounding on another.
-    #[serde(default)]
     pub device: DeviceName,
 }
 
@@ -105,6 +97,18 @@ impl ModelName {
             let names = Self::ALL.map(Self::name).join(", ");
             RugeError::spec(format!("unknown model {name:?}; use one of {names}"))
         })
+    }
+
+    /// As its authors write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            ModelName::ComplEx => "ComplEx",
+            ModelName::DistMult => "DistMult",
+            ModelName::HolE => "HolE",
+            ModelName::TransE => "TransE",
+            ModelName::RotatE => "RotatE",
+            ModelName::Rules => "rules alone",
+        }
     }
 
     /// As written in specs.
@@ -242,7 +246,7 @@ impl GuidanceSpec {
             "static" => GuidanceSpec::Static { label: FixedLabel::Confidence },
             "examples" => GuidanceSpec::Examples { weight: 0.3, least: 0.0, label: StaticLabel::NoisyOr },
             "kale" => GuidanceSpec::Kale { weight: 0.1, margin: 0.2 },
-            "ptranse" => GuidanceSpec::ptranse(),
+            "ptranse" => Training::PTransE(PTransESpec::default()).guidance(),
             other => {
                 let message = format!("unknown guidance {other:?}; use none, ruge, static, examples, kale or ptranse");
                 return Err(RugeError::spec(message));
@@ -253,6 +257,14 @@ impl GuidanceSpec {
     /// Whether rules have a part in it.
     pub fn takes_rules(self) -> bool {
         !matches!(self, GuidanceSpec::None | GuidanceSpec::PTransE { .. })
+    }
+
+    /// As its authors write it.
+    pub fn title(self) -> String {
+        match self {
+            GuidanceSpec::Examples { .. } => "rules as examples".into(),
+            other => other.name().to_uppercase(),
+        }
     }
 
     /// As written in specs.
@@ -282,20 +294,16 @@ impl Spec {
             seed: 0,
             model: ModelSpec { name: model, dimension: 200, norm: Norm::L1, reciprocal: false },
             init: Init::default(),
-            batches: BatchSpec { count: 100, size: None, positives: Batching::Dealt, inner_steps: 1 },
-            negatives: Negatives::default(),
-            objective: Objective::default(),
-            softmax: None,
+            training: Training::Rules,
             optimizer: Optimizer::default(),
-            projection: Projection::None,
             schedule: Schedule::default(),
-            guidance,
             rules: RulesSpec::default(),
             device: DeviceName::Cpu,
         };
+        let mut training = NegativesSpec::default();
         match model {
             ModelName::ComplEx | ModelName::DistMult => {}
-            ModelName::Rules if spec.guidance == GuidanceSpec::None => spec.rules.mine = MinePreset::Ranking,
+            ModelName::Rules if guidance == GuidanceSpec::None => spec.rules.mine = MinePreset::Ranking,
             // Some guidances bring a model of their own; for others `check` refuses.
             ModelName::Rules => {}
             ModelName::HolE => {
@@ -303,10 +311,10 @@ impl Spec {
                 let start = Start::Normal { deviation: 0.41, unit: false };
                 spec.init = Init { entities: start, relations: start, shared: false };
             }
-            ModelName::TransE => spec.transe(),
+            ModelName::TransE => spec.transe(&mut training),
             ModelName::RotatE => {
                 // Not in the paper: a distance model under the paper's logistic loss needs a shift.
-                spec.objective = Objective { penalty: Penalty::None, shift: 12.0, ..Objective::default() };
+                training.objective = Objective { penalty: Penalty::None, shift: 12.0, ..Objective::default() };
                 let start = Start::Uniform { bound: 0.1, unit: false };
                 let phases = Start::Uniform { bound: std::f32::consts::PI, unit: false };
                 spec.init = Init { entities: start, relations: phases, shared: false };
@@ -314,20 +322,36 @@ impl Spec {
                 spec.optimizer.relation_rate = 0.05;
             }
         }
-        match spec.guidance {
-            GuidanceSpec::Kale { .. } => spec.kale(),
+        training.guidance = guidance.pull();
+        match guidance {
             GuidanceSpec::PTransE { .. } => spec.set_ptranse(),
-            GuidanceSpec::Examples { .. } => spec.set_softmax(),
-            GuidanceSpec::None | GuidanceSpec::Ruge { .. } | GuidanceSpec::Static { .. } => {}
+            GuidanceSpec::Examples { weight, least, label } => {
+                spec.set_softmax();
+                let examples = Some(ExamplesSpec { weight, least, label });
+                spec.training = Training::Softmax(SoftmaxSpec { softmax: Softmax::default(), examples });
+            }
+            GuidanceSpec::None if model == ModelName::Rules => {}
+            GuidanceSpec::Kale { .. } => {
+                spec.kale(&mut training);
+                spec.training = Training::Negatives(training);
+            }
+            _ => {
+                if guidance != GuidanceSpec::None && model == ModelName::TransE {
+                    // A negated distance never exceeds 0: shifted so that truths use all of [0, 1].
+                    training.objective.shift = 4.0;
+                }
+                spec.training = Training::Negatives(training);
+            }
         }
         Ok(spec)
     }
 
     /// `ttrouill/complex`'s TransE (spec §6).
-    fn transe(&mut self) {
+    fn transe(&mut self, training: &mut NegativesSpec) {
         self.model.dimension = 100;
-        self.objective = Objective::ranking(Loss::PairwiseRanking { margin: 2.0 });
-        self.negatives = Negatives { count: 1, sides: Sides::Coin, keep_original: true, filtered: false };
+        training.objective = Objective::ranking(Loss::PairwiseRanking { margin: 2.0 });
+        training.negatives = Negatives { count: 1, sides: Sides::Coin, keep_original: true, filtered: false };
+        training.projection = Projection::UnitEntitiesBeforeBatch;
         self.init.relations = Start::Normal { deviation: 1.0, unit: true };
         self.optimizer = Optimizer {
             rule: UpdateRule::AdaGrad { epsilon: 1e-8, inside: true },
@@ -335,18 +359,14 @@ impl Spec {
             relation_rate: 0.01,
             cap: Cap::Matrix { norm: 1.0 },
         };
-        self.projection = Projection::UnitEntitiesBeforeBatch;
-        if let GuidanceSpec::Ruge { .. } | GuidanceSpec::Static { .. } = self.guidance {
-            // A negated distance never exceeds 0: shifted so that truths use all of [0, 1].
-            self.objective.shift = 4.0;
-        }
     }
 
     /// KALE's joint model (spec §9): sums instead of means, all rows of length 1.
-    fn kale(&mut self) {
+    fn kale(&mut self, training: &mut NegativesSpec) {
         self.model = ModelSpec { name: ModelName::TransE, dimension: 100, norm: Norm::L1, reciprocal: false };
-        self.objective = Objective::ranking(Loss::TruthRanking { margin: 0.2 });
-        self.negatives = Negatives { count: 2, sides: Sides::Halves, keep_original: false, filtered: false };
+        training.objective = Objective::ranking(Loss::TruthRanking { margin: 0.2 });
+        training.negatives = Negatives { count: 2, sides: Sides::Halves, keep_original: false, filtered: false };
+        training.projection = Projection::UnitRowsAfterStep;
         let start = Start::Uniform { bound: 1.0, unit: true };
         self.init = Init { entities: start, relations: start, shared: false };
         self.optimizer = Optimizer {
@@ -355,7 +375,15 @@ impl Spec {
             relation_rate: 0.1,
             cap: Cap::Row { norm: 1.0 },
         };
-        self.projection = Projection::UnitRowsAfterStep;
+    }
+
+    /// PTransE as its authors released it (spec §8).
+    fn set_ptranse(&mut self) {
+        let config = PTransEConfig::default();
+        self.model =
+            ModelSpec { name: ModelName::TransE, dimension: config.dimension, norm: Norm::L1, reciprocal: false };
+        (self.init, self.optimizer) = (ptranse_init(config.deviation), ptranse_optimizer(config.rate));
+        self.training = Training::PTransE(PTransESpec::default());
     }
 
     /// Refuses what cannot run.
@@ -365,45 +393,31 @@ impl Spec {
         if !(1..=20_000).contains(&self.model.dimension) {
             return refuse(format!("model.dimension is {}; use 1 to 20,000", self.model.dimension));
         }
-        if self.batches.count == 0 || self.batches.size == Some(0) || self.batches.inner_steps == 0 {
-            return refuse("batches.count, batches.size and batches.inner-steps must be at least 1".into());
-        }
         let rates = [self.optimizer.entity_rate, self.optimizer.relation_rate];
         if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
             return refuse(format!("learning rates must be finite and not negative, not {rates:?}"));
         }
-        if let Penalty::L2 { weight } = self.objective.penalty
-            && !(weight.is_finite() && weight >= 0.0)
-        {
-            return refuse(format!("objective.penalty.weight must be finite and not negative, not {weight}"));
-        }
-        if self.device == DeviceName::Cuda && matches!(self.guidance, GuidanceSpec::PTransE { .. }) {
-            return refuse("ptranse runs on the CPU only\n  remedy: set device to cpu".into());
-        }
         self.rules.check()?;
         self.check_numbers()?;
         self.check_schedule()?;
-        self.check_negatives()?;
-        self.check_softmax()?;
-        if self.model.name == ModelName::Rules
-            && (self.guidance != GuidanceSpec::None || self.device != DeviceName::Cpu)
-        {
-            return refuse("rules alone have nothing to guide and run on the CPU; remove guidance and device".into());
-        }
-        match self.guidance {
-            GuidanceSpec::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {
-                refuse(format!("guidance.slackness must be finite and not negative, not {slackness}"))
+        self.check_model()?;
+        match &self.training {
+            Training::Negatives(training) => training.check(),
+            Training::Softmax(training) => self.check_softmax(training),
+            Training::PTransE(_) if self.device == DeviceName::Cuda => {
+                refuse("ptranse runs on the CPU only\n  remedy: set device to cpu".into())
             }
-            GuidanceSpec::Kale { .. } if self.model.name != ModelName::TransE => {
-                refuse(format!("kale is defined for transe, not for {}", self.model.name.name()))
+            Training::PTransE(_) => self.ptranse().map(|_| ()),
+            Training::Rules if self.device != DeviceName::Cpu => {
+                refuse("rules alone have nothing to guide and run on the CPU; remove guidance and device".into())
             }
-            _ => self.ptranse().map(|_| ()),
+            Training::Rules => Ok(()),
         }
     }
 
     /// Whether rules have a part in it: in guidance, or as the model.
     pub fn takes_rules(&self) -> bool {
-        self.guidance.takes_rules() || self.model.name == ModelName::Rules
+        self.guidance().takes_rules() || self.training == Training::Rules
     }
 
     /// As TOML, every leaf spelled out.
@@ -481,13 +495,16 @@ mod tests {
             for guidance in ["none", "ruge", "static", "examples", "kale", "ptranse"] {
                 let spec = Spec::paper(model, guidance).unwrap();
                 let text = spec.to_toml();
-                assert_eq!(spec.overlaid(&text, "x").unwrap(), spec, "{text}");
-                assert_eq!(Spec::default().overlaid(&text, "x").unwrap(), spec, "{text}");
-                assert_eq!(Spec::from_toml(&text, "x").unwrap(), spec, "{text}");
                 let asks = matches!(model, ModelName::ComplEx | ModelName::DistMult | ModelName::HolE);
                 let alone = spec.model.name == ModelName::Rules;
                 let runs = (asks || guidance != "examples") && (!alone || guidance == "none");
                 assert_eq!(spec.check().is_ok(), runs, "{text}");
+                if !runs {
+                    continue;
+                }
+                assert_eq!(spec.overlaid(&text, "x").unwrap(), spec, "{text}");
+                assert_eq!(Spec::default().overlaid(&text, "x").unwrap(), spec, "{text}");
+                assert_eq!(Spec::from_toml(&text, "x").unwrap(), spec, "{text}");
             }
         }
         assert!(Spec::default().to_toml().contains("weight = 0.01\n"), "{}", Spec::default().to_toml());
@@ -510,7 +527,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let refused = |text: &str| Spec::default().overlaid(text, "x").unwrap().check().is_err();
+        let refused = |text: &str| Spec::default().overlaid(text, "x").and_then(|spec| spec.check()).is_err();
         assert!(refused("[model]\ndimension = 0\n"));
         assert!(refused("[optimizer]\nentity-rate = nan\n"));
         assert!(refused("[guidance]\nkind = \"kale\"\nweight = 0.1\nmargin = 0.2\n"), "kale on complex");
@@ -520,7 +537,7 @@ mod tests {
         assert!(refused("[rules]\nmin-pca = 1.5\n") && refused("[rules]\nmost-groundings = 0\n"));
         assert!(refused("[rules]\nmin-pca = 0.5\nfile = \"rules.tsv\"\n"), "a file is not mined");
         let ptranse = Spec::paper(ModelName::TransE, "ptranse").unwrap();
-        let refused = |text: &str| ptranse.overlaid(text, "x").unwrap().check().is_err();
+        let refused = |text: &str| ptranse.overlaid(text, "x").and_then(|spec| spec.check()).is_err();
         assert!(refused("[guidance]\npath-length = 4\n"));
         assert!(refused("[guidance]\ndrop = 1.0\n"));
         assert!(refused("projection = \"unit-rows-after-step\"\n"), "it would be stored and do nothing");

@@ -43,7 +43,7 @@ pub fn train(spec: &Spec, data: &Dataset, rules: Vec<RuleRecord>, control: &Trai
 /// A trained model, and how its training went.
 pub struct Trained {
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: TrainSummary,
     spec: Spec,
     rules: Vec<RuleRecord>,
     parts: Parts,
@@ -54,10 +54,7 @@ impl Trained {
     /// [contents](Engine::contents) of an engine.
     pub fn engine(self, data: Dataset) -> Result<Engine> {
         let Self { spec, rules, parts: Parts { model, notes, calibration, ranking, weights }, .. } = self;
-        let embeddings = match model {
-            Some(model) => Some(model.state()?.embeddings.clone()),
-            None => None,
-        };
+        let embeddings = model.map(|model| model.state().map(|state| state.embeddings.clone())).transpose()?;
         let options = OpenOptions { device: spec.device, ..OpenOptions::default() };
         let is_old = false;
         Engine::of(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old }, &options)
@@ -66,7 +63,7 @@ impl Trained {
 
 /// How training went.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TrainSummary {
     /// Epochs done.
     pub epochs: u64,
     /// The epoch of the kept model.
@@ -222,10 +219,7 @@ impl Parts {
     ) -> Result<Contents<'a>> {
         Ok(Contents {
             spec,
-            embeddings: match &self.model {
-                Some(model) => Some(&model.state()?.embeddings),
-                None => None,
-            },
+            embeddings: self.model.as_ref().map(|model| model.state().map(|state| &state.embeddings)).transpose()?,
             data,
             rules,
             notes: &self.notes,
@@ -237,7 +231,7 @@ impl Parts {
 }
 
 /// How it went, and what came out unless it was cancelled.
-type Made<P> = (Outcome, Option<P>);
+type Made<P> = (TrainSummary, Option<P>);
 
 /// Trains a model with vectors; nothing comes out where it was cancelled.
 pub(crate) fn learn(
@@ -300,7 +294,7 @@ pub(crate) fn learn(
         Some(best) => (best.epoch, Some(best.mrr)),
         None => (progress.epoch, None),
     };
-    let outcome = Outcome {
+    let outcome = TrainSummary {
         epochs: progress.epoch,
         best_epoch,
         valid_mrr,
@@ -344,7 +338,7 @@ pub(crate) fn weigh(
     let rules = assemble::left_in(spec, data, rules);
     keeper.rules(&rules)?;
     let started = Instant::now();
-    let mut outcome = Outcome {
+    let mut outcome = TrainSummary {
         epochs: 0,
         best_epoch: 0,
         valid_mrr: None,

@@ -183,7 +183,7 @@ fn without_validation_truth_is_the_models() {
 fn guidance_brings_the_model_closer_to_its_rules() {
     let engine = guided();
     let plain = train(demo(), false);
-    assert!(matches!(plain.spec().guidance, GuidanceSpec::None));
+    assert!(matches!(plain.spec().guidance(), GuidanceSpec::None));
     let explainer = Explainer::new(engine);
     let found = consistency(&explainer, Some(&plain), &Control::default()).expect("the same data");
     let unguided = found.unguided.expect("a twin");

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ruge::explain::drawing::Drawing;
 use ruge::explain::{ExplainOptions, Explainer, Explanation};
-use ruge::{Engine, GuidanceSpec, ModelFile, Spec, assemble};
+use ruge::spec::Pull;
+use ruge::{Engine, ModelFile, Spec, assemble};
 use ruge_embed::objective::truth;
 use ruge_embed::{Dealing, TNorm};
 use ruge_kg::{Control, Dataset, Names, RankQuery, Side, Ties, Triple};
@@ -58,7 +59,8 @@ fn world(t_norm: TNorm, slackness: f32) -> Engine {
     let data = Dataset::new(names, train, valid, Vec::new());
     let mut spec = Spec::default();
     spec.model.dimension = 8;
-    spec.guidance = GuidanceSpec::Ruge { slackness, t_norm, dealing: Dealing::Shuffled };
+    let training = spec.negatives_mut().expect("the paper has some");
+    training.guidance = Pull::Ruge { slackness, t_norm, dealing: Dealing::Shuffled };
     let model = assemble::model(&spec, &data).expect("a model");
     let mut all = data.names().clone();
     let rules = parse_rules(RULES, &RuleReadOptions::default(), &mut all).expect("rules");

@@ -15,7 +15,7 @@ use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::{Agent, Body};
 
 use super::catalog::Remote;
-use super::part::Part;
+use super::part::PartialFile;
 use super::staged::MAX_FILE_BYTES;
 use crate::console::Console;
 use crate::progress;
@@ -70,7 +70,7 @@ impl<'a> Fetcher<'a> {
     /// Downloads `remote` to `target`. On success the file is whole, verified and on the disk.
     pub fn fetch(&self, remote: &Remote, target: &Path) -> Result<()> {
         let url = self.address(&remote.url)?;
-        let mut part = Part::open(target)?;
+        let mut part = PartialFile::open(target)?;
         self.console.note(&format!("fetching {url}"));
         match self.fill_and_verify(&url, remote, &mut part) {
             Ok(()) => part.finish(),
@@ -83,7 +83,7 @@ impl<'a> Fetcher<'a> {
 
     /// Downloads until the part has the published digest. A part left by an earlier run may belong to another file;
     /// that shows only in the end, and then deserves one attempt from the beginning.
-    fn fill_and_verify(&self, url: &str, remote: &Remote, part: &mut Part) -> Result<()> {
+    fn fill_and_verify(&self, url: &str, remote: &Remote, part: &mut PartialFile) -> Result<()> {
         let mut inherited = part.len()? > 0;
         loop {
             self.fill(url, remote, part)?;
@@ -108,7 +108,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// Downloads until the part is as long as the file, with a bounded number of attempts.
-    fn fill(&self, url: &str, remote: &Remote, part: &mut Part) -> Result<()> {
+    fn fill(&self, url: &str, remote: &Remote, part: &mut PartialFile) -> Result<()> {
         let mut retries = 0;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -146,7 +146,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// One request, for all of the file or for what the part lacks.
-    fn attempt(&self, url: &str, remote: &Remote, part: &mut Part) -> Result<(), Failure> {
+    fn attempt(&self, url: &str, remote: &Remote, part: &mut PartialFile) -> Result<(), Failure> {
         let mut have = part.len()?;
         if let Some(bytes) = remote.bytes {
             if have == bytes {
@@ -202,7 +202,12 @@ impl<'a> Fetcher<'a> {
     }
 
     /// Appends the body to the part, until that has `total` bytes.
-    fn receive(&self, response: &mut Response<Body>, part: &mut Part, total: Option<u64>) -> Result<(), Failure> {
+    fn receive(
+        &self,
+        response: &mut Response<Body>,
+        part: &mut PartialFile,
+        total: Option<u64>,
+    ) -> Result<(), Failure> {
         part.seek_end()?;
         let mut have = part.len()?;
         let bar = self.progress_bar(part.path(), have, total);

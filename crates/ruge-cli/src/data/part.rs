@@ -11,13 +11,13 @@ use super::staged::{cannot_read, cannot_write, claim, digest_of, rename, with_su
 
 /// An open part, for the use of this run alone.
 #[derive(Debug)]
-pub struct Part {
+pub struct PartialFile {
     file: File,
     path: PathBuf,
     target: PathBuf,
 }
 
-impl Part {
+impl PartialFile {
     /// Opens the part of `target`, as an earlier run left it or empty, and keeps others off it, so that two runs do
     /// not write into one another.
     pub fn open(target: &Path) -> Result<Self> {

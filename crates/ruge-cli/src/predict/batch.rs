@@ -11,12 +11,12 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use ruge::Control;
 use ruge::Engine;
-use ruge::predict::{Answer, PredictOptions, Question};
+use ruge::predict::{Answer, NamedQuestion, PredictOptions, Question};
 use ruge_kg::Names;
 use serde_json::json;
 
-use super::questions::{Asked, Lines, parse};
-use super::{FormatArg, PredictArgs, object};
+use super::questions::Lines;
+use super::{FormatArg, PredictArgs};
 use crate::console::{self, Console};
 use crate::text::grouped;
 use crate::usage::UsageError;
@@ -59,7 +59,7 @@ pub fn run(args: &PredictArgs, path: &Path, engine: &Engine, options: &PredictOp
         console.note(&format!("note: the model has {} entities, so --top {} shows all", grouped(entities), args.top));
     }
     let lines = Lines::open(path)?;
-    let work = Work { args, engine, options, shape, console };
+    let work = Asking { args, engine, options, shape, console };
     let started = Instant::now();
     let counts = match &args.out {
         Some(out) => {
@@ -102,7 +102,25 @@ fn fits_tsv(names: &Names) -> Result<()> {
     }
 }
 
-struct Work<'a> {
+/// A question as it was asked.
+struct Asked {
+    /// Its line, from 1.
+    line: u64,
+    named: NamedQuestion,
+    question: Question,
+}
+
+impl Asked {
+    /// As JSON, with its answers.
+    fn with(&self, answers: &[Answer]) -> serde_json::Value {
+        let mut object = json!(self.named);
+        object["query"] = self.line.into();
+        object["answers"] = json!(answers);
+        object
+    }
+}
+
+struct Asking<'a> {
     args: &'a PredictArgs,
     engine: &'a Engine,
     options: &'a PredictOptions,
@@ -110,7 +128,7 @@ struct Work<'a> {
     console: Console,
 }
 
-impl Work<'_> {
+impl Asking<'_> {
     fn answer_all(&self, mut lines: Lines, out: &mut impl Write) -> Result<Counts> {
         let spinner = progress::spinner(self.console, "answering");
         let mut counts = Counts::default();
@@ -124,14 +142,14 @@ impl Work<'_> {
             if block.is_empty() {
                 return Ok(counts);
             }
-            let parsed: Vec<(u64, Result<Option<Question>, String>)> =
-                block.into_par_iter().map(|(line, text)| (line, parse(&text, self.engine))).collect();
+            let parsed: Vec<(u64, Result<Option<Asked>, String>)> =
+                block.into_par_iter().map(|(line, text)| (line, self.parse(line, &text))).collect();
             let mut asked = Vec::with_capacity(parsed.len());
             let mut failed = None;
             for (line, question) in parsed {
                 match question {
                     Ok(None) => {}
-                    Ok(Some(question)) => asked.push(Asked { line, question }),
+                    Ok(Some(question)) => asked.push(question),
                     Err(reason) if self.args.lenient => {
                         counts.skipped += 1;
                         if counts.skipped <= 20 {
@@ -177,11 +195,11 @@ impl Work<'_> {
                     match self.shape {
                         Shape::Tsv => self.tsv(&mut text, asked, list),
                         Shape::Lines => {
-                            let _ = writeln!(text, "{}", console::json(&self.question(asked, list)));
+                            let _ = writeln!(text, "{}", console::json(&asked.with(list)));
                         }
                         Shape::Object => {
                             let comma = if before + piece * CHUNK + at > 0 { ",\n" } else { "" };
-                            let _ = write!(text, "{comma}{}", console::json(&self.question(asked, list)));
+                            let _ = write!(text, "{comma}{}", console::json(&asked.with(list)));
                         }
                     }
                 }
@@ -207,21 +225,11 @@ impl Work<'_> {
         }
     }
 
-    fn question(&self, asked: &Asked, list: &[Answer]) -> serde_json::Value {
-        let names = self.engine.data().names();
-        let (entities, relations) = (&names.entities, &names.relations);
-        let mut question = match asked.question {
-            Question::Head { relation, tail } => {
-                json!({"relation": relations.name(relation), "tail": entities.name(tail)})
-            }
-            Question::Relation { head, tail } => json!({"head": entities.name(head), "tail": entities.name(tail)}),
-            Question::Tail { head, relation } => {
-                json!({"head": entities.name(head), "relation": relations.name(relation)})
-            }
-        };
-        question["query"] = asked.line.into();
-        question["answers"] = list.iter().map(|answer| object(self.engine, answer)).collect();
-        question
+    /// A line as it was asked; nothing if it is blank.
+    fn parse(&self, line: u64, text: &[u8]) -> Result<Option<Asked>, String> {
+        let Some(named) = NamedQuestion::parse(text)? else { return Ok(None) };
+        let question = Question::of(&named, self.engine).map_err(|error| error.to_string())?;
+        Ok(Some(Asked { line, named, question }))
     }
 }
 

@@ -9,13 +9,11 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::calibrate::Source;
 use ruge::fold_in::NewFacts;
-use ruge::predict::{Answer, PredictOptions, Question, Who};
-use ruge::similar::Near;
+use ruge::predict::{Answer, PredictOptions, Question};
 use ruge::suggest::suggestion;
 use ruge::{Control, Engine, ModelFile};
 use ruge_kg::EntityId;
-use ruge_rules::words;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::console::Console;
 use crate::device::DeviceArgs;
@@ -170,30 +168,13 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
     let mut lists = engine.predict(&[question], &options, &Control::default())?;
     let answers = lists.pop().unwrap_or_default();
     if console.json {
-        let answers: Vec<Value> = answers.iter().map(|answer| object(&engine, answer)).collect();
         return console.json_result(&json!({"answers": answers}));
     }
     console.result(&report(args, &engine, &answers, console))
 }
 
-/// One answer as JSON.
-fn object(engine: &Engine, answer: &Answer) -> Value {
-    let names = engine.data().names();
-    let kind = if matches!(answer.who, Who::Entity(_)) { "entity" } else { "relation" };
-    let mut object = json!({ kind: engine.name_of(answer.who) });
-    // By its own shortest digits, not by those of the double next to it.
-    object["score"] = json!(answer.score.to_string().parse::<f64>().unwrap_or(f64::NAN));
-    object["truth"] = json!(answer.truth);
-    object["known"] = answer.known.into();
-    if let Some(rule) = answer.rule {
-        object["rule"] = words::formula(&engine.rules()[rule].rule, names).into();
-    }
-    object
-}
-
 fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Console) -> String {
     let place = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".into());
-    let names = engine.data().names();
     let question = format!("{}  {}  {}", place(&args.head), place(&args.relation), place(&args.tail));
     let mut text = format!("{}\n\n", console.heading(&question));
     if answers.is_empty() {
@@ -212,12 +193,12 @@ fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Cons
     for (at, answer) in answers.iter().enumerate() {
         let mut cells = vec![
             (at + 1).to_string(),
-            engine.name_of(answer.who).to_string(),
+            answer.name.clone(),
             format!("{:.3}", answer.score),
             format!("{:.3}", answer.truth),
             if answer.known { "known" } else { "" }.to_string(),
         ];
-        cells.extend(answer.rule.map(|rule| words::formula(&engine.rules()[rule].rule, names)));
+        cells.extend(answer.rule.clone());
         table.row(cells);
     }
     text.push_str(&table.render(console.width()));
@@ -268,13 +249,7 @@ fn similar(args: &PredictArgs, engine: &Engine, name: &str, console: Console) ->
             args.top
         ));
     }
-    let names = &engine.data().names().entities;
     if console.json {
-        let object = |x: &Near| {
-            json!({"entity": names.name(x.entity), "cosine": x.cosine, "shared_facts": x.shared, "overlap": x.overlap,
-                   "duplicate": x.duplicate})
-        };
-        let near: Vec<Value> = near.iter().map(object).collect();
         return console.json_result(&json!({"like": name, "nearest": near}));
     }
     let mut table = Table::new(&[Column::Right, Column::Name, Column::Right, Column::Right, Column::Left]);
@@ -282,7 +257,7 @@ fn similar(args: &PredictArgs, engine: &Engine, name: &str, console: Console) ->
     for (at, x) in near.iter().enumerate() {
         table.row([
             (at + 1).to_string(),
-            names.name(x.entity).to_string(),
+            x.entity.clone(),
             format!("{:.3}", x.cosine),
             format!("{} ({:.0} %)", grouped(x.shared), 100.0 * x.overlap),
             if x.duplicate { "likely duplicate" } else { "" }.to_string(),

@@ -1,8 +1,4 @@
-//! Questions from a file: lines, read ahead on a thread of their own, and what they ask.
-//!
-//! A line that begins with `{` is a JSON object with two of the keys `head`, `relation`, `tail`; the missing one, or one that
-//! is null, is asked for. Any other line has three fields separated by tabs, one of which is `?`. Blank lines are passed
-//! over. An entity that is called `?` can be asked about in JSON.
+//! The lines of a file of questions, read ahead on a thread of their own.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,9 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use anyhow::{Context, Result};
-use ruge::Engine;
-use ruge::predict::Question;
-use serde::Deserialize;
+use ruge::predict::LONGEST;
 
 /// Lines that are waited for before answering begins, if the source has so many at hand.
 const ENOUGH: usize = 8192;
@@ -20,18 +14,6 @@ const ENOUGH: usize = 8192;
 const ENOUGH_BYTES: usize = 1 << 25;
 /// Bytes read at once.
 const BUFFER: usize = 1 << 18;
-/// Bytes that a question may have: two names of the longest kind, every byte of them escaped in JSON, have more than any
-/// question is asked with.
-const LONGEST: usize = 1 << 24;
-
-/// A question as it was asked.
-#[derive(Debug)]
-pub struct Asked {
-    /// Its line, from 1.
-    pub line: u64,
-    /// What is asked.
-    pub question: Question,
-}
 
 /// Lines of a source as they come.
 pub struct Lines {
@@ -137,44 +119,6 @@ fn stripped(mut line: Vec<u8>) -> Vec<u8> {
         line.pop();
     }
     line
-}
-
-/// What JSON may say.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Named {
-    head: Option<String>,
-    relation: Option<String>,
-    tail: Option<String>,
-}
-
-/// Reads a line; nothing if it is blank. Errors are reasons, without the place.
-pub fn parse(text: &[u8], engine: &Engine) -> Result<Option<Question>, String> {
-    if text.len() > LONGEST {
-        return Err(format!("longer than {} MB; a question is a single line", LONGEST / 1_000_000));
-    }
-    let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_string())?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    let remedy = "write head, relation and tail separated by tabs, with ? in the open place, or a JSON object";
-    let named = if text.trim_start().starts_with('{') {
-        let named: Named = serde_json::from_str(text).map_err(|error| format!("not a question: {error}"))?;
-        (named.head, named.relation, named.tail)
-    } else {
-        let fields: Vec<&str> = text.split('\t').collect();
-        let &[head, relation, tail] = fields.as_slice() else {
-            return Err(format!("{} fields instead of 3; {remedy}", fields.len()));
-        };
-        let place = |field: &str| if field.trim() == "?" { None } else { Some(field.to_string()) };
-        (place(head), place(relation), place(tail))
-    };
-    let (head, relation, tail) = (named.0.as_deref(), named.1.as_deref(), named.2.as_deref());
-    if [head, relation, tail].into_iter().flatten().count() != 2 {
-        return Err(format!("a question needs exactly one open place; {remedy}"));
-    }
-    Question::named(engine, head, relation, tail).map(Some).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use ruge::{DeviceName, RugeError, assemble, suggest};
 use ruge_kg::Dataset;
-use ruge_lab::reproduce::work::{self, CellEvent, Outcome, Place};
-use ruge_lab::reproduce::{Cell, Record, Row, Table, TableName, record};
+use ruge_lab::reproduce::work::{self, CellEvent, Filled, Place};
+use ruge_lab::reproduce::{Cell, PaperTable, Record, Row, TableName, record};
 use ruge_report::sheet::{Sheet, render_sheets};
 use serde_json::{Value, json};
 
@@ -138,14 +138,14 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
         (verified, unfinished) = session.work(&tables)?;
     }
     let troubles = session.troubles;
-    let rows = |table: &Table| -> Result<Vec<Row>> {
+    let rows = |table: &PaperTable| -> Result<Vec<Row>> {
         Ok(table
             .cells
             .iter()
             .map(|cell| Row::gather(cell, &args.experiments, &records))
             .collect::<ruge::Result<_>>()?)
     };
-    let tables: Vec<(Table, Vec<Row>)> =
+    let tables: Vec<(PaperTable, Vec<Row>)> =
         tables.into_iter().map(|table| rows(&table).map(|rows| (table, rows))).collect::<Result<_>>()?;
     let sheets: Vec<Sheet> = tables.iter().map(|(table, rows)| sheets::sheet(table, rows)).collect();
     write_files(args, &sheets)?;
@@ -177,7 +177,7 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
 }
 
 impl ReproduceArgs {
-    fn tables(&self) -> Result<Vec<Table>> {
+    fn tables(&self) -> Result<Vec<PaperTable>> {
         if !self.experiments.is_dir() {
             bail!(UsageError(format!(
                 "{}: no such folder\n  remedy: run this in a checkout of the project, or give its folder with \
@@ -189,7 +189,8 @@ impl ReproduceArgs {
             Some(table) => vec![table.into()],
             None => TableName::ALL.to_vec(),
         };
-        let read = wanted.into_iter().map(|name| Table::read(&self.experiments, name)).collect::<ruge::Result<_>>();
+        let read =
+            wanted.into_iter().map(|name| PaperTable::read(&self.experiments, name)).collect::<ruge::Result<_>>();
         read.map_err(|error| match error {
             RugeError::Refused(words) => anyhow!("{words}\n  remedy: go there, or name it with --experiments"),
             other => anyhow::Error::from(other),
@@ -197,7 +198,7 @@ impl ReproduceArgs {
     }
 
     /// Keeps the cells that were asked for.
-    fn choose(&self, tables: &mut [Table]) -> Result<()> {
+    fn choose(&self, tables: &mut [PaperTable]) -> Result<()> {
         let named: BTreeSet<&str> = self.cells.iter().chain(&self.only).map(String::as_str).collect();
         let all: Vec<String> = tables.iter().flat_map(|table| &table.cells).map(|cell| cell.name.clone()).collect();
         for name in &named {
@@ -232,7 +233,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Fills or verifies; what was verified, and whether something is left to do.
-    fn work(&mut self, tables: &[Table]) -> Result<(Vec<Value>, bool)> {
+    fn work(&mut self, tables: &[PaperTable]) -> Result<(Vec<Value>, bool)> {
         let (args, console) = (self.args, self.console);
         let device: DeviceName = args.device.into();
         let device_words = match assemble::device_words(device)? {
@@ -311,9 +312,9 @@ impl Session<'_> {
         let mut data = || dataset(loaded, place.data, &cell.data, console);
         let started = Instant::now();
         Ok(match work::fill(cell, seed, place, &mut data, &interrupt::control().with_listener(&hear))? {
-            Outcome::Unfinished => false,
-            Outcome::Kept(_) => true,
-            Outcome::Done(record) => {
+            Filled::Unfinished => false,
+            Filled::Kept(_) => true,
+            Filled::Done(record) => {
                 let mrr = record.test.as_ref().map_or_else(String::new, |test| format!(", test MRR {:.4}", test.mrr));
                 console.note(&format!("{name}: done in {:.1} s{mrr}", started.elapsed().as_secs_f64()));
                 true

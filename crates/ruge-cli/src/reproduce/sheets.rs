@@ -1,7 +1,7 @@
 //! From records to the tables people read: which columns, in which words, with which plots.
 
 use ruge_lab::reproduce::record::{Figures, RuleCounts};
-use ruge_lab::reproduce::{Cell, Published, Row, Table, TableName};
+use ruge_lab::reproduce::{Cell, PaperTable, Published, Row, TableName};
 use ruge_report::plot::{Ink, Series};
 use ruge_report::sheet::{Sheet, SheetPlot, SheetRow};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const HITS: [u32; 4] = [1, 3, 5, 10];
 const NOTHING: &str = "–";
 
 /// A table with all that is recorded of it.
-pub fn sheet(table: &Table, rows: &[Row]) -> Sheet {
+pub fn sheet(table: &PaperTable, rows: &[Row]) -> Sheet {
     let mut sheet = match table.name {
         TableName::Confidence => confidence(rows),
         TableName::Runtime => runtime(rows),

@@ -1,6 +1,5 @@
 //! `ruge run`: one command from triples to a finished run folder.
 
-mod page;
 mod settings;
 mod story;
 
@@ -14,6 +13,7 @@ use ruge::Spec;
 use ruge_lab::pipeline::ledger::{self, Ledger};
 use ruge_lab::pipeline::{self, Choice, Ended, Event, Findings, Job, Stage};
 use ruge_lab::recipe::Size;
+use ruge_report::run::report;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
@@ -148,7 +148,8 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     };
     let teller = Teller { console, bar: Mutex::new(None) };
     let hear = |event: &Event| teller.hear(event);
-    let page = |findings: &Findings| Ok(ruge_report::render(&page::report(findings, &job, &loaded.report)));
+    let page =
+        |findings: &Findings| Ok(ruge_report::render(&report(findings, &job, &loaded.report, env!("RUGE_VERSION"))));
     let started = Instant::now();
     let ended = pipeline::run(&job, &page, &interrupt::control().with_listener(&hear))?;
     if let Ended::Stopped(stage) = ended {

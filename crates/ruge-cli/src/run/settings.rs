@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Arg;
-use ruge::spec::Preset;
+use ruge::spec::{Preset, SoftmaxSpec, Training};
 use ruge::{DeviceName, GuidanceSpec, ModelName, RugeError, Spec};
 use ruge_embed::Penalty;
 use ruge_lab::recipe::{self, Size};
@@ -19,7 +19,7 @@ pub fn guidance(flag: Arg) -> Arg {
 
 /// The presets that have rules.
 pub fn preset(flag: Arg) -> Arg {
-    let with_rules = |preset: &Preset| preset.spec().is_ok_and(|spec| spec.guidance.takes_rules());
+    let with_rules = |preset: &Preset| preset.spec().is_ok_and(|spec| spec.guidance().takes_rules());
     flag.value_parser(presets(with_rules))
 }
 
@@ -50,7 +50,7 @@ pub fn resolve(args: &SettingsArgs, size: Size, seed: Option<u64>) -> Result<Spe
 
 /// Refuses settings without rules beside a model.
 fn compares(spec: &Spec) -> ruge::error::Result<()> {
-    let (what, instead) = match (spec.model.name, spec.guidance) {
+    let (what, instead) = match (spec.model.name, spec.guidance()) {
         (ModelName::Rules, _) => ("a model", "for rules alone use `ruge train DATA --model rules`"),
         (_, guidance) if !guidance.takes_rules() => ("models", "use `ruge train` for one model without them"),
         _ => return Ok(()),
@@ -60,12 +60,8 @@ fn compares(spec: &Spec) -> ruge::error::Result<()> {
 
 /// The settings that matter, a label and a sentence each.
 pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
-    let penalty = match spec.objective.penalty {
-        Penalty::L2 { weight } => format!(", L2 {weight}"),
-        Penalty::None => String::new(),
-    };
     let unless = if spec.is_of_the_paper() { "" } else { ", unless validation is better without" };
-    let guidance = match spec.guidance {
+    let guidance = match spec.guidance() {
         GuidanceSpec::Ruge { slackness, .. } => format!("ruge, slackness {slackness}{unless}"),
         GuidanceSpec::Examples { weight, .. } => {
             format!("conclusions as examples of weight {weight}{unless}")
@@ -92,22 +88,28 @@ pub fn words(spec: &Spec) -> Vec<(&'static str, String)> {
         ),
     };
     let (model, rate) = (spec.model, spec.optimizer.entity_rate);
-    let batches = match spec.batches.size {
-        Some(size) => format!("batches of {size}"),
-        None => format!("{} batches", spec.batches.count),
-    };
-    let training = match spec.softmax {
-        Some(softmax) => {
+    let training = match &spec.training {
+        Training::Softmax(SoftmaxSpec { softmax, .. }) => {
             let among = match softmax.sample {
                 0 => "all entities".to_string(),
                 sample => format!("{sample} sampled entities"),
             };
             format!("softmax over {among}, batches of {} questions, rate {rate}, N3 {}", softmax.batch, softmax.n3)
         }
-        None => {
+        Training::Negatives(training) => {
+            let batches = match training.batches.size {
+                Some(size) => format!("batches of {size}"),
+                None => format!("{} batches", training.batches.count),
+            };
+            let penalty = match training.objective.penalty {
+                Penalty::L2 { weight } => format!(", L2 {weight}"),
+                Penalty::None => String::new(),
+            };
             let hard = if spec.is_of_the_paper() { "" } else { ", hard ones weighted more" };
-            format!("{} negatives{hard}, {batches}, rate {rate}{penalty}", spec.negatives.count)
+            format!("{} negatives{hard}, {batches}, rate {rate}{penalty}", training.negatives.count)
         }
+        // `ruge run` compares a model with and without rules, which these do not have or are.
+        Training::PTransE(_) | Training::Rules => format!("rate {rate}"),
     };
     let schedule = spec.schedule;
     vec![

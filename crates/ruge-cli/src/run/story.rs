@@ -1,6 +1,5 @@
 //! What came out of a run, as a short story for people and as one JSON object for scripts.
 
-use ruge::{GuidanceSpec, ModelName};
 use ruge_embed::Metrics;
 use ruge_kg::Names;
 use ruge_lab::pipeline::{Comparison, Findings, Job, Sample, Standing, SystemResult};
@@ -21,26 +20,6 @@ const REASONS: usize = 2;
 /// What the truth of a new fact means.
 const TRUTH: &str = "Truth is that of `ruge complete`, where unlisted facts count as wrong. `ruge explain` and `ruge predict` \
                      give its truth as the answer to a question, which is a different number.";
-
-/// A model's name as its authors write it.
-pub fn title(model: ModelName) -> &'static str {
-    match model {
-        ModelName::ComplEx => "ComplEx",
-        ModelName::DistMult => "DistMult",
-        ModelName::HolE => "HolE",
-        ModelName::TransE => "TransE",
-        ModelName::RotatE => "RotatE",
-        ModelName::Rules => "rules alone",
-    }
-}
-
-/// A guidance's name as its authors write it.
-pub fn guidance_title(guidance: GuidanceSpec) -> String {
-    match guidance {
-        GuidanceSpec::Examples { .. } => "rules as examples".into(),
-        other => other.name().to_uppercase(),
-    }
-}
 
 /// The whole story.
 pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
@@ -192,7 +171,7 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
         table.row([name, format!("{:.3}", metrics.mrr), hits(1), hits(3), hits(10), epoch]);
     };
     let kept = |result: &SystemResult| format!("{} of {}", result.training.best_epoch, result.training.epochs);
-    let name = title(job.spec.model.name);
+    let name = job.spec.model.name.title();
     if let Some(result) = &comparison.unguided {
         row(format!("{name} alone"), &result.filtered, kept(result));
     }
@@ -334,7 +313,7 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
     });
     // Under the names of model and guidance too; whatever the guidance, `ruge` is the guided one.
     object[job.spec.model.name.name()] = object["unguided"].clone();
-    object[job.spec.guidance.name()] = object["guided"].clone();
+    object[job.spec.guidance().name()] = object["guided"].clone();
     object["ruge"] = object["guided"].clone();
     object
 }

@@ -1,7 +1,5 @@
 //! `ruge search`: many settings tried, the promising ones for longer, the best kept.
 
-mod page;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -13,8 +11,9 @@ use ruge::run::Mode;
 use ruge::{DeviceName, assemble};
 use ruge_lab::reproduce::record::spec_json;
 use ruge_lab::search::importance::importance;
+use ruge_lab::search::space::shown;
 use ruge_lab::search::{Ended, Search, SearchEvent, SearchOptions, Space, State, Trial, ranked};
-use ruge_report::search::render_search;
+use ruge_report::search::{SearchPage, render_search};
 use serde_json::{Map, Value, json};
 
 use crate::console::Console;
@@ -192,26 +191,8 @@ impl SearchArgs {
     }
 }
 
-/// Leaves by the shortest end of their paths that tells them apart.
-fn short_names(space: &Space) -> Vec<String> {
-    let paths: Vec<&str> = space.parameters.iter().map(|parameter| parameter.leaf.as_str()).collect();
-    let ends = |path: &str, end: &str| path == end || path.ends_with(&format!(".{end}"));
-    let short = |path: &&str| {
-        let starts = path.match_indices('.').map(|(at, _)| at + 1).collect::<Vec<_>>().into_iter().rev();
-        let mut candidates = starts.map(|at| &path[at..]);
-        let alone = |end: &&str| paths.iter().filter(|other| ends(other, end)).count() == 1;
-        candidates.find(alone).unwrap_or(path).to_string()
-    };
-    paths.iter().map(short).collect()
-}
-
-/// A value as people write it: no quotes around a word.
-fn shown(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
-}
-
 fn words(space: &Space, trial: &Trial) -> String {
-    let leaves = short_names(space).into_iter().zip(&trial.point);
+    let leaves = space.short_names().into_iter().zip(&trial.point);
     leaves.map(|(leaf, value)| format!("{leaf} {}", shown(value))).collect::<Vec<_>>().join(", ")
 }
 
@@ -326,7 +307,24 @@ impl Report<'_> {
             );
             write_file(&self.out.join("best.toml"), &text)?;
         }
-        let page = page::page(self, space, trials, is_done, text);
+        let device = match self.device {
+            Some(DeviceName::Cuda) => " --device cuda",
+            Some(DeviceName::Cpu) => " --device cpu",
+            None => "",
+        };
+        let (out, data) = (self.home.display(), self.data.display());
+        let spec = self.spec.map_or_else(|| "SPACE.toml".into(), |spec| spec.display().to_string());
+        let page = SearchPage {
+            title: data.to_string(),
+            commands: vec![
+                format!("ruge search {data} --spec {spec}{device} --out {out}"),
+                format!("ruge search {data}{device} --out {out} --resume --trials {}", 2 * trials.len().max(1)),
+                format!("ruge train {data} --spec {} --out runs/best", self.best_file().display()),
+            ],
+            best_spec: text,
+            version: env!("RUGE_VERSION").into(),
+            ..SearchPage::of(space, trials, is_done)
+        };
         write_file(&self.out.join("report.html"), &render_search(&page))
     }
 }
@@ -376,7 +374,7 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
     let Some(best) = search.best() else { return Ok(()) };
     let mut columns = vec![Column::Right; 4];
     let mut head: Vec<String> = ["trial", "MRR", "epoch", "of"].map(str::to_string).to_vec();
-    head.extend(short_names(space));
+    head.extend(space.short_names());
     columns.extend(space.parameters.iter().map(|p| if p.domain.is_ordered() { Column::Right } else { Column::Name }));
     let mut table = Table::new(&columns);
     table.row(head);
@@ -395,7 +393,7 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
         console.heading(&format!("Trial {} is the best", best.number)),
         leaves.concat()
     ));
-    let shares = short_names(space).into_iter().zip(importance(space, trials));
+    let shares = space.short_names().into_iter().zip(importance(space, trials));
     let mut shares: Vec<(String, f64)> = shares.filter_map(|(leaf, share)| Some((leaf, share?))).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     if !shares.is_empty() {
@@ -418,17 +416,4 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
         report.best_file().display()
     ));
     console.result(&text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_names_tell_leaves_apart() {
-        let text = "seed = [1, 2]\nmodel.dimension = [1, 2]\ninit.entities = { distribution = \"normal\", deviation = [1.0, 2.0] }\n\
-                    init.relations = { distribution = \"normal\", deviation = [1.0, 2.0] }";
-        let space = Space::parse(text, "x", None).unwrap();
-        assert_eq!(short_names(&space), ["entities.deviation", "relations.deviation", "dimension", "seed"]);
-    }
 }

@@ -11,7 +11,7 @@ use ruge_kg::Triple;
 
 use super::{Target, npy};
 use ruge::error::Result;
-use ruge::spec::GuidanceSpec;
+use ruge::spec::Training;
 
 const SCRIPT: &str = include_str!("load.py");
 
@@ -20,7 +20,7 @@ const EXPECTED: usize = 100;
 
 /// Everything `load.py` needs, and `load.py`.
 pub fn write(target: &Target<'_>) -> Result<()> {
-    if let GuidanceSpec::PTransE { .. } = target.engine.spec().guidance {
+    if let Training::PTransE(_) = target.engine.spec().training {
         let reason = "PyKEEN has no PTransE, whose paths score too";
         return Err(target.unwritable(reason, &["npy", "word2vec", "parquet"]));
     }

@@ -38,7 +38,7 @@ pub struct Checked {
 
 /// `ground.json`: where the rules fire.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Grounded {
+pub struct GroundingCounts {
     /// Rules that are grounded.
     pub rules: usize,
     /// Their groundings.
@@ -55,7 +55,7 @@ pub struct Grounded {
 
 /// How training went, by the model's own words.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Training {
+pub struct Learned {
     /// Epochs done.
     pub epochs: u64,
     /// The epoch of the kept model.
@@ -64,7 +64,7 @@ pub struct Training {
     pub valid_mrr: Option<f64>,
 }
 
-impl Training {
+impl Learned {
     /// As a model tells it.
     pub fn of(engine: &Engine) -> Self {
         let number = |key: &str| engine.notes().get(key).and_then(|text| text.parse().ok());
@@ -80,7 +80,7 @@ impl Training {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SystemResult {
     /// How it was trained.
-    pub training: Training,
+    pub training: Learned,
     /// Filtered, both sides.
     pub filtered: Metrics,
     /// With known facts among the candidates.
@@ -97,7 +97,7 @@ pub struct SystemResult {
 
 impl SystemResult {
     /// An evaluation with the user's own names.
-    pub fn new(training: Training, evaluation: Evaluation, names: &Names, ranks_sha256: String) -> Self {
+    pub fn new(training: Learned, evaluation: Evaluation, names: &Names, ranks_sha256: String) -> Self {
         let by_relation = evaluation
             .by_relation
             .into_iter()
@@ -194,7 +194,7 @@ pub struct Findings {
     /// The rules.
     pub rules: Vec<RuleRecord>,
     /// Where they fire.
-    pub grounded: Option<Grounded>,
+    pub grounded: Option<GroundingCounts>,
     /// How good the models are.
     pub comparison: Option<Comparison>,
     /// How far truths can be believed.

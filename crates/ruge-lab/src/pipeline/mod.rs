@@ -20,12 +20,14 @@ use std::time::{Duration, Instant};
 use ruge_kg::{Control, Dataset, Work};
 use serde::{Deserialize, Serialize};
 
-pub use findings::{Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules};
+pub use findings::{
+    Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, SystemResult, Trust, WithRules,
+};
 use ledger::{Found, Ledger, file_hash, hash};
 use ruge::error::{Difference, Result, RugeError};
 use ruge::model_file::data_hash;
 use ruge::run::FILES;
-use ruge::spec::{GuidanceSpec, Spec};
+use ruge::spec::Spec;
 use ruge::workplace::{self, Kind, Mode, Workplace};
 pub use samples::{Sample, Standing};
 
@@ -286,8 +288,8 @@ pub enum Ended {
 pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Result<Ended> {
     let watcher = &Stagehand { control, page };
     job.spec.check()?;
-    if !job.spec.guidance.takes_rules() {
-        let name = job.spec.guidance.name();
+    if !job.spec.guidance().takes_rules() {
+        let name = job.spec.guidance().name();
         return Err(RugeError::setting(
             "guidance.kind",
             format!(
@@ -392,7 +394,7 @@ fn inputs(job: &Job<'_>, ledger: &Ledger, stage: Stage) -> Result<String> {
 /// The same run without guidance.
 pub fn unguided(spec: &Spec) -> Spec {
     let mut spec = spec.clone();
-    spec.guidance = GuidanceSpec::None;
+    spec.training = spec.training.unguided();
     spec.rules = Default::default();
     spec
 }

@@ -10,7 +10,7 @@ use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Soft
 
 use super::bench::Bench;
 use super::findings::{
-    Checked, Comparison, Findings, Grounded, Obedience, SystemResult, Training, Trust, WithRules, store,
+    Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, SystemResult, Trust, WithRules, store,
 };
 use super::ledger::write_file;
 use super::{Job, Stage, Stagehand, samples, unguided};
@@ -25,7 +25,7 @@ use ruge::explain::Explainer;
 use ruge::identity::Papers;
 use ruge::model_file::{Contents, ModelFile};
 use ruge::run::{Guides, Run, TrainEvent, curve};
-use ruge::spec::{GuidanceSpec, MinePreset, RulesSpec};
+use ruge::spec::{MinePreset, RulesSpec, SoftmaxSpec, Training};
 use ruge_rules::rank::only::RulesOnly;
 use ruge_rules::rank::{Effort, Prepared, Ranking};
 
@@ -153,7 +153,7 @@ fn no_rules(job: &Job<'_>, watcher: &Stagehand<'_>) -> String {
 
 fn ground_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let Guides { rules: records, groundings, .. } = bench.guides(&watcher.control.quiet())?;
-    let found = Grounded {
+    let found = GroundingCounts {
         rules: records.len() - groundings.not_grounded().len(),
         groundings: groundings.len(),
         unlabeled: groundings.unlabeled().len(),
@@ -198,19 +198,20 @@ fn choose_by_validation(
     if job.spec.is_of_the_paper() {
         return Ok(None);
     }
-    let without = Training::of(bench.unguided()?).valid_mrr;
+    let without = Learned::of(bench.unguided()?).valid_mrr;
     let (Some(with), Some(without)) = (with, without) else { return Ok(None) };
     if with > without {
         return Ok(None);
     }
     let mut spec = job.spec.clone();
-    let tried = match &mut spec.guidance {
-        GuidanceSpec::Examples { weight, .. } => {
-            format!("examples of weight {}", std::mem::replace(weight, 0.0))
+    let tried = match &mut spec.training {
+        Training::Softmax(SoftmaxSpec { examples: Some(examples), .. }) => {
+            format!("examples of weight {}", std::mem::replace(&mut examples.weight, 0.0))
         }
-        guidance => {
-            let name = std::mem::replace(guidance, GuidanceSpec::None).name();
-            format!("guidance {name}")
+        training => {
+            let tried = format!("guidance {}", training.guidance().name());
+            *training = training.unguided();
+            tried
         }
     };
     take_unguided(job, bench, &spec)?;
@@ -310,7 +311,7 @@ fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result
     let result = |place: usize, engine: &Engine| -> Result<SystemResult> {
         let ranks = questions.rank(engine.ranker(), &watcher.control.heard_by(&follow(place)))?;
         let evaluation = questions.evaluation(&ranks, job.data.graph());
-        Ok(SystemResult::new(Training::of(engine), evaluation, job.data.names(), ranks_sha256(&ranks)))
+        Ok(SystemResult::new(Learned::of(engine), evaluation, job.data.names(), ranks_sha256(&ranks)))
     };
     let (unguided, guided) = (Some(result(0, bench.unguided()?)?), Some(result(1, bench.guided()?)?));
     let mut with_rules = None;
@@ -363,7 +364,7 @@ fn calibrate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Resul
         split: (!held_out.is_empty()).then(|| "test".to_string()),
         guided: tried(with, with.calibration())?,
         unguided: tried(without, without.calibration())?,
-        before: tried(with, &Calibration::plain(job.spec.objective.shift))?,
+        before: tried(with, &Calibration::plain(job.spec.shift()))?,
     };
     store(&job.out, Stage::Calibrate, &trust)?;
     Ok(match &trust.guided {

@@ -52,7 +52,7 @@ impl TableName {
 
 /// What a table says, and its cells.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct PaperTable {
     /// Which one.
     pub name: TableName,
     /// Its heading.
@@ -66,7 +66,7 @@ pub struct Table {
 /// What is done for a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Work {
+pub enum Task {
     /// Train, then rank the test triples.
     #[default]
     Train,
@@ -137,7 +137,7 @@ pub struct Cell {
     /// One run each.
     pub seeds: Vec<u64>,
     /// What is done.
-    pub work: Work,
+    pub work: Task,
     /// Who ranks.
     pub rank_by: RankBy,
     /// The only device it is meant for.
@@ -191,7 +191,7 @@ struct Entry {
     #[serde(default = "one_seed")]
     seeds: Vec<u64>,
     #[serde(default)]
-    work: Work,
+    work: Task,
     #[serde(default)]
     rank_by: RankBy,
     device: Option<DeviceName>,
@@ -220,7 +220,7 @@ fn one_seed() -> Vec<u64> {
     vec![0]
 }
 
-impl Table {
+impl PaperTable {
     /// Reads `<folder>/<table>.toml`.
     pub fn read(folder: &Path, name: TableName) -> Result<Self> {
         let path = folder.join(format!("{}.toml", name.name()));
@@ -392,7 +392,7 @@ sweep = { leaves = ["rules.min-pca", "rules.min-std"], values = [0.5, 0.95] }
     #[test]
     fn lists_make_a_grid_and_sweeps_make_cells() {
         let folder = folder();
-        let table = Table::parse(TABLE, TableName::Ablation, "x.toml").unwrap();
+        let table = PaperTable::parse(TABLE, TableName::Ablation, "x.toml").unwrap();
         let names: Vec<&str> = table.cells.iter().map(|cell| cell.name.as_str()).collect();
         assert_eq!(names, ["grid", "theta-0.50", "theta-0.95"]);
         let points = table.cells[0].points(folder.path(), Path::new("data"), 1, DeviceName::Cpu).unwrap();
@@ -409,7 +409,7 @@ sweep = { leaves = ["rules.min-pca", "rules.min-std"], values = [0.5, 0.95] }
 
     #[test]
     fn wrong_tables_are_told() {
-        let told = |text: &str| Table::parse(text, TableName::Best, "my.toml").unwrap_err().to_string();
+        let told = |text: &str| PaperTable::parse(text, TableName::Best, "my.toml").unwrap_err().to_string();
         assert!(told("title = 3").contains("my.toml"));
         let twice = TABLE.replace("name = \"theta\"", "name = \"grid\"").replace("sweep", "#sweep");
         assert!(told(&twice).contains("occurs twice"), "{}", told(&twice));
@@ -417,10 +417,11 @@ sweep = { leaves = ["rules.min-pca", "rules.min-std"], values = [0.5, 0.95] }
         let seeds = told(&TABLE.replace("[0, 1]", "[0, 1, 0]"));
         assert!(seeds.contains("the cell \"grid\" has the seed 0 twice"), "{seeds}");
         let folder = folder();
-        let table = Table::parse(&TABLE.replace("[8, 16]", "[]"), TableName::Best, "x").unwrap();
+        let table = PaperTable::parse(&TABLE.replace("[8, 16]", "[]"), TableName::Best, "x").unwrap();
         let points = table.cells[0].points(folder.path(), Path::new("data"), 0, DeviceName::Cpu);
         assert!(points.unwrap_err().to_string().contains("empty list"));
-        let table = Table::parse(&TABLE.replace("model.dimension", "model.dimenson"), TableName::Best, "x").unwrap();
+        let table =
+            PaperTable::parse(&TABLE.replace("model.dimension", "model.dimenson"), TableName::Best, "x").unwrap();
         let points = table.cells[0].points(folder.path(), Path::new("data"), 0, DeviceName::Cpu);
         assert!(points.unwrap_err().to_string().contains("did you mean `dimension`"));
     }

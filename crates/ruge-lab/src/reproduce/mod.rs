@@ -9,6 +9,6 @@ pub mod record;
 pub mod rows;
 pub mod work;
 
-pub use cells::{Cell, Published, RankBy, Table, TableName, Work};
+pub use cells::{Cell, PaperTable, Published, RankBy, TableName, Task};
 pub use record::{Figures, Record};
 pub use rows::Row;

@@ -448,7 +448,7 @@ pub fn agrees(recorded: &Record, again: &Record, device: DeviceName) -> std::res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::cells::{Table, TableName};
+    use crate::reproduce::cells::{PaperTable, TableName};
 
     #[test]
     fn times_are_those_of_the_calendar() {
@@ -490,7 +490,7 @@ mod tests {
         std::fs::write(folder.path().join("base.toml"), "[model]\ndimension = 8\n").unwrap();
         let text = "title = \"t\"\n[[cell]]\nname = \"a\"\nmethod = \"m\"\ndata = \"demo\"\nspec = \"base.toml\"\n";
         let cell = |more: &str| {
-            let table = Table::parse(&format!("{text}{more}"), TableName::Best, "x").unwrap();
+            let table = PaperTable::parse(&format!("{text}{more}"), TableName::Best, "x").unwrap();
             table.cells.into_iter().next().unwrap()
         };
         let points = |cell: &Cell, device| cell.points(folder.path(), Path::new("data"), 0, device).unwrap();

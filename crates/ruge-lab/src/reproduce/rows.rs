@@ -130,7 +130,7 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::cells::{RankBy, Table};
+    use crate::reproduce::cells::{PaperTable, RankBy};
     use crate::reproduce::record::{Beside, spec_json};
 
     const TABLE: &str = r#"
@@ -157,7 +157,7 @@ rank-by = "combined"
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
         std::fs::write(at.join("base.toml"), "[guidance]\nkind = \"none\"\n").unwrap();
-        let table = Table::parse(TABLE, TableName::Best, "x.toml").unwrap();
+        let table = PaperTable::parse(TABLE, TableName::Best, "x.toml").unwrap();
         let [model, both] = [&table.cells[0], &table.cells[1]];
         let figures = |mrr| Figures { mrr, ..Figures::default() };
         for seed in [0, 1] {
@@ -197,7 +197,7 @@ rank-by = "combined"
         assert!(!Row::gather(model, at, at).unwrap().current, "another model is not this one");
         for wrong in [TABLE.replace("\"both\"\n\n", "\"nobody\"\n\n"), TABLE.replace("\"combined\"", "\"rules-first\"")]
         {
-            let error = Table::parse(&wrong, TableName::Best, "x.toml").unwrap_err().to_string();
+            let error = PaperTable::parse(&wrong, TableName::Best, "x.toml").unwrap_err().to_string();
             assert!(error.contains("alone-of"), "{error}");
         }
     }

@@ -14,7 +14,7 @@ use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, SoftRule, parse_rules}
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::cells::{Cell, Point, RankBy, Work, portable};
+use super::cells::{Cell, Point, RankBy, Task, portable};
 use super::record::{Beside, Example, Figures, Record, RuleCounts, Seconds, Tried, spec_json, utc};
 use ruge::assemble;
 use ruge::combine::combine;
@@ -96,7 +96,7 @@ pub enum CellEvent {
 
 /// How filling a cell ended.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum Filled {
     /// There was a record of this setting.
     Kept(Record),
     /// Filled.
@@ -112,17 +112,17 @@ pub fn fill(
     place: &Place<'_>,
     data: &mut dyn FnMut() -> Result<std::sync::Arc<Dataset>>,
     control: &CellControl<'_>,
-) -> Result<Outcome> {
+) -> Result<Filled> {
     let points = cell.points(place.experiments, place.data, seed, place.device)?;
     let path = cell.record_path(place.records, seed);
     let kept = Record::read(&path)?.filter(|record| record.is_current(cell, &points));
     let mut record = match kept {
-        Some(record) if record.complete && !place.force => return Ok(Outcome::Kept(record)),
+        Some(record) if record.complete && !place.force => return Ok(Filled::Kept(record)),
         Some(record) if !record.complete => record,
         _ => Record::default(),
     };
     if place.is_over(control) {
-        return Ok(Outcome::Unfinished);
+        return Ok(Filled::Unfinished);
     }
     let data = data()?;
     let named = Record {
@@ -142,13 +142,13 @@ pub fn fill(
             continue;
         }
         if place.is_over(control) {
-            return Ok(Outcome::Unfinished);
+            return Ok(Filled::Unfinished);
         }
         control.report(&CellEvent::Point(index + 1, points.len(), point.leaves.clone()));
         let folder = run_folder(place.runs, cell, &point.spec);
         let fresh = match try_point(cell, point, &data, place, &folder, Mode::Continue, named.clone(), control) {
             Ok(fresh) => fresh,
-            Err(error) if error.is_cancelled() => return Ok(Outcome::Unfinished),
+            Err(error) if error.is_cancelled() => return Ok(Filled::Unfinished),
             // A point of a grid may diverge; that is a result, and no reason to stop.
             Err(RugeError::Embed(error)) if points.len() > 1 => {
                 control.report(&CellEvent::Failed(error.to_string()));
@@ -195,7 +195,7 @@ pub fn fill(
     }
     record.complete = true;
     record.write(&path)?;
-    Ok(Outcome::Done(record))
+    Ok(Filled::Done(record))
 }
 
 /// Runs the recorded spec of a cell anew, beside the runs there are, and returns what came out; `None` when cancelled.
@@ -232,7 +232,7 @@ pub fn repeat(
 fn run_folder(runs: &Path, cell: &Cell, spec: &Spec) -> PathBuf {
     let hash = hex(&Sha256::digest(portable(spec, spec.device).to_toml()));
     let short: String = hash.chars().take(12).collect();
-    runs.join(format!("{}-{}-{}-{short}", cell.data, spec.model.name.name(), spec.guidance.name()))
+    runs.join(format!("{}-{}-{}-{short}", cell.data, spec.model.name.name(), spec.guidance().name()))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -248,8 +248,8 @@ fn try_point(
 ) -> Result<Record> {
     let mut record = Record { spec: Some(spec_json(&elsewhere(&point.spec, place.data))), ..record };
     match cell.work {
-        Work::Statistics => statistics(cell, &point.spec, data, &mut record, control)?,
-        Work::Train | Work::Time => train(cell, &point.spec, data, place, (folder, mode), &mut record, control)?,
+        Task::Statistics => statistics(cell, &point.spec, data, &mut record, control)?,
+        Task::Train | Task::Time => train(cell, &point.spec, data, place, (folder, mode), &mut record, control)?,
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     record.time = utc(now.as_secs());
@@ -343,7 +343,7 @@ fn train(
     if !rules.is_empty() && spec.rules.file.is_none() {
         record.seconds.mining = Some(started.elapsed().as_secs_f64());
     }
-    let (guided, given) = (spec.guidance.takes_rules(), spec.takes_rules());
+    let (guided, given) = (spec.guidance().takes_rules(), spec.takes_rules());
     let found = Mutex::new(RuleCounts::default());
     let hear = |event: &TrainEvent| match event {
         TrainEvent::Grounded(grounds) => {
@@ -377,7 +377,7 @@ fn train(
         training: Some(curve.seconds.iter().sum()),
         ranking: None,
     };
-    if cell.work == Work::Time || data.test().is_empty() {
+    if cell.work == Task::Time || data.test().is_empty() {
         return Ok(());
     }
     let on_device = OpenOptions { device: spec.device, ..OpenOptions::default() };

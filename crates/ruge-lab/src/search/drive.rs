@@ -19,7 +19,7 @@ use super::{Rung, State, Trial, ranked};
 use ruge::assemble;
 use ruge::error::{Difference, Result, RugeError};
 use ruge::model_file::{data_hash, hex};
-use ruge::run::{Guides, Mode, Outcome, Run, Tick, TrainEvent, curve};
+use ruge::run::{Guides, Mode, Run, Tick, TrainEvent, TrainSummary, curve};
 use ruge::spec::{DeviceName, RulesSpec, Spec};
 use ruge::workplace::{Kind, Workplace};
 
@@ -269,7 +269,9 @@ impl Search {
         trial.seconds += started.elapsed().as_secs_f64();
         match done {
             Err(error) if error.is_cancelled() => return Ok(false),
-            Ok((Outcome { epochs, best_epoch, valid_mrr: Some(valid_mrr), .. }, is_whole)) if valid_mrr.is_finite() => {
+            Ok((TrainSummary { epochs, best_epoch, valid_mrr: Some(valid_mrr), .. }, is_whole))
+                if valid_mrr.is_finite() =>
+            {
                 trial.rungs.push(Rung { epochs, valid_mrr, best_epoch });
                 trial.state = if is_whole { State::Finished } else { State::Paused };
             }
@@ -331,7 +333,7 @@ fn train(
     options: &SearchOptions,
     guides: &mut SharedGuides,
     control: &Control<'_, SearchEvent>,
-) -> Result<Outcome> {
+) -> Result<TrainSummary> {
     let guides = guides.of(spec, data, control)?;
     let hear = |event: &TrainEvent| {
         if let TrainEvent::Epoch(tick) = event {
@@ -364,7 +366,7 @@ const KEPT: usize = 8;
 impl SharedGuides {
     /// What guides a spec.
     fn of(&mut self, spec: &Spec, data: &Dataset, control: &Control<'_, SearchEvent>) -> Result<&Guides> {
-        let takes = spec.guidance.takes_rules();
+        let takes = spec.guidance().takes_rules();
         // What an epoch takes of the groundings is the plan's affair.
         let wanted = RulesSpec { most_groundings: None, ..spec.rules.clone() };
         let is_same = |(took, of, _): &(bool, RulesSpec, Guides)| *took == takes && (!takes || *of == wanted);

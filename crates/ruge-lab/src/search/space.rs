@@ -13,7 +13,7 @@ use toml::{Table, Value};
 use super::domain::Domain;
 use crate::leaves::{self, Leaf};
 use ruge::error::{Result, RugeError};
-use ruge::spec::{Spec, hint, lay_over};
+use ruge::spec::{Request, Spec, SpecText, hint, lay_over};
 
 /// One value for every open leaf, in the order of [`Space::parameters`].
 pub type Point = Vec<Value>;
@@ -153,7 +153,7 @@ impl Space {
             let words = error.to_string();
             words.strip_prefix(&format!("{source}: ")).map_or(words.clone(), str::to_string)
         };
-        space.spec_unchecked(&first).map_err(|error| {
+        space.text(&first).and_then(|text| text.check_form()).map_err(|error| {
             let reason = reason(error);
             // "unknown field `x`": the line of x.
             let place = reason.split('`').nth(1).map_or_else(|| source.to_string(), at);
@@ -163,7 +163,8 @@ impl Space {
             for value in domain.samples() {
                 let mut point = first.clone();
                 point[place] = value.clone();
-                space.spec_unchecked(&point).map_err(|error| told(leaf, &format!("at {value}: {}", reason(error))))?;
+                let form = space.text(&point).and_then(|text| text.check_form());
+                form.map_err(|error| told(leaf, &format!("at {value}: {}", reason(error))))?;
             }
         }
         Ok(space)
@@ -250,8 +251,7 @@ impl Space {
 
     /// The spec at a point. One that cannot run is an error of the point, not of the space.
     pub fn spec(&self, point: &Point) -> Result<Spec> {
-        let spec = self.spec_unchecked(point)?;
-        spec.check()?;
+        let (spec, _) = Request { text: Some(self.text(point)?), ..Request::default() }.resolve()?;
         if spec.schedule.validate_every == 0 {
             return Err(RugeError::setting(
                 "schedule.validate-every",
@@ -261,12 +261,12 @@ impl Space {
         Ok(spec)
     }
 
-    fn spec_unchecked(&self, point: &Point) -> Result<Spec> {
+    fn text(&self, point: &Point) -> Result<SpecText> {
         let mut table = self.table.clone();
         let set = leaves::set_all(&mut table, &self.named(point), &self.settings.tie);
         let said = toml::to_string(&table).map_err(|error| RugeError::spec(format!("{}: {error}", self.source)));
         set.ok_or_else(|| RugeError::spec(format!("{}: search.tie does not name a setting of a spec", self.source)))?;
-        Spec::from_toml(&said?, &self.source)
+        Ok(SpecText { name: self.source.clone(), text: said?, is_file: false })
     }
 
     /// Another seed, of the choice of points and of training.
@@ -277,6 +277,19 @@ impl Space {
         if !self.parameters.iter().any(|parameter| parameter.leaf == "seed") {
             self.table.insert("seed".into(), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
         }
+    }
+
+    /// Open leaves by the shortest end of their paths that tells them apart.
+    pub fn short_names(&self) -> Vec<String> {
+        let paths: Vec<&str> = self.parameters.iter().map(|parameter| parameter.leaf.as_str()).collect();
+        let ends = |path: &str, end: &str| path == end || path.ends_with(&format!(".{end}"));
+        let short = |path: &&str| {
+            let starts = path.match_indices('.').map(|(at, _)| at + 1).collect::<Vec<_>>().into_iter().rev();
+            let mut candidates = starts.map(|at| &path[at..]);
+            let alone = |end: &&str| paths.iter().filter(|other| ends(other, end)).count() == 1;
+            candidates.find(alone).unwrap_or(path).to_string()
+        };
+        paths.iter().map(short).collect()
     }
 
     /// As TOML, complete: the base is in it.
@@ -296,6 +309,11 @@ impl Space {
         };
         text(self) == text(other)
     }
+}
+
+/// A value as people write it: no quotes around a word.
+pub fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 /// The line on which a leaf is likely written, for complaints.
@@ -357,7 +375,15 @@ tie = { "optimizer.relation-rate" = "optimizer.entity-rate" }
                     objective.penalty = [{ kind = \"none\" }, { kind = \"l2\", weight = 0.5 }]";
         let space = Space::parse(text, "x", None).unwrap();
         assert_eq!(space.size(), Some(4));
-        assert!(space.spec(&space.point(&[0.9, 0.9])).unwrap().guidance.takes_rules());
+        assert!(space.spec(&space.point(&[0.9, 0.9])).unwrap().guidance().takes_rules());
+    }
+
+    #[test]
+    fn short_names_tell_leaves_apart() {
+        let text = "seed = [1, 2]\nmodel.dimension = [1, 2]\ninit.entities = { distribution = \"normal\", deviation = [1.0, 2.0] }\n\
+                    init.relations = { distribution = \"normal\", deviation = [1.0, 2.0] }";
+        let space = Space::parse(text, "x", None).unwrap();
+        assert_eq!(space.short_names(), ["entities.deviation", "relations.deviation", "dimension", "seed"]);
     }
 
     #[test]

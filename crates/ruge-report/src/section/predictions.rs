@@ -2,7 +2,6 @@
 
 use crate::evidence;
 use crate::html::{breakable, decimal, escape, isolated, rank, truth};
-use crate::plot::Drawing;
 use crate::report::{Fact, Prediction, Standing};
 
 /// A card per prediction.
@@ -71,11 +70,8 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
     if let Some(note) = &prediction.note {
         out.push_str(&format!("<p class=\"note\">{}</p>\n", escape(note)));
     }
-    if let Some(Drawing { wide, narrow }) = evidence::draw(prediction) {
-        out.push_str(&format!(
-            "<div class=\"evidence\" id=\"evidence-{}\"><div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div></div>\n",
-            index + 1
-        ));
+    if let Some(graph) = evidence::draw(prediction) {
+        out.push_str(&format!("<div class=\"evidence\" id=\"evidence-{}\">{graph}</div>\n", index + 1));
     }
     out.push_str("</article>\n");
     out

@@ -64,30 +64,41 @@ pub struct Drawing {
 }
 
 impl Drawing {
+    /// A triple, and nothing that speaks for it yet.
+    pub fn of(fact: Fact, caption: &str) -> Self {
+        let mut drawing = Self { fact: fact.clone(), lanes: Vec::new(), legend: Vec::new() };
+        drawing.lane(&fact, Kind::Conclusion, caption);
+        drawing
+    }
+
+    /// Adds a grounding: its premises as a path, or where they are none a lane each. False where the picture is full.
+    pub fn ground(&mut self, premises: &[(&Fact, Kind)], caption: &str) -> bool {
+        if self.lanes.len() > MOST_LANES {
+            return false;
+        }
+        match path(&self.fact, premises) {
+            Some((stops, edges)) => {
+                let caption = caption.to_string();
+                self.lanes.push(Lane { stops, edges, from_head: true, to_tail: true, caption });
+            }
+            None => premises.iter().for_each(|(premise, kind)| self.lane(premise, *kind, caption)),
+        }
+        true
+    }
+
     /// Draws an explanation.
     pub fn new(explanation: &Explanation) -> Self {
-        let fact = &explanation.fact;
-        let mut drawing = Self { fact: fact.clone(), lanes: Vec::new(), legend: Vec::new() };
         let truth = format!("truth {}, rank {}", decimal(explanation.truth), plain(explanation.rank));
-        drawing.lane(fact, Kind::Conclusion, &truth);
+        let mut drawing = Self::of(explanation.fact.clone(), &truth);
         let mut left_out = 0;
         for grounding in &explanation.groundings {
-            if drawing.lanes.len() > MOST_LANES {
-                left_out += 1;
-                continue;
-            }
             let caption = format!("rule {}, {}", grounding.rule_index + 1, decimal(grounding.confidence));
             let edges: Vec<(&Fact, Kind)> = grounding
                 .premises
                 .iter()
                 .map(|premise| (&premise.fact, if premise.negated { Kind::Absent } else { Kind::Premise }))
                 .collect();
-            match path(fact, &edges) {
-                Some((stops, edges)) => {
-                    drawing.lanes.push(Lane { stops, edges, from_head: true, to_tail: true, caption })
-                }
-                None => edges.iter().for_each(|(premise, kind)| drawing.lane(premise, *kind, &caption)),
-            }
+            left_out += usize::from(!drawing.ground(&edges, &caption));
         }
         for similar in explanation.similar.iter().take(MOST_LANES) {
             drawing.lane(&similar.fact, Kind::Similar, &format!("similar {}", decimal(similar.similarity)));
@@ -165,7 +176,12 @@ impl Drawing {
 
     /// As one self-contained SVG element, legible on light and dark ground.
     pub fn svg(&self) -> String {
-        svg::draw(&self.shown())
+        svg::draw(&self.shown(), true)
+    }
+
+    /// The same as a part of a page that knows the classes of its style.
+    pub fn svg_for_page(&self) -> String {
+        svg::draw(&self.shown(), false)
     }
 
     /// The same picture with every name as it is shown, so that widths are those of what is seen.

@@ -49,7 +49,7 @@ struct Layout {
     height: f64,
 }
 
-pub(super) fn draw(drawing: &Drawing) -> String {
+pub(super) fn draw(drawing: &Drawing, is_whole: bool) -> String {
     let ends = [&drawing.fact.head, &drawing.fact.tail].map(|name| fold(name, NAME_CHARS, 3));
     let end_widths =
         ends.each_ref().map(|lines| 20.0 + NAME * lines.iter().map(|line| cells(line)).max().unwrap_or(1) as f64);
@@ -65,16 +65,21 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     let height = layout.height + MARGIN + LINE * legend.len() as f64 + MARGIN;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ev\" viewBox=\"0 0 {:.0} {height:.0}\" width=\"{:.0}\" \
-         height=\"{height:.0}\" role=\"img\" aria-label=\"evidence for {} {} {}\">\
-         <metadata><h:head xmlns:h=\"http://www.w3.org/1999/xhtml\"><h:meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src '{STYLE_HASH}'\"/></h:head></metadata>\
-         <style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
+         height=\"{height:.0}\" role=\"img\" aria-label=\"evidence for {} {} {}\">",
         layout.width,
         layout.width,
         escaped(&drawing.fact.head),
         escaped(&drawing.fact.relation),
         escaped(&drawing.fact.tail),
     );
+    if is_whole {
+        let _ = writeln!(
+            out,
+            "<metadata><h:head xmlns:h=\"http://www.w3.org/1999/xhtml\"><h:meta http-equiv=\"Content-Security-Policy\" \
+             content=\"default-src 'none'; style-src '{STYLE_HASH}'\"/></h:head></metadata>\
+             <style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/>"
+        );
+    }
     for (row, lane) in drawing.lanes.iter().enumerate() {
         draw_lane(&mut out, lane, MARGIN + ROW * (row as f64 + 0.5), &layout);
     }

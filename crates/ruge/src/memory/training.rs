@@ -6,11 +6,11 @@
 use ruge_embed::incidence::PARTS;
 use ruge_embed::rank::PACKING;
 use ruge_embed::scoring::{entity_parameters, relation_parameters};
-use ruge_embed::{Negatives, PTransEConfig, ScoringFunction, Table};
+use ruge_embed::{PTransEConfig, ScoringFunction, Table};
 
-use super::{Need, Part};
+use super::{Need, Share};
 use crate::error::{Result, RugeError};
-use crate::spec::{GuidanceSpec, Spec};
+use crate::spec::{NegativesSpec, Pull, SoftmaxSpec, Spec, Training};
 
 /// Widths of rows in floats, padding included.
 #[derive(Clone, Copy, Debug)]
@@ -88,8 +88,8 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
         let evidence = sum(&[product(&[sizes.groundings, 4 * TRIPLE]), product(&[sizes.premises, TRIPLE])]);
         need.add("groundings", evidence, "lower rules.max-conclusions, or raise rules.min-confidence");
     }
-    match &spec.softmax {
-        Some(softmax) => {
+    match &spec.training {
+        Training::Softmax(SoftmaxSpec { softmax, .. }) => {
             let questions = 2 * (sizes.triples + sizes.examples);
             let batch = questions.min(softmax.batch as u64);
             let vectors = 4 + u64::from(softmax.relations > 0.0);
@@ -105,22 +105,27 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
             need.add("candidates and their scores", sum(&[gradients, scores]), remedy);
             need.add("the order of an epoch", product(&[questions, 40]), "train on fewer triples");
         }
-        None => negatives(spec, shape, sizes, &mut need)?,
+        Training::Negatives(training) => {
+            let most = spec.rules.most_groundings.map_or(u64::MAX, |most| most as u64);
+            negatives(training, shape, sizes, most, &mut need)?
+        }
+        Training::PTransE(_) | Training::Rules => {}
     }
     Ok(need)
 }
 
 /// A batch of positives with their negatives, and of conclusions.
-fn negatives(spec: &Spec, shape: &Shape, sizes: &Sizes, need: &mut Need) -> Result<()> {
+fn negatives(training: &NegativesSpec, shape: &Shape, sizes: &Sizes, most: u64, need: &mut Need) -> Result<()> {
+    let NegativesSpec { batches: cut, negatives, guidance, .. } = training;
     let triples = sizes.triples.max(1);
-    let batches = match spec.batches.size {
+    let batches = match cut.size {
         Some(size) => triples.div_ceil(size.max(1) as u64),
-        None => (spec.batches.count as u64).clamp(1, triples),
+        None => (cut.count as u64).clamp(1, triples),
     };
     let positives = triples.div_ceil(batches);
-    let each = per_positive(&spec.negatives);
+    let each = negatives.per_positive() as u64;
     let drawn = product(&[positives, each]);
-    let smaller = match spec.batches.size {
+    let smaller = match cut.size {
         Some(_) => "lower negatives.count or batches.size",
         None => "lower negatives.count, or raise batches.count",
     };
@@ -139,13 +144,13 @@ fn negatives(spec: &Spec, shape: &Shape, sizes: &Sizes, need: &mut Need) -> Resu
         product(&[drawn, 2 * 16 + FLOAT]),
         smaller,
     );
-    let guided = match spec.guidance {
-        GuidanceSpec::Kale { .. } => sum(&[sizes.premises, 2 * sizes.groundings]),
+    let guided = match guidance {
+        Pull::Kale { .. } => sum(&[sizes.premises, 2 * sizes.groundings]),
         _ => sizes.groundings,
     };
-    let unlabeled = guided.min(spec.rules.most_groundings.map_or(u64::MAX, |most| most as u64)).div_ceil(batches);
+    let unlabeled = guided.min(most).div_ceil(batches);
     let slot = product(&[PARTS as u64, FLOAT, shape.query[0]]) + 64;
-    let size = match spec.batches.size {
+    let size = match cut.size {
         Some(_) => "lower batches.size",
         None => "raise batches.count",
     };
@@ -153,10 +158,6 @@ fn negatives(spec: &Spec, shape: &Shape, sizes: &Sizes, need: &mut Need) -> Resu
     need.add("the groundings of a batch", product(&[unlabeled, slot]), "set rules.most-groundings");
     need.add("the order of an epoch", product(&[triples + sizes.groundings, 8]), "train on fewer triples");
     Ok(())
-}
-
-fn per_positive(negatives: &Negatives) -> u64 {
-    negatives.per_positive() as u64
 }
 
 /// What PTransE takes besides its paths, which are found as they are needed.
@@ -192,7 +193,7 @@ impl Need {
 
     /// Adds a part.
     pub(crate) fn add(&mut self, what: impl Into<String>, bytes: u64, remedy: &'static str) {
-        self.parts.push(Part { what: what.into(), bytes, remedy });
+        self.parts.push(Share { what: what.into(), bytes, remedy });
     }
 }
 
@@ -238,12 +239,12 @@ mod tests {
         let million = Sizes { entities: 5_000_000, ..FB15K };
         let grounded = Sizes { groundings: 150_000_000, premises: 300_000_000, ..FB15K };
         for (spec, sizes, words) in [
-            (spec(&|spec| spec.negatives.count = 40_000_000), FB15K, "negatives.count"),
-            (spec(&|spec| spec.negatives.count = usize::MAX), FB15K, "negatives.count"),
-            (spec(&|spec| spec.negatives.count = 100_000), FB15K, "negatives.count"),
-            (spec(&|spec| (spec.batches.count, spec.model.dimension) = (1, 2_000)), FB15K, "batches.count"),
+            (spec(&|spec| drawn(spec).negatives.count = 40_000_000), FB15K, "negatives.count"),
+            (spec(&|spec| drawn(spec).negatives.count = usize::MAX), FB15K, "negatives.count"),
+            (spec(&|spec| drawn(spec).negatives.count = 100_000), FB15K, "negatives.count"),
+            (spec(&|spec| (drawn(spec).batches.count, spec.model.dimension) = (1, 2_000)), FB15K, "batches.count"),
             (
-                spec(&|spec| (spec.batches.size, spec.model.dimension) = (Some(usize::MAX), 2_000)),
+                spec(&|spec| (drawn(spec).batches.size, spec.model.dimension) = (Some(usize::MAX), 2_000)),
                 FB15K,
                 "batches.size",
             ),
@@ -257,10 +258,7 @@ mod tests {
                 "softmax.",
             ),
             (
-                Spec {
-                    guidance: Spec::paper(ModelName::ComplEx, "ruge").expect("a system").guidance,
-                    ..Spec::default()
-                },
+                Spec::paper(ModelName::ComplEx, "ruge").expect("a system"),
                 Sizes { groundings: 400_000_000, premises: 800_000_000, ..grounded },
                 "rules.min-confidence",
             ),
@@ -272,7 +270,11 @@ mod tests {
     }
 
     fn softmax_of(spec: &mut Spec) -> &mut ruge_embed::Softmax {
-        spec.softmax.as_mut().expect("the preset has one")
+        &mut spec.softmax_mut().expect("the preset has one").softmax
+    }
+
+    fn drawn(spec: &mut Spec) -> &mut NegativesSpec {
+        spec.negatives_mut().expect("the paper has some")
     }
 
     #[test]

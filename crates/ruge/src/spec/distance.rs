@@ -1,31 +1,34 @@
 //! Distance models as they are trained today: many negatives, the hard ones weighing more.
 
-use ruge_embed::{Cap, Init, Loss, Objective, Optimizer, Plateau, Sides, Start, UpdateRule};
+use ruge_embed::{Cap, Init, Loss, Objective, Optimizer, Penalty, Plateau, Projection, Sides, Start, UpdateRule};
 
-use super::{ModelName, Spec};
+use super::{NegativesSpec, Pull, Spec};
 use crate::error::{Result, RugeError};
 
 impl Spec {
     /// Self-adversarial negatives at one end, frequent questions weighed down, start values within the margin γ (Sun et al.
-    /// 2019).
-    pub fn set_self_adversarial(&mut self, gamma: f32, temperature: f32) {
-        let loss = Loss::SelfAdversarial { temperature };
-        self.objective = Objective { shift: gamma, subsampling: true, ..Objective::ranking(loss) };
-        (self.negatives.sides, self.negatives.keep_original) = (Sides::OneEnd, true);
+    /// 2019). Returns the training, of which numbers may be changed; only what is trained against negatives can be trained like this.
+    pub fn set_self_adversarial(&mut self, gamma: f32, temperature: f32) -> Option<&mut NegativesSpec> {
         let start = Start::Spread { sum: gamma + 2.0 };
         self.init = Init { entities: start, relations: start, shared: false };
-        self.projection = ruge_embed::Projection::None;
         self.optimizer.cap = Cap::None;
+        let training = self.negatives_mut()?;
+        let loss = Loss::SelfAdversarial { temperature };
+        training.objective = Objective { shift: gamma, subsampling: true, ..Objective::ranking(loss) };
+        (training.negatives.sides, training.negatives.keep_original) = (Sides::OneEnd, true);
+        training.projection = Projection::None;
+        Some(training)
     }
 
     /// RotatE's own setting on FB15k-237, at twice the rate for half the steps. Phases begin anywhere on the circle, and move by as much as the authors' do, who
     /// keep them in units of the start values of entities.
     pub fn set_rotate(&mut self) {
-        self.set_self_adversarial(9.0, 1.0);
+        if let Some(training) = self.set_self_adversarial(9.0, 1.0) {
+            (training.negatives.count, training.batches.size) = (256, Some(1024));
+            // Known facts among the negatives would be the hardest of them, and weigh most.
+            training.negatives.filtered = true;
+        }
         self.model.dimension = 1000;
-        (self.negatives.count, self.batches.size) = (256, Some(1024));
-        // Known facts among the negatives would be the hardest of them, and weigh most.
-        self.negatives.filtered = true;
         self.init.relations = Start::Uniform { bound: std::f32::consts::PI, unit: false };
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
         self.optimizer = Optimizer { rule, entity_rate: 1e-4, relation_rate: 0.0286, cap: Cap::None };
@@ -37,18 +40,13 @@ impl Spec {
 
     /// TransE as it reaches .672 on FB15k after 24,000 steps of 1,000, and more when it is given more: L1.
     pub fn set_transe(&mut self) {
-        self.set_self_adversarial(16.0, 1.0);
+        if let Some(training) = self.set_self_adversarial(16.0, 1.0) {
+            (training.negatives.count, training.batches.size) = (200, Some(1000));
+        }
         self.model.dimension = 400;
-        (self.negatives.count, self.batches.size) = (200, Some(1000));
         let rule = UpdateRule::AdaGrad { epsilon: 1e-10, inside: false };
         self.optimizer = Optimizer { rule, entity_rate: 0.01, relation_rate: 0.01, cap: Cap::None };
         (self.schedule.epochs, self.schedule.validate_every, self.schedule.patience) = (200, 10, Some(4));
-    }
-
-    /// Whether facts are learned as in the paper, not by what came after it: softmax, or negatives of which the hard ones weigh more.
-    pub fn is_of_the_paper(&self) -> bool {
-        let today = matches!(self.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
-        self.softmax.is_none() && !today
     }
 
     pub(super) fn check_schedule(&self) -> Result<()> {
@@ -68,26 +66,51 @@ impl Spec {
             _ => Ok(()),
         }
     }
+}
 
-    pub(super) fn check_negatives(&self) -> Result<()> {
+/// Most gradient steps on one batch.
+const MOST_INNER_STEPS: usize = 10_000;
+
+impl NegativesSpec {
+    /// Refuses numbers that mean nothing, and losses that these negatives do not suit.
+    pub(super) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(RugeError::spec(message));
-        if self.softmax.is_some() || self.model.name == ModelName::Rules {
-            let of_loss = matches!(self.objective.loss, Loss::SelfAdversarial { .. } | Loss::SampledSoftmax);
-            if of_loss || self.objective.subsampling || self.batches.size.is_some() {
-                let leaves = "objective.loss, objective.subsampling and batches.size";
-                return refuse(format!("{leaves} are for training with negatives; remove them, or remove [softmax]"));
-            }
-            return Ok(());
+        let Self { batches, negatives, objective, .. } = self;
+        if batches.count == 0 || batches.size == Some(0) || batches.inner_steps == 0 {
+            return refuse("batches.count, batches.size and batches.inner-steps must be at least 1".into());
         }
-        match self.objective.loss {
+        if batches.inner_steps > MOST_INNER_STEPS {
+            return refuse(format!("batches.inner-steps is {}; use 1 to {MOST_INNER_STEPS}", batches.inner_steps));
+        }
+        if let Penalty::L2 { weight } = objective.penalty
+            && !(weight.is_finite() && weight >= 0.0)
+        {
+            return refuse(format!("objective.penalty.weight must be finite and not negative, not {weight}"));
+        }
+        if !objective.shift.is_finite() {
+            return refuse(format!("objective.shift must be finite, not {}", objective.shift));
+        }
+        match objective.loss {
             Loss::SelfAdversarial { temperature } if !(temperature.is_finite() && temperature >= 0.0) => {
-                refuse(format!("objective.loss.temperature must be finite and not negative, not {temperature}"))
+                return refuse(format!(
+                    "objective.loss.temperature must be finite and not negative, not {temperature}"
+                ));
             }
-            Loss::SampledSoftmax if self.negatives.sides != Sides::OneEnd => {
-                refuse("the sampled softmax asks one question of a positive; set negatives.sides = \"one-end\"".into())
+            Loss::SampledSoftmax if negatives.sides != Sides::OneEnd => {
+                return refuse(
+                    "the sampled softmax asks one question of a positive; set negatives.sides = \"one-end\"".into(),
+                );
             }
-            Loss::SelfAdversarial { .. } | Loss::SampledSoftmax if self.negatives.per_positive() == 0 => {
-                refuse("this loss compares a positive with its negatives; negatives.count must be at least 1".into())
+            Loss::SelfAdversarial { .. } | Loss::SampledSoftmax if negatives.per_positive() == 0 => {
+                return refuse(
+                    "this loss compares a positive with its negatives; negatives.count must be at least 1".into(),
+                );
+            }
+            _ => {}
+        }
+        match self.guidance {
+            Pull::Ruge { slackness, .. } if !(slackness.is_finite() && slackness >= 0.0) => {
+                refuse(format!("guidance.slackness must be finite and not negative, not {slackness}"))
             }
             _ => Ok(()),
         }
@@ -101,7 +124,8 @@ mod tests {
 
     #[test]
     fn losses_are_refused_where_they_make_no_sense() {
-        let error = |text: &str| Spec::from_toml(text, "x").unwrap().check().map_err(|error| error.to_string());
+        let error =
+            |text: &str| Spec::from_toml(text, "x").and_then(|spec| spec.check()).map_err(|error| error.to_string());
         let softmax = "[objective.loss]\nkind = \"sampled-softmax\"\n";
         assert!(error(softmax).unwrap_err().contains("one-end"));
         assert!(error(&format!("{softmax}[negatives]\nsides = \"one-end\"\n")).is_ok());
@@ -147,7 +171,7 @@ mod tests {
         assert_eq!(read("fb15k-237/rotate"), Preset::Rotate.spec().unwrap());
         assert_eq!(read("fb15k/transe"), Preset::Transe.spec().unwrap());
         for name in ["fb15k/rotate", "wn18/rotate", "wn18/transe", "wn18rr/rotate", "wn18rr/transe"] {
-            assert!(read(name).objective.subsampling, "{name}");
+            assert!(read(name).negatives().unwrap().objective.subsampling, "{name}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use toml::{Table, Value};
 
+use super::file::SpecFile;
 use super::{Spec, hint, lay_over};
 use crate::error::{Result, RugeError};
 
@@ -10,11 +11,11 @@ pub(super) const KINDS: [&str; 3] = ["kind", "distribution", "per"];
 
 impl Spec {
     /// This spec with the leaves of a table laid over it.
-    pub(super) fn laid(&self, over: &Table) -> std::result::Result<Self, Slip> {
+    pub(super) fn laid(&self, over: &Table) -> std::result::Result<SpecFile, Slip> {
         let mut table: Table = toml::from_str(&self.to_toml()).expect("what we print we can read");
         lay_over(&mut table, over.clone());
         let mut slip = match read(&table) {
-            Ok(spec) => return Ok(spec),
+            Ok(file) => return Ok(file),
             // Of a leaf that is missing or not known, the table around it is the place.
             Err(slip) if !["invalid", "unknown variant"].iter().any(|word| slip.message.starts_with(word)) => {
                 return Err(slip);
@@ -51,7 +52,7 @@ pub(super) struct Slip {
     message: String,
 }
 
-fn read(table: &Table) -> std::result::Result<Spec, Slip> {
+fn read(table: &Table) -> std::result::Result<SpecFile, Slip> {
     table.clone().try_into().map_err(|error: toml::de::Error| {
         // The path is told in words alone: "in `model.dimension`" behind the message.
         let all = error.to_string();

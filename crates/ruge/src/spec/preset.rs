@@ -1,9 +1,9 @@
 //! Settings by name, and the trainer that came after the paper.
 
 use ruge_embed::softmax::StaticLabel;
-use ruge_embed::{Answers, Cap, Init, Penalty, Projection, Softmax, Start, UpdateRule};
+use ruge_embed::{Answers, Cap, Init, Softmax, Start, UpdateRule};
 
-use super::{DeviceName, GuidanceSpec, MinePreset, ModelName, Spec, Weigh};
+use super::{DeviceName, ExamplesSpec, MinePreset, ModelName, SoftmaxSpec, Spec, Training, Weigh};
 use crate::error::{Result, RugeError};
 
 /// A complete setting by name.
@@ -92,12 +92,12 @@ impl Spec {
     /// Softmax with N3 and reciprocal relations as its authors set it (Lacroix et al. 2018). Start values are small:
     /// large ones make the softmax of the first steps almost hard.
     pub fn set_softmax(&mut self) {
-        self.softmax = Some(Softmax::default());
+        let examples = self.softmax_mut().and_then(|training| training.examples);
+        self.training = Training::Softmax(SoftmaxSpec { softmax: Softmax::default(), examples });
         // HolE is scored in another basis than its parameters', and has none.
         self.model.reciprocal = self.model.name != ModelName::HolE;
         let start = Start::Normal { deviation: 1e-3, unit: false };
         self.init = Init { entities: start, relations: start, shared: false };
-        self.objective.penalty = Penalty::None;
         self.optimizer.rule = UpdateRule::AdaGrad { epsilon: 1e-10, inside: false };
         (self.optimizer.entity_rate, self.optimizer.relation_rate) = (0.1, 0.1);
         self.optimizer.cap = Cap::None;
@@ -108,49 +108,24 @@ impl Spec {
     /// Conclusions as examples where nothing is known of the rules: each counts for what validation says it is worth, and those that
     /// say the same count once. Confidence overstates most of them, and on graphs without a leak such examples harm.
     pub fn set_examples(&mut self) {
-        self.guidance = GuidanceSpec::Examples { weight: 0.3, least: 0.0, label: StaticLabel::Max };
+        let examples = ExamplesSpec { weight: 0.3, least: 0.0, label: StaticLabel::Max };
+        if let Some(training) = self.softmax_mut() {
+            training.examples = Some(examples);
+        }
         self.rules.weigh = Weigh::Validated;
     }
 
-    pub(super) fn check_softmax(&self) -> Result<()> {
+    pub(super) fn check_softmax(&self, SoftmaxSpec { softmax, examples }: &SoftmaxSpec) -> Result<()> {
         let refuse = |message: String| Err(RugeError::spec(message));
-        let in_place = matches!(self.model.name, ModelName::ComplEx | ModelName::DistMult);
-        let dot = in_place || self.model.name == ModelName::HolE;
-        if self.model.reciprocal && !in_place && (dot || self.softmax.is_none()) {
-            return refuse(format!("model.reciprocal is for complex and distmult, not for {}", self.model.name.name()));
-        }
-        let Some(softmax) = self.softmax else {
-            return match self.guidance {
-                GuidanceSpec::Examples { .. } => {
-                    refuse("guidance by examples needs softmax training; add a section [softmax]".into())
-                }
-                _ if self.model.reciprocal => {
-                    refuse("model.reciprocal needs softmax training; add a section [softmax], or remove it".into())
-                }
-                _ => Ok(()),
-            };
-        };
-        if !dot {
-            let name = self.model.name.name();
-            let instead =
-                "objective.loss.kind = \"sampled-softmax\" compares a positive with its negatives in any model";
-            return refuse(format!(
-                "softmax over all entities is for complex, distmult and hole, not for {name}; {instead}"
-            ));
-        }
         let on_card = self.device == DeviceName::Cuda;
-        if !in_place && (softmax.relations > 0.0 || on_card && softmax.sample > 0) {
+        if self.model.name == ModelName::HolE && (softmax.relations > 0.0 || on_card && softmax.sample > 0) {
             return refuse(
                 "hole by softmax supports neither questions for relations nor, on a GPU, a sample of candidates; use complex, which is hole in another basis"
                     .into(),
             );
         }
-        if !matches!(self.guidance, GuidanceSpec::None | GuidanceSpec::Examples { .. }) {
-            let name = self.guidance.name();
-            return refuse(format!("softmax training is guided by examples, not by {name}; use guidance examples"));
-        }
-        if let GuidanceSpec::Examples { weight, least, .. } = self.guidance
-            && !(weight.is_finite() && weight >= 0.0 && (0.0..=1.0).contains(&least))
+        if let Some(ExamplesSpec { weight, least, .. }) = examples
+            && !(weight.is_finite() && *weight >= 0.0 && (0.0..=1.0).contains(least))
         {
             return refuse(format!(
                 "guidance.weight must be finite and not negative, not {weight}; guidance.least lies in [0, 1]"
@@ -179,7 +154,7 @@ impl Spec {
                 return refuse(format!("softmax.{leaf} must be finite and not negative, not {weight}"));
             }
         }
-        if matches!(self.optimizer.cap, Cap::Matrix { .. }) || self.projection != Projection::None {
+        if matches!(self.optimizer.cap, Cap::Matrix { .. }) {
             return refuse("softmax training has no projection and no cap on matrices".into());
         }
         Ok(())
@@ -202,9 +177,9 @@ mod tests {
     #[test]
     fn a_section_is_enough() {
         let spec = Spec::from_toml("[softmax]\nn3 = 0.05\n", "x").unwrap();
-        assert_eq!(spec.softmax, Some(Softmax { n3: 0.05, ..Softmax::default() }));
+        assert_eq!(spec.softmax(), Some(&Softmax { n3: 0.05, ..Softmax::default() }));
         assert!(spec.model.reciprocal && spec.check().is_ok());
-        let refused = |text: &str| Spec::from_toml(text, "x").unwrap().check().is_err();
+        let refused = |text: &str| Spec::from_toml(text, "x").and_then(|spec| spec.check()).is_err();
         assert!(refused("[softmax]\n[model]\nname = \"transe\"\n"));
         let hole = |more: &str| format!("device = \"cpu\"\n[softmax]\n{more}\n[model]\nname = \"hole\"\n");
         assert!(!Spec::from_toml(&hole(""), "x").unwrap().model.reciprocal);

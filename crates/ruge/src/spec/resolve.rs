@@ -8,6 +8,7 @@ use std::path::Path;
 use ruge_embed::{Loss, Penalty, TNorm};
 use toml::Table;
 
+use super::file::SpecFile;
 use super::place::{line_of, table_of};
 use super::{DeviceName, GuidanceSpec, ModelName, Norm, Preset, Spec};
 use crate::error::{Result, RugeError};
@@ -166,8 +167,17 @@ impl SpecText {
         Base::of(&table_of(&self.text, &self.name)?, &self.name)
     }
 
+    /// Refuses settings that no spec has, or not with such values. Whether they go together is not asked.
+    pub fn check_form(&self) -> Result<()> {
+        self.file_over(&self.base()?.spec()?).map(|_| ())
+    }
+
     /// A spec with its leaves laid over it.
     pub(super) fn over(&self, spec: &Spec) -> Result<Spec> {
+        self.file_over(spec)?.try_into()
+    }
+
+    fn file_over(&self, spec: &Spec) -> Result<SpecFile> {
         spec.laid(&table_of(&self.text, &self.name)?).map_err(|slip| {
             let line = line_of(&self.text, &slip.leaf()).filter(|_| self.is_file);
             let line = line.map_or_else(String::new, |line| format!(":{line}"));
@@ -215,22 +225,18 @@ impl Request {
         base.model = self.settings.model.or(base.model);
         base.guidance = self.settings.guidance.clone().or(base.guidance);
         base.device = self.settings.device.or(base.device);
-        let mut spec = self.preset.map_or_else(|| usual(&base), Preset::spec)?;
-        if let Some(text) = &self.text {
-            spec = text.over(&spec)?;
-        }
-        self.lay_over(&mut spec, base.plateau)?;
-        Ok((spec, base.plateau))
+        let spec = self.preset.map_or_else(|| usual(&base), Preset::spec)?;
+        let file = self.text.as_ref().map_or_else(|| Ok(spec.clone().into()), |text| text.file_over(&spec))?;
+        Ok((self.laid_over(file, base.plateau)?, base.plateau))
     }
 
     /// The settings alone, over the spec of a run that goes on.
-    pub fn resume(&self, mut stored: Spec) -> Result<Spec> {
-        self.lay_over(&mut stored, true)?;
-        Ok(stored)
+    pub fn resume(&self, stored: Spec) -> Result<Spec> {
+        self.laid_over(stored.into(), true)
     }
 
-    fn lay_over(&self, spec: &mut Spec, own_plateau: bool) -> Result<()> {
-        let said = &self.settings;
+    fn laid_over(&self, mut file: SpecFile, own_plateau: bool) -> Result<Spec> {
+        let (spec, said) = (&mut file, &self.settings);
         put(&mut spec.seed, said.seed);
         put(&mut spec.device, said.device);
         put(&mut spec.model.name, said.model);
@@ -244,11 +250,13 @@ impl Request {
         said.rules(spec)?;
         said.guidance(spec)?;
         said.schedule(spec, own_plateau)?;
-        spec.check()
+        let spec = Spec::try_from(file)?;
+        spec.check()?;
+        Ok(spec)
     }
 
     /// Refuses settings that this model or guidance would never look at.
-    fn refuse_idle(&self, spec: &Spec) -> Result<()> {
+    fn refuse_idle(&self, spec: &SpecFile) -> Result<()> {
         let said = &self.settings;
         let mark = said.mark;
         let given = |settings: &[(&str, bool)]| -> Vec<String> {
@@ -317,7 +325,7 @@ impl Overrides {
         ]
     }
 
-    fn objective(&self, spec: &mut Spec) -> Result<()> {
+    fn objective(&self, spec: &mut SpecFile) -> Result<()> {
         match (&mut spec.softmax, self.l2) {
             (_, None) => {}
             // The trainer's own, over the rows of a batch.
@@ -337,7 +345,7 @@ impl Overrides {
         Ok(())
     }
 
-    fn trainer(&self, spec: &mut Spec) -> Result<()> {
+    fn trainer(&self, spec: &mut SpecFile) -> Result<()> {
         let mark = self.mark;
         if let Some(softmax) = &mut spec.softmax {
             if [self.negatives, self.batches, self.inner_steps].iter().any(Option::is_some) {
@@ -366,7 +374,7 @@ impl Overrides {
         Ok(())
     }
 
-    fn rules(&self, spec: &mut Spec) -> Result<()> {
+    fn rules(&self, spec: &mut SpecFile) -> Result<()> {
         if let Some(file) = &self.rules {
             if self.mining().iter().any(|(_, given)| *given) {
                 let mark = self.mark;
@@ -387,7 +395,7 @@ impl Overrides {
         Ok(())
     }
 
-    fn guidance(&self, spec: &mut Spec) -> Result<()> {
+    fn guidance(&self, spec: &mut SpecFile) -> Result<()> {
         let mark = self.mark;
         if let GuidanceSpec::Ruge { slackness, t_norm, .. } = &mut spec.guidance {
             put(slackness, self.slackness);
@@ -412,7 +420,7 @@ impl Overrides {
         Ok(())
     }
 
-    fn schedule(&self, spec: &mut Spec, own_plateau: bool) -> Result<()> {
+    fn schedule(&self, spec: &mut SpecFile, own_plateau: bool) -> Result<()> {
         let mark = self.mark;
         let schedule = &mut spec.schedule;
         put(&mut schedule.epochs, self.epochs);

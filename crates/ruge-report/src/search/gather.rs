@@ -1,54 +1,29 @@
 //! A search as the page tells it.
 
-use ruge::DeviceName;
 use ruge_lab::search::importance::importance;
+use ruge_lab::search::space::shown;
 use ruge_lab::search::{Domain, Halving, Method, Parameter, Space, State, Trial, ranked};
-use ruge_report::plot::Across;
-use ruge_report::search::{SearchLeaf, SearchPage, SearchTrial};
 use toml::Value;
 
-use super::{Report, short_names, shown};
+use super::{SearchLeaf, SearchPage, SearchTrial};
+use crate::plot::Across;
 
-/// The page of a search.
-pub fn page(report: &Report<'_>, space: &Space, trials: &[Trial], is_done: bool, best_spec: String) -> SearchPage {
-    let shares = importance(space, trials);
-    let leaves: Vec<SearchLeaf> = space
-        .parameters
-        .iter()
-        .zip(short_names(space))
-        .zip(shares)
-        .map(|((Parameter { leaf, domain }, short), importance)| SearchLeaf {
-            path: leaf.clone(),
-            short,
-            domain: words(domain),
-            across: across(domain),
-            importance,
-        })
-        .collect();
-    let with_result = ranked(trials);
-    let rest = trials.iter().filter(|trial| trial.valid_mrr().is_none());
-    let device = match report.device {
-        Some(DeviceName::Cuda) => " --device cuda",
-        Some(DeviceName::Cpu) => " --device cpu",
-        None => "",
-    };
-    let out = report.home.display();
-    let data = report.data.display();
-    let spec = report.spec.map_or_else(|| "SPACE.toml".into(), |spec| spec.display().to_string());
-    SearchPage {
-        title: data.to_string(),
-        method: method(space),
-        is_done,
-        trials: with_result.into_iter().chain(rest).map(|trial| row(space, trial)).collect(),
-        leaves,
-        commands: vec![
-            format!("ruge search {data} --spec {spec}{device} --out {out}"),
-            format!("ruge search {data}{device} --out {out} --resume --trials {}", 2 * trials.len().max(1)),
-            format!("ruge train {data} --spec {} --out runs/best", report.best_file().display()),
-        ],
-        best_spec,
-        space: space.to_toml(),
-        version: env!("RUGE_VERSION").into(),
+impl SearchPage {
+    /// What trials say; title, commands, the best spec and the version are left for the caller to say.
+    pub fn of(space: &Space, trials: &[Trial], is_done: bool) -> Self {
+        let leaf = |((Parameter { leaf, domain }, short), importance): ((&Parameter, String), Option<f64>)| {
+            SearchLeaf { path: leaf.clone(), short, domain: words(domain), across: across(domain), importance }
+        };
+        let named = space.parameters.iter().zip(space.short_names());
+        let rest = trials.iter().filter(|trial| trial.valid_mrr().is_none());
+        Self {
+            method: method(space),
+            is_done,
+            trials: ranked(trials).into_iter().chain(rest).map(|trial| row(space, trial)).collect(),
+            leaves: named.zip(importance(space, trials)).map(leaf).collect(),
+            space: space.to_toml(),
+            ..Self::default()
+        }
     }
 }
 

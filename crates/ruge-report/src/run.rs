@@ -1,5 +1,11 @@
 //! The report of a run, filled from what its stages left.
 
+use crate::html::grouped;
+use crate::report::{
+    self, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Fact, Firing, MetricsTable, Part, Prediction,
+    RelationRow, ReliabilityBin, Repeat, Report, Suspect, System,
+};
+use crate::{gather, published};
 use ruge::GuidanceSpec;
 use ruge::calibrate::{Reliability, Source};
 use ruge::consistency;
@@ -8,21 +14,15 @@ use ruge::run::curve;
 use ruge::spec::Weigh;
 use ruge_kg::LoadReport;
 use ruge_lab::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
-use ruge_report::{
-    self as report, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Fact, Firing, MetricsTable, Part,
-    Prediction, RelationRow, ReliabilityBin, Repeat, Report, Suspect, System, gather, published,
-};
-
-use super::story::{guidance_title, title};
 
 /// Rules shown in the report.
 const RULES: usize = 20;
 /// Rows of the table by rule.
 const ROWS: usize = 30;
 
-/// Everything the page shows.
-pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport) -> Report {
-    let model = title(job.spec.model.name);
+/// Everything the page shows; `version` is the program's.
+pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport, version: &str) -> Report {
+    let model = job.spec.model.name.title();
     let audit = gather::data(&findings.source, job.data, Some(loaded));
     let published = published::of(audit.entities, audit.relations, audit.splits);
     Report {
@@ -37,13 +37,13 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport) -> Report
         consistency: obedience(findings),
         predictions: match &findings.samples {
             Some(samples) if !samples.is_empty() => {
-                let moves_labels = !matches!(job.spec.guidance, GuidanceSpec::Examples { .. });
+                let moves_labels = !matches!(job.spec.guidance(), GuidanceSpec::Examples { .. });
                 samples.iter().map(|sample| prediction(sample, moves_labels)).collect::<Vec<_>>().into()
             }
             _ => Part::Missing("No fact was predicted.".into()),
         },
         clean_up: clean_up(findings),
-        repeat: repeat(findings, job).into(),
+        repeat: repeat(findings, job, version).into(),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport) -> Report
 fn counted(article: &str, what: &str, rules: usize) -> String {
     match rules {
         1 => format!("the {what}rule"),
-        _ => format!("{article} {} {what}rules", crate::text::grouped(rules)),
+        _ => format!("{article} {} {what}rules", grouped(rules)),
     }
 }
 
@@ -61,7 +61,7 @@ fn summary(findings: &Findings) -> Vec<String> {
         said.push("No rule concludes anything new here, so the guided model is the unguided one.".into());
     }
     if let Some(found) = findings.comparison.as_ref().and_then(|comparison| comparison.with_rules.as_ref()) {
-        let (rules, mrr) = (crate::text::grouped(found.rules), found.result.filtered.mrr);
+        let (rules, mrr) = (grouped(found.rules), found.result.filtered.mrr);
         let alone = found.alone.as_ref();
         let alone = alone.map_or_else(String::new, |metrics| format!("; those rules alone reach {:.3}", metrics.mrr));
         said.push(format!("Combined with {rules} rules at ranking time it reaches {mrr:.3}{alone}."));
@@ -119,13 +119,13 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
         return Part::Missing("There are no held-out triples to evaluate on.".into());
     };
     let mut rows = Vec::new();
-    let guidance = job.spec.guidance;
+    let guidance = job.spec.guidance();
     if let Some(result) = &comparison.guided {
-        let name = format!("{model} guided by {}", guidance_title(guidance));
+        let name = format!("{model} guided by {}", guidance.title());
         rows.push(gather::metrics(&name, System::Guided, guidance.name(), &result.filtered));
     }
     if let Some(found) = &comparison.with_rules {
-        let name = format!("the same, combined with {} rules at ranking time", crate::text::grouped(found.rules));
+        let name = format!("the same, combined with {} rules at ranking time", grouped(found.rules));
         rows.push(gather::metrics(&name, System::Other, "with-rules", &found.result.filtered));
         if let Some(metrics) = &found.alone {
             let name = format!("{} alone", counted("those", "", found.rules));
@@ -284,7 +284,7 @@ fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
     }
 }
 
-fn repeat(findings: &Findings, job: &Job<'_>) -> Repeat {
+fn repeat(findings: &Findings, job: &Job<'_>, version: &str) -> Repeat {
     let out = findings.home.display();
     let stages = Stage::ALL
         .iter()
@@ -299,7 +299,7 @@ fn repeat(findings: &Findings, job: &Job<'_>) -> Repeat {
             ("spec.toml (with rules)".into(), findings.spec.clone()),
             ("unguided/spec.toml (without)".into(), unguided(&job.spec).to_toml()),
         ],
-        version: env!("RUGE_VERSION").into(),
+        version: version.into(),
         seed: job.spec.seed,
         data_hash: findings.ledger.data.clone(),
         stages: stages.collect(),
