@@ -82,11 +82,7 @@ fn no_rules(spec: &Spec, found: usize, data: &Dataset) -> String {
 
 /// Runs `ruge train DATA`.
 pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
-    let mode = match (args.force, args.resume) {
-        (true, _) => Mode::Force,
-        (_, true) => Mode::Resume,
-        _ => Mode::Fresh,
-    };
+    let mode = Mode::of(args.force, args.resume);
     // A run that goes on is led by its stored spec. Flags stay leaves of it: one that says something else is told later.
     let SettingsArgs { model, guidance, spec, preset, .. } = &args.settings;
     let typed = model.is_some() || guidance.is_some() || spec.is_some() || preset.is_some();

@@ -435,3 +435,45 @@ impl<'l> Predictor<'l> {
         Ok(list)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_read_from_lines() {
+        let named = |text: &str| NamedQuestion::parse(text.as_bytes());
+        let asked = named("France\thas_capital\t?").unwrap().unwrap();
+        assert_eq!((asked.head.as_deref(), asked.tail), (Some("France"), None));
+        assert_eq!(
+            named("{\"head\": \"France\", \"relation\": \"has_capital\"}").unwrap(),
+            named("France\thas_capital\t?").unwrap()
+        );
+        assert_eq!(named("  ").unwrap(), None);
+        for (text, says) in [
+            ("a\tb", "2 fields"),
+            ("a\tb\tc", "one open place"),
+            ("?\t?\tc", "one open place"),
+            ("{\"x\": 1}", "not a question"),
+        ] {
+            assert!(named(text).unwrap_err().contains(says), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_says_what_it_names() {
+        let answer = Answer {
+            who: Who::Relation(RelationId(0)),
+            name: "borders".into(),
+            score: 0.1,
+            truth: 0.5,
+            known: true,
+            rule: None,
+        };
+        let json = serde_json::to_value(&answer).unwrap();
+        assert_eq!(json, serde_json::json!({"relation": "borders", "score": 0.1, "truth": 0.5, "known": true}));
+        let entity = Answer { who: Who::Entity(EntityId(0)), rule: Some("a ⇒ b".into()), ..answer };
+        let json = serde_json::to_value(&entity).unwrap();
+        assert_eq!((&json["entity"], &json["rule"]), (&"borders".into(), &"a ⇒ b".into()));
+    }
+}

@@ -39,6 +39,17 @@ pub enum Mode {
     Continue,
 }
 
+impl Mode {
+    /// As people ask for it.
+    pub fn of(force: bool, resume: bool) -> Self {
+        match (force, resume) {
+            (true, _) => Mode::Force,
+            (_, true) => Mode::Resume,
+            _ => Mode::Fresh,
+        }
+    }
+}
+
 /// What a kind of result consists of.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {

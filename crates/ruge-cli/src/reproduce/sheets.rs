@@ -96,8 +96,14 @@ fn first_of_rules(rows: &[Row]) -> Vec<&Row> {
     found
 }
 
-fn columns(names: &[(&str, bool)]) -> Vec<(String, bool)> {
-    names.iter().map(|(name, number)| (name.to_string(), *number)).collect()
+/// A sheet without rows: columns of words, of numbers, and of words again.
+fn empty(first: [&str; 2], numbers: &[&str], last: &[&str]) -> Sheet {
+    let words = |name: &&str| (name.to_string(), false);
+    let numbers = numbers.iter().map(|name| (name.to_string(), true));
+    Sheet {
+        columns: first.iter().map(words).chain(numbers).chain(last.iter().map(words)).collect(),
+        ..Sheet::default()
+    }
 }
 
 fn decimal(value: Option<f64>) -> String {
@@ -173,23 +179,11 @@ fn published_metrics(published: &Published) -> SheetRow {
 
 /// MRR, MED and HITS of every system.
 fn metrics(rows: &[Row]) -> Sheet {
-    let mut sheet = Sheet {
-        columns: columns(&[
-            ("method", false),
-            ("data", false),
-            ("MRR", true),
-            ("spread", true),
-            ("MED", true),
-            ("H@1", true),
-            ("H@3", true),
-            ("H@5", true),
-            ("H@10", true),
-            ("seeds", true),
-            ("epoch", true),
-            ("remark", false),
-        ]),
-        ..Sheet::default()
-    };
+    let mut sheet = empty(
+        ["method", "data"],
+        &["MRR", "spread", "MED", "H@1", "H@3", "H@5", "H@10", "seeds", "epoch"],
+        &["remark"],
+    );
     let alone = rules_alone(rows);
     for (index, row) in rows.iter().enumerate() {
         if row.cell.optional && row.records.is_empty() {
@@ -272,23 +266,11 @@ fn counts_of(row: &Row) -> Option<RuleCounts> {
 
 /// The threshold figure.
 fn confidence(rows: &[Row]) -> Sheet {
-    let mut sheet = Sheet {
-        columns: columns(&[
-            ("rules", false),
-            ("data", false),
-            ("θ", true),
-            ("count", true),
-            ("groundings", true),
-            ("per epoch", true),
-            ("held out", true),
-            ("MRR", true),
-            ("H@1", true),
-            ("H@10", true),
-            ("epoch", true),
-            ("remark", false),
-        ]),
-        ..Sheet::default()
-    };
+    let mut sheet = empty(
+        ["rules", "data"],
+        &["θ", "count", "groundings", "per epoch", "held out", "MRR", "H@1", "H@10", "epoch"],
+        &["remark"],
+    );
     for row in rows.iter().filter(|row| !row.records.is_empty()) {
         let counts = counts_of(row);
         let cells = vec![
@@ -382,18 +364,7 @@ fn claims(name: &str, points: &[(f64, f64)], baseline: Option<f64>, paper: bool)
 
 /// Seconds.
 fn runtime(rows: &[Row]) -> Sheet {
-    let mut sheet = Sheet {
-        columns: columns(&[
-            ("method", false),
-            ("data", false),
-            ("extraction s", true),
-            ("grounding s", true),
-            ("epoch s", true),
-            ("device", false),
-            ("remark", false),
-        ]),
-        ..Sheet::default()
-    };
+    let mut sheet = empty(["method", "data"], &["extraction s", "grounding s", "epoch s"], &["device", "remark"]);
     for row in rows {
         let cells = vec![
             row.cell.method.clone(),
@@ -443,23 +414,11 @@ fn ratios(rows: &[Row]) -> Vec<String> {
 
 /// Rules, groundings, unlabeled triples.
 fn statistics(rows: &[Row]) -> Sheet {
-    let mut sheet = Sheet {
-        columns: columns(&[
-            ("rules", false),
-            ("data", false),
-            ("count", true),
-            ("groundings", true),
-            ("unlabeled", true),
-            ("in valid", true),
-            ("in test", true),
-            ("held out", true),
-            ("alone: MRR", true),
-            ("H@1", true),
-            ("H@10", true),
-            ("remark", false),
-        ]),
-        ..Sheet::default()
-    };
+    let mut sheet = empty(
+        ["rules", "data"],
+        &["count", "groundings", "unlabeled", "in valid", "in test", "held out", "alone: MRR", "H@1", "H@10"],
+        &["remark"],
+    );
     for row in rows {
         let counts = counts_of(row);
         let alone = row.records.iter().find_map(|record| record.rules_only.as_ref());
@@ -527,7 +486,7 @@ mod tests {
     #[test]
     fn remarks_go_under_the_table() {
         let row = |note: &str| SheetRow { cells: vec!["m".into(), note.into()], published: false };
-        let mut sheet = Sheet { columns: columns(&[("method", false), ("remark", false)]), ..Sheet::default() };
+        let mut sheet = empty(["method", "remark"], &[], &[]);
         sheet.rows = vec![row("a"), row(""), row("b"), row("a")];
         assert_eq!(footnotes(&mut sheet), ["(1) a.", "(2) b."]);
         let shown: Vec<&str> = sheet.rows.iter().map(|row| row.cells[1].as_str()).collect();

@@ -86,11 +86,7 @@ const BEST: usize = 10;
 
 /// Runs `ruge search DATA`.
 pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
-    let mode = match (args.force, args.resume) {
-        (true, _) => Mode::Force,
-        (_, true) => Mode::Resume,
-        _ => Mode::Fresh,
-    };
+    let mode = Mode::of(args.force, args.resume);
     let space = args.space()?;
     let device = args.device.map(DeviceName::from);
     // A missing card is told before anything begins.

@@ -185,3 +185,23 @@ impl SpecFile {
 fn refuse<T>(message: String) -> Result<T> {
     Err(RugeError::spec(message))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_training_does_not_have_is_not_kept() {
+        let plain = Spec::from_toml("[softmax]\n", "x").unwrap();
+        let more = "[softmax]\n[negatives]\ncount = 3\n[batches]\ncount = 7\n[objective]\nshift = 2.0\n";
+        let spec = Spec::from_toml(more, "x").unwrap();
+        assert_eq!((spec.to_toml(), spec.shift()), (plain.to_toml(), 0.0));
+        let alone = Spec::from_toml("[model]\nname = \"rules\"\n[negatives]\ncount = 3\n", "x").unwrap();
+        assert_eq!(alone.training, Training::Rules);
+        assert_eq!(alone, Spec::paper(ModelName::Rules, "none").unwrap());
+        let read = |text: &str| Spec::from_toml(text, "x").map_err(|error| error.to_string());
+        assert!(read("[softmax]\n[guidance]\nkind = \"ruge\"\nslackness = 0.1\n").unwrap_err().contains("examples"));
+        assert!(read("[guidance]\nkind = \"examples\"\nweight = 0.1\n").is_ok(), "softmax is what it needs");
+        assert!(Spec::default().overlaid("[guidance]\nkind = \"examples\"\nweight = 0.1\n", "x").is_err());
+    }
+}
