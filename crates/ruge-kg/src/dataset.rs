@@ -27,6 +27,7 @@ pub struct Dataset {
     valid: Vec<Triple>,
     test: Vec<Triple>,
     filter: OnceLock<Filter>,
+    choosing_filter: OnceLock<Filter>,
 }
 
 impl Dataset {
@@ -46,7 +47,10 @@ impl Dataset {
         let in_train = if graph.len() == train.len() { Removed::default() } else { remove_repeated(&mut train) };
         let in_valid = remove_repeated(&mut valid);
         let in_test = remove_repeated(&mut test);
-        (Self { names, graph, train, valid, test, filter: OnceLock::new() }, [in_train, in_valid, in_test])
+        (
+            Self { names, graph, train, valid, test, filter: OnceLock::new(), choosing_filter: OnceLock::new() },
+            [in_train, in_valid, in_test],
+        )
     }
 
     /// Loads `data`: `demo`, a folder, or a single file, which is split.
@@ -183,6 +187,11 @@ impl Dataset {
     /// The known facts of all splits. Built on first use, since mining never needs it.
     pub fn filter(&self) -> &Filter {
         self.filter.get_or_init(|| Filter::beside(&self.graph, &[&self.valid, &self.test]))
+    }
+
+    /// The known facts of train and validation, for choices that may not look at test. Built on first use.
+    pub fn choosing_filter(&self) -> &Filter {
+        self.choosing_filter.get_or_init(|| Filter::beside(&self.graph, &[&self.valid]))
     }
 
     /// The names of a triple.

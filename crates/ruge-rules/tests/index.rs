@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use ruge_kg::{EntityId, Graph, Label, RelationId, Triple};
-use ruge_rules::rank::index::{Asker, RuleIndex};
+use ruge_rules::rank::index::{Asker, Lacking, RuleIndex};
 use ruge_rules::{Atom, Rule, Side, Term, Variable};
 
 const ENTITIES: u32 = 6;
@@ -109,21 +109,27 @@ proptest! {
         let rules = rules();
         let index = RuleIndex::new(&graph, &rules).injective();
         for side in [Side::Subject, Side::Object] {
-            prop_assert_eq!(ask(&index, side, known, None), expect(&facts, &rules, side, known, true));
+            prop_assert_eq!(ask(&index, side, known, Lacking::Nothing), expect(&facts, &rules, side, known, true));
         }
         // The query for the hidden fact, from either end.
-        for (side, known, lacking) in [
-            (Side::Subject, hidden.head.0, (Label::forward(hidden.relation), hidden.tail)),
-            (Side::Object, hidden.tail.0, (Label::inverse(hidden.relation), hidden.head)),
+        let pair = |fact: &Triple| {
+            [(fact.head, fact.tail), (fact.tail, fact.head)].contains(&(hidden.head, hidden.tail))
+        };
+        let unlinked: BTreeSet<Triple> = facts.iter().copied().filter(|fact| !pair(fact)).collect();
+        for (side, known, label, other) in [
+            (Side::Subject, hidden.head.0, Label::forward(hidden.relation), hidden.tail),
+            (Side::Object, hidden.tail.0, Label::inverse(hidden.relation), hidden.head),
         ] {
-            let told = ask(&index, side, known, Some(lacking));
+            let told = ask(&index, side, known, Lacking::Fact(label, other));
             prop_assert_eq!(told, expect(&rest, &rules, side, known, true), "without {:?}", hidden);
+            let told = ask(&index, side, known, Lacking::Pair(other));
+            prop_assert_eq!(told, expect(&unlinked, &rules, side, known, true), "without links of {:?}", hidden);
         }
         // Rules of four atoms never pass an entity twice.
         let short: Vec<Rule> = rules.into_iter().filter(|rule| rule.premise.len() < 4).collect();
         let index = RuleIndex::new(&graph, &short);
         for side in [Side::Subject, Side::Object] {
-            prop_assert_eq!(ask(&index, side, known, None), expect(&facts, &short, side, known, false));
+            prop_assert_eq!(ask(&index, side, known, Lacking::Nothing), expect(&facts, &short, side, known, false));
         }
     }
 }

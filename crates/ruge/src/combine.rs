@@ -66,8 +66,8 @@ pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control
     let folder = Folder::at(path);
     let data = engine.data();
     let base = engine.shared_model().map(|model| model as Arc<dyn Ranker>);
-    let mut ranking = fit(base.as_deref(), prepared, data, control)?;
-    if ranking.uses_rules() {
+    let mut ranking = fit(base.as_ref(), prepared, data, control)?;
+    if base.is_some() && ranking.uses_rules() {
         ranking.alone = Some(Box::new(fit(None, prepared, data, control)?));
     }
     let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));

@@ -117,7 +117,7 @@ impl Engine {
             Arc::new(scores.with_weights(weights.as_deref().unwrap_or_default()))
         };
         let ranker: Arc<dyn Ranker> = match (&model, &ranking) {
-            (Some(model), Some(ranking)) if ranking.uses_rules() => {
+            (Some(model), Some(ranking)) if ranking.counts() => {
                 let base: Arc<dyn Ranker> = Arc::clone(model) as Arc<dyn Ranker>;
                 Arc::new(Combined::new(Some(base), scores(ranking), ranking))
             }

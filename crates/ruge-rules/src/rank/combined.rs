@@ -9,6 +9,7 @@ use ruge_kg::{
     Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, RelationId, Scored, Side, TopOptions, Triple,
 };
 
+use super::evidence::{Counts, EvidenceScores, Sheet};
 use super::scores::{SHARE, block, by_question, in_place};
 use super::{Heard, Ranking, RuleScores, Setting, Sum};
 
@@ -18,12 +19,22 @@ pub struct Combined {
     rules: Arc<RuleScores>,
     global: Setting,
     settings: BTreeMap<(RelationId, Side), Setting>,
+    evidence: Option<EvidenceScores>,
+}
+
+/// The scratch of one thread.
+#[derive(Default)]
+struct Scratch {
+    heard: Vec<(Sum, Heard)>,
+    sheet: Sheet,
 }
 
 impl Combined {
     /// Rules in addition to a ranker; alone without one.
     pub fn new(base: Option<Arc<dyn Ranker>>, rules: Arc<RuleScores>, ranking: &Ranking) -> Self {
-        Self { base, rules, global: ranking.global, settings: ranking.table() }
+        let counts = || Arc::new(Counts::new(rules.shared_graph()));
+        let evidence = ranking.evidence.as_ref().map(|evidence| EvidenceScores::new(counts(), evidence));
+        Self { base, rules, global: ranking.global, settings: ranking.table(), evidence }
     }
 
     /// The rules.
@@ -35,8 +46,20 @@ impl Combined {
         self.settings.get(&(query.triple.relation, query.side)).copied().unwrap_or(self.global)
     }
 
-    /// Adds what rules say to the scores of one query.
-    fn add(&self, query: &RankQuery, heard: &mut Vec<(Sum, Heard)>, scores: &mut [f32]) {
+    /// Evidence, if it counts.
+    pub fn evidence(&self) -> Option<&EvidenceScores> {
+        self.evidence.as_ref()
+    }
+
+    /// Adds what rules and evidence say to the scores of one query.
+    fn add(&self, query: &RankQuery, scratch: &mut Scratch, scores: &mut [f32]) {
+        self.add_rules(query, &mut scratch.heard, scores);
+        if let Some(evidence) = &self.evidence {
+            evidence.add(query, &mut scratch.sheet, scores);
+        }
+    }
+
+    fn add_rules(&self, query: &RankQuery, heard: &mut Vec<(Sum, Heard)>, scores: &mut [f32]) {
         let setting = self.setting(query);
         if setting.weight == 0.0 {
             return;
@@ -83,13 +106,13 @@ impl Combined {
             let rows = scores.par_chunks_mut(entities.max(1));
             // Few queries are spread over all threads.
             let share = if block.len() < SHARE * rayon::current_num_threads() { 1 } else { SHARE };
-            let of = |heard: &mut Vec<(Sum, Heard)>, (query, row): (&RankQuery, &mut [f32])| {
+            let of = |scratch: &mut Scratch, (query, row): (&RankQuery, &mut [f32])| {
                 control.check()?;
-                self.add(query, heard, row);
+                self.add(query, scratch, row);
                 Ok(then(query, row))
             };
             let found: Result<Vec<T>, Cancelled> =
-                block.par_iter().zip(rows).with_min_len(share).map_init(Vec::new, of).collect();
+                block.par_iter().zip(rows).with_min_len(share).map_init(Scratch::default, of).collect();
             all.extend(found?);
             control.progress(all.len(), queries.len());
         }
@@ -123,10 +146,10 @@ impl Ranker for Combined {
             .par_iter()
             .with_min_len(SHARE)
             .map_init(
-                || (Vec::new(), vec![0.0f32; entities]),
-                |(heard, row), group| {
+                || (Scratch::default(), vec![0.0f32; entities]),
+                |(scratch, row), group| {
                     row.fill(0.0);
-                    self.add(&RankQuery { triple: triples[group[0]], side: Side::Tail }, heard, row);
+                    self.add(&RankQuery { triple: triples[group[0]], side: Side::Tail }, scratch, row);
                     group.iter().map(|&at| row[triples[at].tail.index()]).collect()
                 },
             )
@@ -144,7 +167,10 @@ impl Ranker for Combined {
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         self.base_scores(queries, scores)?;
         let rows = scores.par_chunks_mut(self.entity_count().max(1));
-        queries.par_iter().zip(rows).for_each_init(Vec::new, |heard, (query, row)| self.add(query, heard, row));
+        queries
+            .par_iter()
+            .zip(rows)
+            .for_each_init(Scratch::default, |scratch, (query, row)| self.add(query, scratch, row));
         Ok(())
     }
 

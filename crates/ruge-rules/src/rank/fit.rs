@@ -16,8 +16,12 @@ use rayon::prelude::*;
 use ruge_kg::{Control, Dataset, Filter, RankError, RankQuery, Ranker, RelationId, Side, Triple};
 use serde::{Deserialize, Serialize};
 
+use super::evidence::{self, Counts};
 use super::scores::{SHARE, block, by_question, in_place};
-use super::{Form, GroupSetting, Heard, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights, ranking_confidence};
+use super::{
+    Combined, Form, GroupSetting, Heard, Hiding, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights,
+    ranking_confidence,
+};
 use crate::io::RuleRecord;
 
 /// Whatever asks the other ranker may fail as it does.
@@ -103,6 +107,7 @@ pub struct Prepared {
     pub rules: Vec<RuleRecord>,
     scores: Arc<RuleScores>,
     smoothing: f64,
+    hiding: Hiding,
     effort: Effort,
 }
 
@@ -112,15 +117,16 @@ impl Prepared {
         let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
         if data.valid().is_empty() {
             let scores = Arc::new(file(SMOOTHING));
-            return Ok(Self { rules, scores, smoothing: SMOOTHING, effort });
+            return Ok(Self { rules, scores, smoothing: SMOOTHING, hiding: Hiding::Fact, effort });
         }
+        let hiding = hiding(data);
         // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
         let few = RankQuery::both_sides(&some(data.valid(), FEW));
         let mut best = (f64::NEG_INFINITY, SMOOTHING);
         if rules.iter().any(|record| record.counts.is_some()) {
             for smoothing in SMOOTHINGS {
                 let rules = file(smoothing);
-                let grid = Grid::new(None, &rules, &few, false)?;
+                let grid = Grid::new(None, &rules, &few, false, hiding)?;
                 let gains = grid.gains(None, &rules, &few, data.filter(), control)?;
                 let mean = |setting: usize| gains.iter().map(|gains| f64::from(gains[setting])).sum::<f64>();
                 let found = (0..grid.settings.len()).map(mean).fold(f64::NEG_INFINITY, f64::max);
@@ -130,8 +136,8 @@ impl Prepared {
             }
         }
         let mut scores = file(best.1);
-        scores.learn(&rules, best.1, (data.train(), effort.questions), control)?;
-        Ok(Self { rules, scores: Arc::new(scores), smoothing: best.1, effort })
+        scores.learn(&rules, best.1, (data.train(), effort.questions), hiding, control)?;
+        Ok(Self { rules, scores: Arc::new(scores), smoothing: best.1, hiding, effort })
     }
 
     /// For rules beside a model: those below [`LEAST`] are left out.
@@ -156,15 +162,56 @@ impl Prepared {
     }
 }
 
-/// Fits a combination of `base` and rules, or of rules alone. Without validation triples rules alone keep their default, and beside a
-/// model they weigh nothing.
-pub fn fit(base: Option<&dyn Ranker>, prepared: &Prepared, data: &Dataset, control: &Control<'_>) -> Result<Ranking> {
+/// Whether held-out pairs are linked as train pairs are. Where train facts often have a second fact on their pair and validation
+/// facts hardly ever do, the data were split by pairs: rules must then learn from train facts whose whole pair is hidden.
+fn hiding(data: &Dataset) -> Hiding {
+    let linked = |triples: &[Triple], itself: usize| {
+        let links = |t: &&Triple| data.graph().links_between(t.head, t.tail).len() > itself;
+        triples.iter().filter(links).count() as f64 / triples.len().max(1) as f64
+    };
+    let (train, valid) = (linked(&some(data.train(), SAMPLED), 1), linked(data.valid(), 0));
+    let expected = train * data.valid().len() as f64;
+    if expected >= ENOUGH_PAIRS && valid < SPLIT_BY_PAIRS * train { Hiding::Pair } else { Hiding::Fact }
+}
+
+/// Train facts that are looked at for links.
+const SAMPLED: usize = 50_000;
+/// Linked validation pairs that must be expected before their absence says anything.
+const ENOUGH_PAIRS: f64 = 20.0;
+/// The share of those, of what train leads to expect, below which data count as split by pairs.
+const SPLIT_BY_PAIRS: f64 = 0.1;
+
+/// Fits a combination of `base` and rules, or of rules alone, and evidence in addition. Without validation triples rules alone keep
+/// their default, next to a model they weigh nothing, and there is no evidence.
+///
+/// While rules are fitted, candidates that any split has are left out, as is usual. While evidence is fitted, only those of train and
+/// validation are: test is not looked at.
+pub fn fit(
+    base: Option<&Arc<dyn Ranker>>,
+    prepared: &Prepared,
+    data: &Dataset,
+    control: &Control<'_>,
+) -> Result<Ranking> {
+    let without = Setting { weight: if base.is_some() { 0.0 } else { 1.0 }, ..Setting::ALONE };
     if data.valid().is_empty() {
-        let weight = if base.is_some() { 0.0 } else { 1.0 };
-        return Ok(Ranking::of(Setting { weight, ..Setting::ALONE }));
+        return Ok(Ranking::of(without));
     }
-    let ranking = fit_scores(base, &prepared.scores, data, prepared.effort.triples, control)?;
-    Ok(Ranking { smoothing: prepared.smoothing, fitted: ranking.fitted + 1, ..ranking })
+    let most = prepared.effort.triples;
+    let mut ranking = if prepared.rules.is_empty() {
+        Ranking::of(without)
+    } else {
+        let base = base.map(|base| &**base);
+        let ranking = fit_scores(base, &prepared.scores, data, (most, prepared.hiding), control)?;
+        let (smoothing, hiding) = (prepared.smoothing, prepared.hiding);
+        Ranking { smoothing, hiding, fitted: ranking.fitted + 2, ..ranking }
+    };
+    let ranker = Combined::new(base.map(Arc::clone), prepared.scores(), &ranking);
+    let counts = Counts::new(data.shared_graph());
+    let queries = RankQuery::both_sides(&some(data.valid(), most));
+    let fitted = evidence::fit::fit(&ranker, &counts, &queries, data.choosing_filter(), control)?;
+    ranking.fitted += fitted.numbers;
+    (ranking.evidence, ranking.evidence_tried) = (fitted.evidence, fitted.tried);
+    Ok(ranking)
 }
 
 /// The rest of a fit, for rules that are filed.
@@ -172,12 +219,12 @@ fn fit_scores(
     base: Option<&dyn Ranker>,
     rules: &RuleScores,
     data: &Dataset,
-    most: usize,
+    (most, hiding): (usize, Hiding),
     control: &Control<'_>,
 ) -> Result<Ranking> {
     let triples = some(data.valid(), most);
     let queries = RankQuery::both_sides(&triples);
-    let grid = Grid::new(base, rules, &queries, true)?;
+    let grid = Grid::new(base, rules, &queries, true, hiding)?;
     let gains = grid.gains(base, rules, &queries, data.filter(), control)?;
     let fitting = Fitting { queries: &queries, gains: &gains };
 
@@ -188,7 +235,6 @@ fn fit_scores(
     }
     // By way, what every query gains where the other half decides.
     let judged: Vec<Vec<f32>> = ways.iter().map(|&way| fitting.crossed(way)).collect();
-    let mean = |gains: &[f32]| gains.iter().map(|&x| f64::from(x)).sum::<f64>() / gains.len() as f64;
     let mut best = 0;
     for at in 1..ways.len() {
         if mean(&judged[at]) > mean(&judged[best]) {
@@ -215,7 +261,7 @@ fn fit_scores(
         Way::OneForAll => numbers,
         Way::ByGroup(_) => numbers * (1 + chosen.groups.len()),
     };
-    Ok(Ranking { smoothing: SMOOTHING, injective: true, global, settings, tried, fitted, alone: None })
+    Ok(Ranking { settings, tried, fitted, ..Ranking::of(global) })
 }
 
 /// At most so many triples, evenly spread.
@@ -224,8 +270,18 @@ fn some(triples: &[Triple], most: usize) -> Vec<Triple> {
     (0..wanted).map(|at| triples[at * triples.len() / wanted]).collect()
 }
 
+/// The mean of reciprocal ranks.
+pub(super) fn mean(gains: &[f32]) -> f64 {
+    gains.iter().map(|&x| f64::from(x)).sum::<f64>() / gains.len().max(1) as f64
+}
+
+/// The half of validation that a query belongs to; both queries of a triple are in one.
+pub(super) fn half(query: usize) -> usize {
+    query / 2 % 2
+}
+
 /// Whether the mean difference is more than its standard error.
-fn clearly_above(gains: &[f32], before: &[f32]) -> bool {
+pub(super) fn clearly_above(gains: &[f32], before: &[f32]) -> bool {
     let n = gains.len() as f64;
     let differences = || gains.iter().zip(before).map(|(a, b)| f64::from(*a) - f64::from(*b));
     let mean = differences().sum::<f64>() / n;
@@ -240,10 +296,18 @@ struct Grid {
     forms: Vec<Form>,
     weights: Vec<f64>,
     alone: bool,
+    /// Where data were split by pairs, candidates that are linked to the known end are left out: evidence will rule them out.
+    hiding: Hiding,
 }
 
 impl Grid {
-    fn new(base: Option<&dyn Ranker>, rules: &RuleScores, queries: &[RankQuery], learned: bool) -> Result<Self> {
+    fn new(
+        base: Option<&dyn Ranker>,
+        rules: &RuleScores,
+        queries: &[RankQuery],
+        learned: bool,
+        hiding: Hiding,
+    ) -> Result<Self> {
         // Alone, rules that name an entity are all that tells most candidates apart; a model may know what they know.
         let sums = |counted: &[f64], of_learned: &[f64], constants: &[bool]| -> Vec<Sum> {
             let counted = counted.iter().map(|&discount| (discount, false));
@@ -259,13 +323,14 @@ impl Grid {
                 forms: vec![Form::Evidence],
                 weights: vec![1.0],
                 alone: true,
+                hiding,
             },
             Some(model) => {
                 let spread = spread(model, rules, queries)?;
                 let sums = sums(&DISCOUNTS, &DISCOUNTS_LEARNED, &[true, false]);
                 let forms = vec![Form::Evidence, Form::Probability];
                 let weights = WEIGHTS.map(|weight| weight * spread).to_vec();
-                Self { settings: Vec::new(), sums, forms, weights, alone: false }
+                Self { settings: Vec::new(), sums, forms, weights, alone: false, hiding }
             }
         };
         // No rules come first: of settings that do equally well the first is taken.
@@ -308,7 +373,13 @@ impl Grid {
                     return Vec::new();
                 }
                 rules.ask(query, &mut work.heard);
-                work.gains(self, query, row, query.known(known))
+                let mut left_out = query.known(known).to_vec();
+                if self.hiding == Hiding::Pair {
+                    left_out.extend(rules.graph().links(query.given()).iter().map(|edge| edge.neighbour));
+                    left_out.sort_unstable();
+                    left_out.dedup();
+                }
+                work.gains(self, query, row, &left_out)
             };
             let rows = scores.par_chunks(entities.max(1));
             all.par_extend(block.par_iter().zip(rows).with_min_len(SHARE).map_init(|| Scratch::new(&self.sums), of));
@@ -451,8 +522,6 @@ impl Fitting<'_> {
 
     /// The gain of every query under what the other half of the triples decides.
     fn crossed(&self, way: Way) -> Vec<f32> {
-        // Both queries of a triple are in one half.
-        let half = |at: usize| at / 2 % 2;
         let fitted = [0, 1].map(|of| self.settings(way, |at| half(at) != of));
         let of = |(at, query): (usize, &RankQuery)| {
             let chosen = &fitted[half(at)];

@@ -35,6 +35,29 @@ pub struct RuleIndex {
     not_applied: Vec<NotApplied>,
 }
 
+/// What the rules may not see: a fact is asked about as if the graph did not have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lacking {
+    /// Everything is seen.
+    Nothing,
+    /// One fact: the known end's edge with this label to this entity.
+    Fact(Label, EntityId),
+    /// Every fact that links the known end to this entity.
+    Pair(EntityId),
+}
+
+impl Lacking {
+    /// Whether an edge of the known end is hidden.
+    #[inline]
+    fn hides(self, label: Label, other: EntityId) -> bool {
+        match self {
+            Lacking::Nothing => false,
+            Lacking::Fact(of, to) => label == of && other == to,
+            Lacking::Pair(to) => other == to,
+        }
+    }
+}
+
 /// A rule that can conclude nothing, by its place in the list, and why.
 pub type NotApplied = (usize, NotGrounded);
 
@@ -148,7 +171,7 @@ impl RuleIndex {
         asker: &mut Asker,
         hearer: &mut impl Hearer,
     ) {
-        self.ask_without(graph, relation, (side, known), None, asker, hearer);
+        self.ask_without(graph, relation, (side, known), Lacking::Nothing, asker, hearer);
     }
 
     /// As [`Self::ask`], as if the graph lacked the fact that joins `known` by a label to an entity: what the rules say of a fact
@@ -158,11 +181,11 @@ impl RuleIndex {
         graph: &Graph,
         relation: RelationId,
         (side, known): (Side, EntityId),
-        lacking: Option<(Label, EntityId)>,
+        lacking: Lacking,
         asker: &mut Asker,
         hearer: &mut impl Hearer,
     ) {
-        debug_assert!(self.injective || lacking.is_none());
+        debug_assert!(self.injective || lacking == Lacking::Nothing);
         let Some(file) = self.files.get(&(relation, side)) else { return };
         let Asker { chosen, last, passed, via, stamp, walker, trail } = asker;
         last.resize(graph.entity_count(), 0);
@@ -173,7 +196,7 @@ impl RuleIndex {
         let mut steps = WALKED;
         // The first step of a path.
         let first = |label: Label| {
-            let there = move |other: &&EntityId| !(apart && **other == known || lacking == Some((label, **other)));
+            let there = move |other: &&EntityId| !(apart && **other == known || lacking.hides(label, **other));
             graph.neighbours(known, label).iter().filter(there)
         };
         for &at in chosen.iter() {
@@ -205,7 +228,7 @@ impl RuleIndex {
                 }
                 Way::From(entity, label) => {
                     // A rule that concludes its own premise would see the fact that is lacking.
-                    let lacks = *entity == known && lacking.is_some();
+                    let lacks = *entity == known && lacking != Lacking::Nothing;
                     let new = |other: &&EntityId| !lacks && (!apart || ![known, *entity].contains(other));
                     graph.neighbours(*entity, *label).iter().filter(new).for_each(|&other| tell(other));
                 }
@@ -216,9 +239,9 @@ impl RuleIndex {
                 }
                 Way::One(label) => first(*label).for_each(|&other| tell(other)),
                 Way::Both(a, b) => {
-                    let also = |other: &EntityId| lacking != Some((*b, *other));
-                    let b = graph.neighbours(known, *b);
-                    let both = |other: &&EntityId| b.binary_search(other).is_ok() && also(other);
+                    let also = |label: Label, other: &EntityId| !lacking.hides(label, *other);
+                    let ends = graph.neighbours(known, *b);
+                    let both = |other: &&EntityId| ends.binary_search(other).is_ok() && also(*b, other);
                     first(*a).filter(both).for_each(|&other| tell(other));
                 }
                 Way::Two([a, b]) => {
@@ -262,7 +285,7 @@ impl RuleIndex {
                         }
                     }
                 }
-                Way::Other(_) if lacking.is_some() => {}
+                Way::Other(_) if lacking != Lacking::Nothing => {}
                 Way::Other(rule) => match side {
                     Side::Subject => rule.objects(graph, known, walker, &mut tell),
                     Side::Object => rule.subjects(graph, known, walker, &mut tell),
@@ -319,19 +342,13 @@ impl File {
     }
 
     /// The rules that have a chance, in their order.
-    fn choose(
-        &self,
-        graph: &Graph,
-        known: EntityId,
-        (lacking, apart): (Option<(Label, EntityId)>, bool),
-        chosen: &mut Vec<u32>,
-    ) {
+    fn choose(&self, graph: &Graph, known: EntityId, (lacking, apart): (Lacking, bool), chosen: &mut Vec<u32>) {
         chosen.clear();
         chosen.extend(&self.always);
         chosen.extend(self.by_known.get(&known).into_iter().flatten());
         if known.index() < graph.entity_count() {
             for (label, others) in graph.adjacency().runs(known) {
-                let lacks = |other: EntityId| lacking == Some((label, other)) || apart && other == known;
+                let lacks = |other: EntityId| lacking.hides(label, other) || apart && other == known;
                 if others.iter().all(|&other| lacks(other)) {
                     continue;
                 }

@@ -20,7 +20,8 @@ use ruge_kg::control::{Cancelled, Control, Work};
 use ruge_kg::{EntityId, Graph, Label, RelationId, Side, Triple};
 use rustc_hash::FxHashMap;
 
-use super::index::{Asker, RuleIndex};
+use super::Hiding;
+use super::index::{Asker, Lacking, RuleIndex};
 use super::scores::side_place;
 use crate::measure;
 
@@ -58,6 +59,7 @@ pub(super) fn learn(
     index: &RuleIndex,
     rules: &[Counted],
     (train, questions): (&[Triple], usize),
+    hiding: Hiding,
     control: &Control<'_>,
 ) -> Result<Vec<[f32; 2]>, Cancelled> {
     let mut groups: BTreeMap<(RelationId, Side), Vec<Triple>> = BTreeMap::new();
@@ -77,7 +79,8 @@ pub(super) fn learn(
             control.check()?;
             let wanted = triples.len().min(most);
             let taken: Vec<Triple> = (0..wanted).map(|at| triples[at * triples.len() / wanted]).collect();
-            let learned = Questions::ask(graph, index, rules, *side, &taken, control)?.learn(rules, control)?;
+            let learned = Questions::ask(&Asked { graph, index, rules, hiding }, *side, &taken, control)?
+                .learn(rules, control)?;
             control.report(&Work { done: done.fetch_add(wanted as u64, Ordering::Relaxed) + wanted as u64, total });
             Ok((*side, learned))
         })
@@ -114,14 +117,7 @@ struct Questions {
 }
 
 impl Questions {
-    fn ask(
-        graph: &Graph,
-        index: &RuleIndex,
-        rules: &[Counted],
-        side: Side,
-        triples: &[Triple],
-        control: &Control<'_>,
-    ) -> Result<Self, Cancelled> {
+    fn ask(asked: &Asked<'_>, side: Side, triples: &[Triple], control: &Control<'_>) -> Result<Self, Cancelled> {
         let mut all = Self::default();
         // In an order that has no order, so that whatever is cut off was no part of its own; a few at a time, since a question
         // before it is packed takes far more room.
@@ -134,7 +130,7 @@ impl Questions {
             let parts: Vec<Vec<Question>> = some
                 .par_chunks(16)
                 .map(|part| {
-                    let mut asking = Asking::new(graph, index, rules);
+                    let mut asking = Asking::new(asked);
                     part.iter()
                         .take_while(|_| !control.is_cancelled())
                         .filter_map(|triple| asking.question(side, *triple))
@@ -258,11 +254,17 @@ struct Question {
 /// Marks an entity that answers a question, too.
 const RIGHT: u32 = u32::MAX;
 
-/// The scratch of one thread.
-struct Asking<'a> {
+/// Rules of a graph, and what they may not see of a fact that is asked about.
+struct Asked<'a> {
     graph: &'a Graph,
     index: &'a RuleIndex,
     rules: &'a [Counted],
+    hiding: Hiding,
+}
+
+/// The scratch of one thread.
+struct Asking<'a> {
+    asked: &'a Asked<'a>,
     asker: Asker,
     /// Per entity, its place among the reached plus one, or [`RIGHT`].
     place: Vec<u32>,
@@ -277,8 +279,8 @@ struct Reached {
 }
 
 impl<'a> Asking<'a> {
-    fn new(graph: &'a Graph, index: &'a RuleIndex, rules: &'a [Counted]) -> Self {
-        Self { graph, index, rules, asker: Asker::default(), place: vec![0; graph.entity_count()] }
+    fn new(asked: &'a Asked<'a>) -> Self {
+        Self { asked, asker: Asker::default(), place: vec![0; asked.graph.entity_count()] }
     }
 
     /// A fact as a question without itself; nothing where no rule reaches the answer, or nobody else.
@@ -287,10 +289,13 @@ impl<'a> Asking<'a> {
             Side::Head => ((measure::Side::Object, triple.tail), triple.head, Label::inverse(triple.relation)),
             Side::Tail => ((measure::Side::Subject, triple.head), triple.tail, Label::forward(triple.relation)),
         };
-        let Self { graph, index, rules, asker, place } = self;
+        let Self { asked: Asked { graph, index, rules, hiding }, asker, place } = self;
         // Other answers are right, too, and tell nothing. They are marked once: rules tell of them again and again.
         let right = graph.neighbours(known.1, label);
-        right.iter().filter(|entity| **entity != answer).for_each(|entity| place[entity.index()] = RIGHT);
+        // Where no answer is ever linked to the known end, those that are linked are no candidates either.
+        let linked = if *hiding == Hiding::Pair { graph.links(known.1) } else { &[] };
+        let ignored = || right.iter().copied().chain(linked.iter().map(|edge| edge.neighbour));
+        ignored().filter(|entity| *entity != answer).for_each(|entity| place[entity.index()] = RIGHT);
         let mut reached: Vec<Reached> = Vec::new();
         let mut hear = |rule: u32, entity: EntityId| {
             let own = entity == answer;
@@ -311,8 +316,12 @@ impl<'a> Asking<'a> {
                 *share *= DISCOUNT;
             }
         };
-        index.ask_without(graph, triple.relation, known, Some((label, answer)), asker, &mut hear);
-        for entity in reached.iter().map(|candidate| &candidate.entity).chain(right) {
+        let lacking = match hiding {
+            Hiding::Fact => Lacking::Fact(label, answer),
+            Hiding::Pair => Lacking::Pair(answer),
+        };
+        index.ask_without(graph, triple.relation, known, lacking, asker, &mut hear);
+        for entity in reached.iter().map(|candidate| candidate.entity).chain(ignored()) {
             place[entity.index()] = 0;
         }
         let own = reached.iter().position(|candidate| candidate.entity == answer && !candidate.events.is_empty())?;
@@ -352,13 +361,14 @@ mod tests {
     fn a_rule_that_tells_answers_apart_gains_on_one_that_does_not() {
         let (graph, index, train) = graph();
         let rules = [Counted { weight: 1.0, share_without: 1.0 }; 2];
-        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Control::default()).expect("nobody cancels");
+        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), Hiding::Fact, &Control::default())
+            .expect("nobody cancels");
         for side in [0, 1] {
             assert!(weights[1][side] > 1.3 * weights[0][side], "{weights:?}");
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
         assert_eq!(
-            pool.install(|| learn(&graph, &index, &rules, (&train, QUESTIONS), &Control::default()))
+            pool.install(|| learn(&graph, &index, &rules, (&train, QUESTIONS), Hiding::Fact, &Control::default()))
                 .expect("nobody cancels"),
             weights,
             "on any number of threads"
@@ -369,10 +379,13 @@ mod tests {
     fn a_rule_known_by_the_fact_alone_does_not_speak_for_it() {
         let (graph, index, train) = graph();
         let rules = [Counted { weight: 1.0, share_without: 1.0 }, Counted { weight: 9.0, share_without: 0.0 }];
-        let question = Asking::new(&graph, &index, &rules).question(Side::Tail, train[0]).expect("a question");
+        let question = Asking::new(&Asked { graph: &graph, index: &index, rules: &rules, hiding: Hiding::Fact })
+            .question(Side::Tail, train[0])
+            .expect("a question");
         assert_eq!(question.candidates.len(), 6);
         assert_eq!(question.candidates[0], [(0, 1.0)], "the answer has the other rule alone");
-        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), &Control::default()).expect("nobody cancels");
+        let weights = learn(&graph, &index, &rules, (&train, QUESTIONS), Hiding::Fact, &Control::default())
+            .expect("nobody cancels");
         assert_eq!(weights[1], [9.0; 2], "nothing was learned of it");
     }
 

@@ -11,11 +11,13 @@
 //! | what do they say of each candidate? | `scores` |
 //! | what does each rule weigh? | `learn` |
 //! | what is a rule's new conclusion worth on validation? | [`validated`] |
+//! | what speaks for or against a candidate besides rules? | [`evidence`] |
 //! | how are rules and another ranker summed, and does it help? | [`fit`](mod@fit) |
 //! | the sum as a ranker | `combined` |
 //! | rules alone with nothing fitted; rules first, a ranker for the rest | [`only`] |
 
 mod combined;
+pub mod evidence;
 mod fit;
 pub mod index;
 mod learn;
@@ -27,4 +29,4 @@ pub mod validated;
 pub use combined::Combined;
 pub use fit::{Effort, LEAST, Prepared, Tried, fit};
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
-pub use setting::{Form, GroupSetting, Ranking, Setting};
+pub use setting::{Form, GroupSetting, Hiding, Ranking, Setting};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ruge_kg::control::{Cancelled, Control};
 use ruge_kg::{EntityId, Graph, RankQuery, RelationId, Side, Triple};
 
+use super::Hiding;
 use super::index::{Asker, Hearer, RuleIndex};
 use super::learn::{self, Counted};
 use super::only::log_doubt;
@@ -93,6 +94,7 @@ impl RuleScores {
         rules: &[RuleRecord],
         smoothing: f64,
         asked: (&[Triple], usize),
+        hiding: Hiding,
         control: &Control<'_>,
     ) -> Result<(), Cancelled> {
         let counted: Vec<Counted> = self
@@ -109,7 +111,7 @@ impl RuleScores {
                 Counted { weight, share_without: without.map_or(1.0, |without| (without / term.counted) as f32) }
             })
             .collect();
-        let learned = learn::learn(&self.graph, &self.index, &counted, asked, control)?;
+        let learned = learn::learn(&self.graph, &self.index, &counted, asked, hiding, control)?;
         for (term, learned) in self.terms.iter_mut().zip(learned) {
             term.learned = learned;
         }
@@ -119,6 +121,11 @@ impl RuleScores {
     /// The training graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The same, shared.
+    pub fn shared_graph(&self) -> Arc<Graph> {
+        Arc::clone(&self.graph)
     }
 
     /// Sums what the rules say of every candidate of a query, for each of the ways to sum that `heard` was made for.

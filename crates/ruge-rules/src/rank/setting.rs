@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ruge_kg::{RelationId, Side};
 use serde::{Deserialize, Serialize};
 
+use super::evidence::Evidence;
 use super::fit::Tried;
 use super::scores::{SMOOTHING, Sum};
 
@@ -57,6 +58,17 @@ impl Setting {
     }
 }
 
+/// What rules may not see of a train fact while their weights are learned from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hiding {
+    /// The fact.
+    #[default]
+    Fact,
+    /// Every fact that links the same two entities: for graphs that were split so that no held-out pair is linked in train.
+    Pair,
+}
+
 /// A fitted combination: all that ranking needs beside the rules and the model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -66,6 +78,9 @@ pub struct Ranking {
     /// Whether no entity stands for two variables where rules are applied; older files know no such thing.
     #[serde(default)]
     pub injective: bool,
+    /// What was hidden while weights were learned.
+    #[serde(default)]
+    pub hiding: Hiding,
     /// For relations and directions not named below.
     pub global: Setting,
     /// By relation and direction, where it differs.
@@ -75,6 +90,12 @@ pub struct Ranking {
     pub tried: Vec<Tried>,
     /// Numbers that validation decided: one per choice that was made.
     pub fitted: usize,
+    /// Evidence for and against candidates, where it helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// Sets of features that were tried, and what they gave on the half of validation they were not fitted on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence_tried: Vec<Tried>,
     /// The same rules without the model, fitted by themselves: what of a combination is theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Box<Ranking>>,
@@ -96,8 +117,18 @@ pub struct GroupSetting {
 impl Ranking {
     /// The same setting for all.
     pub fn of(global: Setting) -> Self {
-        let (smoothing, injective, fitted, alone) = (SMOOTHING, true, 0, None);
-        Self { smoothing, injective, global, settings: Vec::new(), tried: Vec::new(), fitted, alone }
+        Self {
+            smoothing: SMOOTHING,
+            injective: true,
+            hiding: Hiding::default(),
+            global,
+            settings: Vec::new(),
+            tried: Vec::new(),
+            fitted: 0,
+            evidence: None,
+            evidence_tried: Vec::new(),
+            alone: None,
+        }
     }
 
     /// Settings by relation and direction.
@@ -110,6 +141,11 @@ impl Ranking {
         let uses = |setting: &Setting| setting.learned && setting.weight > 0.0;
         let alone = self.alone.as_ref().is_some_and(|alone| alone.uses_weights());
         alone || uses(&self.global) || self.settings.iter().any(|group| uses(&group.setting))
+    }
+
+    /// Whether it changes the ranks of the other ranker.
+    pub fn counts(&self) -> bool {
+        self.uses_rules() || self.evidence.is_some()
     }
 
     /// Whether rules count anywhere.
