@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ruge::explain::drawing::Drawing;
 use ruge::explain::{ExplainOptions, Explainer, Explanation, GroundingEvidence};
 use ruge::{Engine, ModelFile};
-use ruge_kg::Triple;
+use ruge_kg::{Side, Triple};
 use serde_json::Value;
 
 use crate::console::Console;
@@ -49,6 +50,12 @@ pub struct ExplainArgs {
     /// Number of similar facts to show if no rule fires
     #[arg(long, value_name = "N", default_value_t = 5)]
     similar: usize,
+    /// Which end is asked for where the score is taken apart [default: tail]
+    #[arg(long, value_name = "tail|head", default_value = "tail", hide_default_value = true, value_parser = sides())]
+    side: Side,
+    /// Show all parts of the score, not the five largest
+    #[arg(long)]
+    all: bool,
     /// Print the evidence as a Graphviz graph
     #[arg(long, conflicts_with = "json")]
     dot: bool,
@@ -76,7 +83,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
         tail: engine.entity(&args.tail)?,
     };
     let explainer = explainer(&engine, args.rules.as_deref(), &args.reading, console)?;
-    let options = ExplainOptions { groundings: args.groundings, similar: args.similar };
+    let options = ExplainOptions { groundings: args.groundings, similar: args.similar, side: args.side };
     let explanation = explainer.explain(triple, &options)?;
     if let Some(path) = &args.svg {
         let svg = Drawing::new(&explanation).svg();
@@ -94,7 +101,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
     if explainer.rules().is_empty() && args.rules.is_none() {
         console.note("note: the model has no rules; give some with --rules");
     }
-    console.result(&text(&explanation, console))
+    console.result(&text(&explanation, args.all, console))
 }
 
 /// The model's own rules, or those of a file.
@@ -121,7 +128,33 @@ fn object(explanation: &Explanation, svg: Option<&Path>) -> Result<Value> {
     Ok(object)
 }
 
-fn text(explanation: &Explanation, console: Console) -> String {
+fn sides() -> impl TypedValueParser<Value = Side> {
+    PossibleValuesParser::new(["tail", "head"]).map(|typed| if typed == "head" { Side::Head } else { Side::Tail })
+}
+
+/// Parts of a score that are shown, unless all are asked for.
+const PARTS: usize = 5;
+
+/// What the score is made of, for and against.
+fn parts(explanation: &Explanation, all: bool, console: Console) -> String {
+    let shown = if all { explanation.parts.len() } else { PARTS };
+    let mut table = Table::new(&[Column::Right, Column::Left, Column::Left]);
+    for part in explanation.parts.iter().take(shown) {
+        let sign = if part.value < 0.0 { "against" } else { "for" };
+        table.row([format!("{:+.3}", part.value), sign.to_string(), part.words.clone()]);
+    }
+    let rest = explanation.parts.get(shown..).unwrap_or_default();
+    if !rest.is_empty() {
+        let sum: f64 = rest.iter().map(|part| part.value).sum();
+        table.row([format!("{sum:+.3}"), String::new(), format!("{} smaller parts; --all shows them", rest.len())]);
+    }
+    let sum: f64 = explanation.parts.iter().map(|part| part.value).sum();
+    let asked = if explanation.side == Side::Head { "heads" } else { "tails" };
+    table.row([format!("{sum:+.3}"), "=".into(), format!("the score that ranks it among {asked}")]);
+    format!("\n{}\n{}", console.heading("What its score is made of"), table.render(console.width()))
+}
+
+fn text(explanation: &Explanation, all_parts: bool, console: Console) -> String {
     let width = console.width();
     let fact = &explanation.fact;
     let mut text = format!("{}\n", console.heading(&format!("{}  {}  {}", fact.head, fact.relation, fact.tail)));
@@ -141,6 +174,9 @@ fn text(explanation: &Explanation, console: Console) -> String {
         ]);
     text.push_str(&table.render(width));
     text.push_str(&format!("\n{}", wrapped(&explanation.sentence, width)));
+    if explanation.parts.len() > 1 {
+        text.push_str(&parts(explanation, all_parts, console));
+    }
     for (index, rule) in explanation.rules.iter().enumerate() {
         let count = match (rule.groundings, rule.at_least) {
             (1, _) => "1 grounding".to_string(),

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ruge::ModelName;
 use ruge::spec::{Norm, Overrides, Preset, Request, SpecText};
 use ruge_embed::TNorm;
+use ruge_rules::rank::evidence::Features;
 
 use crate::device::DeviceArg;
 
@@ -50,6 +51,12 @@ pub struct SettingsArgs {
     /// Maximum number of atoms in the premise of a mined rule: 1, 2 or 3
     #[arg(long, value_name = "N")]
     max_body: Option<usize>,
+    /// Rules that rank in addition to the model: `auto` (mined from train), `none`, or a rule file [default: auto]
+    #[arg(long, value_name = "auto|none|FILE")]
+    ranking_rules: Option<String>,
+    /// Evidence that may count where rules rank [default: all]
+    #[arg(long, value_name = "WHICH", value_parser = evidence())]
+    evidence: Option<Features>,
     /// Embedding dimension (complex numbers for complex models)
     #[arg(long, value_name = "N")]
     dim: Option<usize>,
@@ -157,6 +164,15 @@ fn models() -> impl TypedValueParser<Value = ModelName> {
     choice(ModelName::ALL.map(|model| (model, model.name(), help(model))).to_vec())
 }
 
+/// Which evidence may count.
+pub fn evidence() -> impl TypedValueParser<Value = Features> {
+    choice(vec![
+        (Features::All, "all", "Whatever helps on validation"),
+        (Features::NoLink, "no-link", "The same without links between candidate and known end"),
+        (Features::None, "none", "None"),
+    ])
+}
+
 fn t_norms() -> impl TypedValueParser<Value = TNorm> {
     choice(vec![(TNorm::Product, "product", ""), (TNorm::Lukasiewicz, "lukasiewicz", ""), (TNorm::Godel, "godel", "")])
 }
@@ -183,6 +199,8 @@ impl SettingsArgs {
             min_std: said.min_std,
             min_support: said.min_support,
             max_conclusions: said.max_conclusions,
+            ranking_rules: said.ranking_rules.clone(),
+            evidence: said.evidence,
             max_body: said.max_body,
             dim: said.dim,
             norm: said.norm,

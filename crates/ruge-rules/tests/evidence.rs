@@ -62,7 +62,7 @@ fn company() -> Dataset {
 fn fitted(data: &Dataset) -> fit::Fitted {
     let queries = RankQuery::both_sides(data.valid());
     let counts = Counts::new(data.shared_graph());
-    fit::fit(&Noise(data.entity_count()), &counts, &queries, data.choosing_filter(), &Control::default())
+    fit::fit(&Noise(data.entity_count()), &counts, &queries, data.choosing_filter(), &Feature::ALL, &Control::default())
         .expect("a fit")
 }
 

@@ -20,8 +20,8 @@ use ruge_rules::{
 use crate::error::{Result, RugeError};
 use crate::memory::{self, Shape, Sizes};
 use crate::spec::{
-    DeviceName, FixedLabel, GuidanceSpec, ModelName, ModelSpec, NegativesSpec, Norm, Pull, RulesSpec, SoftmaxSpec,
-    Spec, Training, Weigh,
+    DeviceName, FixedLabel, GuidanceSpec, MinePreset, ModelName, ModelSpec, NegativesSpec, Norm, Pull, RankingRules,
+    RulesSpec, SoftmaxSpec, Spec, Training, Weigh,
 };
 
 /// Does something with the scoring function of a [`ModelSpec`], each of which has a type of its own; nothing where there is none.
@@ -377,6 +377,19 @@ pub fn rules_of(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Re
             Ok(read_rules_about(Path::new(file), &RuleReadOptions::default(), &mut names)?.0.rules)
         }
         None => mined(wanted, data, control),
+    }
+}
+
+/// The rules that rank in addition to a model, as a spec wants them: mined for the purpose, of a file, or none.
+pub fn ranking_rules(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Result<Vec<RuleRecord>> {
+    match &wanted.ranking {
+        RankingRules::Auto => mined(&RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() }, data, control),
+        RankingRules::None => Ok(Vec::new()),
+        RankingRules::File(path) => {
+            let mut rules = rules_of(&RulesSpec::default().from_file(path.clone()), data, control)?;
+            rules.retain(|record| ruge_rules::words::is_sayable(&record.rule, data.names()));
+            Ok(rules)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ruge_kg::{Control, Dataset, Ranker};
-use ruge_rules::rank::{Combined, Effort, Prepared, Ranking, fit};
+use ruge_rules::rank::{Combined, Effort, Prepared, Ranking, Weighing, fit};
 use ruge_rules::{RuleFormat, RuleWriteOptions, write_rules};
 
 use crate::calibrate::Calibration;
@@ -75,8 +75,8 @@ pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control
     let calibration = Calibration::fit(&model, data, engine.spec().seed, control)?;
     let head = format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), data_hash(data));
     // How the rules were weighed is part of what was done.
-    let thorough = prepared.effort() == Effort::THOROUGH;
-    let rules_spec = RulesSpec { thorough, ..engine.spec().rules.clone() };
+    let Weighing { effort, evidence } = prepared.weighing();
+    let rules_spec = RulesSpec { thorough: effort == Effort::THOROUGH, evidence, ..engine.spec().rules.clone() };
     let spec = &Spec { rules: rules_spec, ..engine.spec().clone() };
     let what = "# rules beside the model at ranking time: ruge combine\n";
     folder.write("spec.toml", format!("{head}{what}{}", spec.to_toml()).as_bytes())?;
@@ -88,9 +88,7 @@ pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control
         folder.remove("rules.tsv")?;
     }
     let mut notes = engine.notes().clone();
-    if let Some(taken) = ranking.tried.iter().find(|tried| tried.taken) {
-        notes.insert("valid_mrr_with_rules".into(), taken.mrr.to_string());
-    }
+    notes.extend(ranking.valid_mrr().map(|mrr| ("valid_mrr_with_rules".into(), mrr.to_string())));
     let contents = Contents {
         spec,
         embeddings: engine.embeddings()?,

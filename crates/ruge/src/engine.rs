@@ -63,6 +63,8 @@ struct Inner {
     model: Option<Arc<dyn Model>>,
     /// What ranks: the model, rules, or both.
     ranker: Arc<dyn Ranker>,
+    /// The same, where rules or evidence count.
+    combined: Option<Arc<Combined>>,
     /// The rules, ready to be asked about a triple.
     rule_set: OnceLock<Arc<RuleSet>>,
 }
@@ -116,15 +118,18 @@ impl Engine {
             let scores = RuleScores::new(data.shared_graph(), &rules, ranking.smoothing, ranking.injective);
             Arc::new(scores.with_weights(weights.as_deref().unwrap_or_default()))
         };
-        let ranker: Arc<dyn Ranker> = match (&model, &ranking) {
-            (Some(model), Some(ranking)) if ranking.counts() => {
-                let base: Arc<dyn Ranker> = Arc::clone(model) as Arc<dyn Ranker>;
-                Arc::new(Combined::new(Some(base), scores(ranking), ranking))
-            }
-            (Some(model), _) => Arc::clone(model) as Arc<dyn Ranker>,
-            (None, ranking) => {
+        let base = model.clone().map(|model| model as Arc<dyn Ranker>);
+        let combined = match (&base, &ranking) {
+            (Some(_), ranking) if !ranking.as_ref().is_some_and(Ranking::counts) => None,
+            (_, ranking) => {
                 let ranking = ranking.clone().unwrap_or_else(|| Ranking::of(Setting::ALONE));
-                Arc::new(Combined::new(None, scores(&ranking), &ranking))
+                Some(Arc::new(Combined::new(base.clone(), scores(&ranking), &ranking)))
+            }
+        };
+        let ranker: Arc<dyn Ranker> = match (&combined, base) {
+            (None, Some(model)) => model,
+            (combined, _) => {
+                Arc::clone(combined.as_ref().expect("rules rank where there is no model")) as Arc<dyn Ranker>
             }
         };
         let calibration = match calibration {
@@ -145,6 +150,7 @@ impl Engine {
                 calibration,
                 model,
                 ranker,
+                combined,
                 rule_set,
             }),
         })
@@ -188,6 +194,11 @@ impl Engine {
     /// What ranks: the model, rules, or both.
     pub fn ranker(&self) -> &dyn Ranker {
         &*self.inner.ranker
+    }
+
+    /// What ranks, where rules or evidence count.
+    pub fn combined(&self) -> Option<&Combined> {
+        self.inner.combined.as_deref()
     }
 
     /// The trained model by itself, whatever rules it ranks with; none where rules are all there is.

@@ -28,10 +28,12 @@ use crate::error::Result;
 use crate::spec::GuidanceSpec;
 
 pub mod drawing;
+pub mod parts;
 pub mod redundant;
 pub mod similar;
 mod svg;
 
+pub use parts::ScorePart;
 pub use similar::SimilarFact;
 
 /// Groundings of one rule that are looked at for one triple; beyond, "at least as many".
@@ -79,6 +81,12 @@ pub struct Explanation {
     pub entities: usize,
     /// `train`, `valid` or `test`, where the triple is a known fact.
     pub known: Option<String>,
+    /// The end that is asked for where the score is taken apart.
+    #[serde(default = "tail")]
+    pub side: Side,
+    /// What that score is made of, the largest part first.
+    #[serde(default)]
+    pub parts: Vec<ScorePart>,
     /// Rules that conclude this relation, whether they fire here or not.
     pub rules_for_relation: usize,
     /// The rules that fire, redundant ones together, the most confident first.
@@ -93,6 +101,10 @@ pub struct Explanation {
     pub sentence: String,
     /// Time to find all this.
     pub seconds: f64,
+}
+
+fn tail() -> Side {
+    Side::Tail
 }
 
 /// A rule that fires, with those that say the same.
@@ -185,11 +197,13 @@ pub struct ExplainOptions {
     pub groundings: usize,
     /// Similar facts where no rule fires.
     pub similar: usize,
+    /// The end that is asked for where the score is taken apart.
+    pub side: Side,
 }
 
 impl Default for ExplainOptions {
     fn default() -> Self {
-        Self { groundings: 3, similar: 5 }
+        Self { groundings: 3, similar: 5, side: Side::Tail }
     }
 }
 
@@ -318,6 +332,7 @@ impl Explainer {
             false => Vec::new(),
         };
         let rules_for_relation = self.concluding(triple.relation).len();
+        let parts = parts::parts(&self.engine, &RankQuery { triple, side: options.side }, score)?;
         let explanation = Explanation {
             fact: Fact::new(names, triple),
             truth: self.engine.truth(triple.relation, score),
@@ -327,6 +342,8 @@ impl Explainer {
             head_rank: ranks[1].filtered.rank(Ties::Mean),
             entities: data.entity_count(),
             known: known.map(str::to_string),
+            side: options.side,
+            parts,
             rules_for_relation,
             rules,
             groundings,

@@ -24,7 +24,7 @@ mod training;
 pub use place::open;
 pub use preset::Preset;
 pub use resolve::{Base, Overrides, Request, SpecText};
-pub use rules::{MinePreset, RulesSpec, Weigh};
+pub use rules::{MinePreset, RankingRules, RulesSpec, Weigh};
 pub use training::{ExamplesSpec, NegativesSpec, PTransESpec, Pull, SoftmaxSpec, Training};
 
 use file::{SpecFile, ptranse_init, ptranse_optimizer};

@@ -12,7 +12,7 @@ use ruge_embed::model::State;
 use ruge_embed::trainer::Event;
 use ruge_embed::{Losses, Metrics, Model, PathReport, Progress, StopReason, Validation, train as train_epochs};
 use ruge_kg::{Cancelled, Control, Dataset, RankError};
-use ruge_rules::rank::{Combined, Effort, Prepared, Ranking, Weights, fit};
+use ruge_rules::rank::{Combined, Prepared, Ranking, Weights, fit};
 use ruge_rules::{Groundings, RuleRecord};
 use serde_json::json;
 
@@ -351,7 +351,7 @@ pub(crate) fn weigh(
         paths: None,
         stop: StopReason::Asked,
     };
-    let fitted = Prepared::new(rules, data, Effort::of(spec.rules.thorough), control)
+    let fitted = Prepared::new(rules, data, spec.rules.weighing(), control)
         .and_then(|prepared| fit(None, &prepared, data, control).map(|ranking| (prepared, ranking)));
     let (prepared, ranking) = match fitted {
         Err(RankError::Cancelled(_)) => return Ok((outcome, None)),

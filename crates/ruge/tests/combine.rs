@@ -13,7 +13,7 @@ use ruge_kg::{
 };
 use ruge_rules::rank::only::{Aggregation, RulesOnly};
 use ruge_rules::rank::{
-    Combined, Effort, Form, Heard, Prepared, Ranking, RuleScores, SMOOTHING, Setting, fit, ranking_confidence,
+    Combined, Form, Heard, Prepared, Ranking, RuleScores, SMOOTHING, Setting, Weighing, fit, ranking_confidence,
 };
 use ruge_rules::{Confidence, RuleRecord, SoftRule};
 
@@ -27,7 +27,7 @@ fn rules(data: &Dataset) -> Vec<RuleRecord> {
 }
 
 fn prepare(rules: &[RuleRecord], data: &Dataset) -> Prepared {
-    Prepared::new(rules.to_vec(), data, Effort::USUAL, &Control::default()).expect("rules")
+    Prepared::new(rules.to_vec(), data, Weighing::of(false), &Control::default()).expect("rules")
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn weighing_rules_is_followed_and_stopped() {
     let control = Control::new(&cancel).with_listener(&follow);
     // First while weights are learned, then before it begins.
     for _ in 0..2 {
-        let prepared = Prepared::new(rules(&data), &data, Effort::USUAL, &control);
+        let prepared = Prepared::new(rules(&data), &data, Weighing::of(false), &control);
         assert!(matches!(prepared, Err(RankError::Cancelled(_))));
     }
     let seen = seen.lock().expect("seen");

@@ -25,9 +25,9 @@ use ruge::explain::Explainer;
 use ruge::identity::Papers;
 use ruge::model_file::{Contents, ModelFile};
 use ruge::run::{Guides, Run, TrainEvent, curve};
-use ruge::spec::{MinePreset, RulesSpec, SoftmaxSpec, Training};
+use ruge::spec::{RulesSpec, SoftmaxSpec, Training};
 use ruge_rules::rank::only::RulesOnly;
-use ruge_rules::rank::{Effort, Prepared, Ranking};
+use ruge_rules::rank::{Prepared, Ranking, Tried};
 
 /// Doubtful training triples kept for people to look at.
 const DOUBTFUL: usize = 20;
@@ -272,22 +272,30 @@ fn train(
 /// Mines rules for ranking, which are many more than guide, and fits what they count beside the guided model.
 fn with_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
     let mining = watcher.hearing(Stage::WithRules, "mining");
-    let wanted = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-    let rules = assemble::mined(&wanted, job.data, &watcher.control.heard_by(&mining))?;
+    let rules = assemble::ranking_rules(&job.spec.rules, job.data, &watcher.control.heard_by(&mining))?;
     watcher.progress(Stage::WithRules, 0, 0, "weighing rules");
     let learning = watcher.hearing(Stage::WithRules, "learning weights");
-    let effort = Effort::of(job.spec.rules.thorough);
-    let prepared = Prepared::beside(rules, job.data, effort, &watcher.control.heard_by(&learning))?;
+    let weighing = job.spec.rules.weighing();
+    let prepared = Prepared::beside(rules, job.data, weighing, &watcher.control.heard_by(&learning))?;
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
     let folder = job.out.join("with-rules");
     let outcome = combine_within(bench.guided()?, &prepared, &folder, &watcher.control.quiet())?;
-    let mrr = |place: usize| outcome.ranking.tried.get(place).map_or(0.0, |tried| tried.mrr);
-    let taken = outcome.ranking.tried.iter().position(|tried| tried.taken).unwrap_or(0);
-    Ok(match outcome.ranking.uses_rules() {
-        true => {
-            format!("combined with {} rules: validation MRR {:.3} instead of {:.3}", outcome.rules, mrr(taken), mrr(0))
-        }
+    let gain = |tried: &[Tried]| {
+        let taken = tried.iter().find(|tried| tried.taken).or(tried.first());
+        let mrr = |tried: Option<&Tried>| tried.map_or(0.0, |tried| tried.mrr);
+        format!("validation MRR {:.3} instead of {:.3}", mrr(taken), mrr(tried.first()))
+    };
+    let Ranking { tried, evidence_tried, evidence, .. } = &outcome.ranking;
+    let rules = match outcome.ranking.uses_rules() {
+        true => format!("combined with {} rules: {}", outcome.rules, gain(tried)),
         false => "rules at ranking time do not help on validation".into(),
+    };
+    Ok(match evidence {
+        Some(evidence) => {
+            let names: Vec<&str> = evidence.features.iter().map(|feature| feature.name()).collect();
+            format!("{rules}; evidence ({}): {} among the best answers", names.join(", "), gain(evidence_tried))
+        }
+        None => rules,
     })
 }
 
@@ -317,7 +325,7 @@ fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result
     let mut with_rules = None;
     if job.ranks_with_rules() {
         let engine = Engine::open(&job.out.join("with-rules"))?;
-        if engine.ranking().is_some_and(Ranking::uses_rules) {
+        if engine.ranking().is_some_and(Ranking::counts) {
             let result = result(2, &engine)?;
             let alone = match engine.rules_alone() {
                 Some(alone) => Some(questions.metrics(&questions.rank(&alone, &watcher.control.heard_by(&follow(3)))?)),

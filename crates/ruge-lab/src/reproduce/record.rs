@@ -130,6 +130,12 @@ pub struct Beside {
     pub fitted: usize,
     /// What was tried, each half of validation judged by what was fitted on the other.
     pub tried: Vec<ruge_rules::rank::Tried>,
+    /// Sets of evidence that were tried, judged in the same way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence_tried: Vec<ruge_rules::rank::Tried>,
+    /// What was hidden while rules were weighed.
+    #[serde(default)]
+    pub hiding: ruge_rules::rank::Hiding,
     /// The model without them, on the test triples.
     pub alone: Figures,
     /// Seconds of mining and fitting.
@@ -224,7 +230,7 @@ impl Record {
         let mut spec = self.spec;
         // How rules beside it are weighed is nothing to the model.
         if let Some(rules) = spec.as_mut().and_then(|spec| spec.get_mut("rules")).and_then(Value::as_object_mut) {
-            rules.remove("thorough");
+            ["thorough", "ranking", "evidence"].iter().for_each(|setting| drop(rules.remove(*setting)));
         }
         Some(Self {
             spec,

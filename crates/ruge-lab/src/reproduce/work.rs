@@ -25,7 +25,7 @@ use ruge::run::{Grounds, Mode, Run, Tick, TrainEvent, curve};
 use ruge::spec::{DeviceName, MinePreset, RulesSpec, Spec};
 use ruge::{Engine, OpenOptions};
 use ruge_rules::rank::only::RulesOnly;
-use ruge_rules::rank::{Effort, Prepared, Ranking};
+use ruge_rules::rank::{Prepared, Ranking, Weighing};
 
 /// Above so many rules the rules-only row is left out of training cells: walking them all costs more than training.
 pub const MOST_RULES_ALONE: usize = 5_000;
@@ -63,16 +63,16 @@ impl Place<'_> {
     }
 
     /// Rules to rank with in addition to models of these data, mined and weighed once.
-    fn ranking_rules(&self, data: &Dataset, effort: Effort, control: &CellControl<'_>) -> Result<Arc<Prepared>> {
+    fn ranking_rules(&self, data: &Dataset, weighing: Weighing, control: &CellControl<'_>) -> Result<Arc<Prepared>> {
         let hash = data_hash(data);
         if let Some((of, prepared)) = &*self.ranking_rules.borrow()
-            && (of, prepared.effort()) == (&hash, effort)
+            && (of, prepared.weighing()) == (&hash, weighing)
         {
             return Ok(Arc::clone(prepared));
         }
         let mining = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
         let rules = assemble::mined(&mining, data, &control.quiet())?;
-        let prepared = Arc::new(Prepared::beside(rules, data, effort, &control.quiet())?);
+        let prepared = Arc::new(Prepared::beside(rules, data, weighing, &control.quiet())?);
         *self.ranking_rules.borrow_mut() = Some((hash, Arc::clone(&prepared)));
         Ok(prepared)
     }
@@ -403,13 +403,14 @@ fn beside(
     control: &CellControl<'_>,
 ) -> Result<Engine> {
     let started = Instant::now();
-    let prepared = place.ranking_rules(data, Effort::of(spec.rules.thorough), control)?;
+    let prepared = place.ranking_rules(data, spec.rules.weighing(), control)?;
     let combined = combine(engine, &prepared, &folder.join("with-rules"), Mode::Force, &control.quiet())?;
     let seconds = started.elapsed().as_secs_f64();
     let questions = Questions::about(data.test(), data.filter());
     let alone = questions.metrics(&questions.rank(engine.ranker(), &control.quiet())?);
-    let Ranking { fitted, tried, .. } = combined.ranking;
-    record.beside = Some(Beside { rules: combined.rules, fitted, tried, alone: Figures::of(&alone), seconds });
+    let Ranking { fitted, tried, evidence_tried, hiding, .. } = combined.ranking;
+    let (rules, alone) = (combined.rules, Figures::of(&alone));
+    record.beside = Some(Beside { rules, fitted, tried, evidence_tried, hiding, alone, seconds });
     Engine::open_with(&combined.model, &OpenOptions { device: spec.device, ..OpenOptions::default() })
 }
 

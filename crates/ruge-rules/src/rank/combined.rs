@@ -9,7 +9,7 @@ use ruge_kg::{
     Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, RelationId, Scored, Side, TopOptions, Triple,
 };
 
-use super::evidence::{Counts, EvidenceScores, Sheet};
+use super::evidence::{Counts, EvidencePart, EvidenceScores, Sheet};
 use super::scores::{SHARE, block, by_question, in_place};
 use super::{Heard, Ranking, RuleScores, Setting, Sum};
 
@@ -20,6 +20,26 @@ pub struct Combined {
     global: Setting,
     settings: BTreeMap<(RelationId, Side), Setting>,
     evidence: Option<EvidenceScores>,
+}
+
+/// A part of a score.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Part {
+    /// Whose.
+    pub of: PartOf,
+    /// What it adds.
+    pub value: f64,
+}
+
+/// Who adds to a score.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum PartOf {
+    /// The other ranker.
+    Model,
+    /// A rule, by its place in the order given.
+    Rule(usize),
+    /// What was counted about the candidate.
+    Evidence(EvidencePart),
 }
 
 /// The scratch of one thread.
@@ -57,6 +77,27 @@ impl Combined {
         if let Some(evidence) = &self.evidence {
             evidence.add(query, &mut scratch.sheet, scores);
         }
+    }
+
+    /// What the score of a query's answer is made of. The parts add up to its score, up to rounding.
+    pub fn parts(&self, query: &RankQuery) -> Result<Vec<Part>, RankError> {
+        let mut parts = Vec::new();
+        if let Some(base) = &self.base {
+            let mut scores = vec![0.0; base.entity_count()];
+            base.score_all(*query, &mut scores)?;
+            parts.push(Part { of: PartOf::Model, value: f64::from(scores[query.answer().index()]) });
+        }
+        let setting = self.setting(query);
+        if setting.weight != 0.0 {
+            let terms = self.rules.terms(query, setting.sum());
+            let sum: f64 = terms.iter().map(|(_, term)| term).sum();
+            // A probability is no sum: every rule has the share of it that it has of the evidence.
+            let unit = if sum > 0.0 { setting.weight * setting.form.score(sum) / sum } else { 0.0 };
+            parts.extend(terms.iter().map(|&(rule, term)| Part { of: PartOf::Rule(rule), value: unit * term }));
+        }
+        let evidence = self.evidence.iter().flat_map(|evidence| evidence.parts(query, query.answer()));
+        parts.extend(evidence.map(|part| Part { of: PartOf::Evidence(part), value: f64::from(part.value) }));
+        Ok(parts)
     }
 
     fn add_rules(&self, query: &RankQuery, heard: &mut Vec<(Sum, Heard)>, scores: &mut [f32]) {

@@ -63,6 +63,35 @@ impl Feature {
     }
 }
 
+/// Features that may count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Features {
+    /// All that help on validation.
+    #[default]
+    All,
+    /// The same without links, and without what they follow from: on data that were split by pairs they use the split.
+    NoLink,
+    /// None.
+    None,
+}
+
+impl Features {
+    /// Which ones.
+    pub fn list(self) -> &'static [Feature] {
+        match self {
+            Features::All => &Feature::ALL,
+            Features::NoLink => &[Feature::Role, Feature::Degree, Feature::Type],
+            Features::None => &[],
+        }
+    }
+
+    /// Whether it is the default.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Bins of role: 0, 1, 2, 3–4, 5–8, 9–16, 17–32, more.
 pub const ROLES: usize = 8;
 /// Linked to the known end, and being the known end itself.

@@ -16,10 +16,10 @@ use rayon::prelude::*;
 use ruge_kg::{Control, Dataset, Filter, RankError, RankQuery, Ranker, RelationId, Side, Triple};
 use serde::{Deserialize, Serialize};
 
-use super::evidence::{self, Counts};
+use super::evidence::{self, Counts, Features};
 use super::scores::{SHARE, block, by_question, in_place};
 use super::{
-    Combined, Form, GroupSetting, Heard, Hiding, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights,
+    Combined, Form, GroupSetting, Heard, Hiding, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights, budget,
     ranking_confidence,
 };
 use crate::io::RuleRecord;
@@ -45,6 +45,22 @@ impl Effort {
     /// One or the other.
     pub fn of(thorough: bool) -> Self {
         if thorough { Self::THOROUGH } else { Self::USUAL }
+    }
+}
+
+/// How rules are weighed, and which evidence may count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Weighing {
+    /// How much is asked.
+    pub effort: Effort,
+    /// Features that may be taken.
+    pub evidence: Features,
+}
+
+impl Weighing {
+    /// The usual effort, or more, with every feature.
+    pub fn of(thorough: bool) -> Self {
+        Self { effort: Effort::of(thorough), evidence: Features::All }
     }
 }
 
@@ -105,21 +121,25 @@ const FEW: usize = 1_000;
 pub struct Prepared {
     /// In the order given.
     pub rules: Vec<RuleRecord>,
+    /// How many more there were than the budget allows.
+    pub over_budget: usize,
     scores: Arc<RuleScores>,
     smoothing: f64,
     hiding: Hiding,
-    effort: Effort,
+    weighing: Weighing,
 }
 
 impl Prepared {
     /// For rules, alone or beside a model, as they are. The control hears of questions asked.
-    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, effort: Effort, control: &Control<'_>) -> Result<Self> {
+    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, weighing: Weighing, control: &Control<'_>) -> Result<Self> {
+        let (rules, over_budget) = budget::within(rules, data.graph());
         let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
         if data.valid().is_empty() {
             let scores = Arc::new(file(SMOOTHING));
-            return Ok(Self { rules, scores, smoothing: SMOOTHING, hiding: Hiding::Fact, effort });
+            return Ok(Self { rules, over_budget, scores, smoothing: SMOOTHING, hiding: Hiding::Fact, weighing });
         }
-        let hiding = hiding(data);
+        // Without links as evidence nothing may follow from how pairs were split.
+        let hiding = if weighing.evidence == Features::All { hiding(data) } else { Hiding::Fact };
         // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
         let few = RankQuery::both_sides(&some(data.valid(), FEW));
         let mut best = (f64::NEG_INFINITY, SMOOTHING);
@@ -136,19 +156,24 @@ impl Prepared {
             }
         }
         let mut scores = file(best.1);
-        scores.learn(&rules, best.1, (data.train(), effort.questions), hiding, control)?;
-        Ok(Self { rules, scores: Arc::new(scores), smoothing: best.1, hiding, effort })
+        scores.learn(&rules, best.1, (data.train(), weighing.effort.questions), hiding, control)?;
+        Ok(Self { rules, over_budget, scores: Arc::new(scores), smoothing: best.1, hiding, weighing })
     }
 
     /// For rules beside a model: those below [`LEAST`] are left out.
-    pub fn beside(mut rules: Vec<RuleRecord>, data: &Dataset, effort: Effort, control: &Control<'_>) -> Result<Self> {
+    pub fn beside(
+        mut rules: Vec<RuleRecord>,
+        data: &Dataset,
+        weighing: Weighing,
+        control: &Control<'_>,
+    ) -> Result<Self> {
         rules.retain(|record| ranking_confidence(record, SMOOTHING) >= LEAST);
-        Self::new(rules, data, effort, control)
+        Self::new(rules, data, weighing, control)
     }
 
-    /// How much was asked, and will be.
-    pub fn effort(&self) -> Effort {
-        self.effort
+    /// How they were weighed, and will be.
+    pub fn weighing(&self) -> Weighing {
+        self.weighing
     }
 
     /// The rules as filed.
@@ -196,7 +221,7 @@ pub fn fit(
     if data.valid().is_empty() {
         return Ok(Ranking::of(without));
     }
-    let most = prepared.effort.triples;
+    let most = prepared.weighing.effort.triples;
     let mut ranking = if prepared.rules.is_empty() {
         Ranking::of(without)
     } else {
@@ -208,7 +233,8 @@ pub fn fit(
     let ranker = Combined::new(base.map(Arc::clone), prepared.scores(), &ranking);
     let counts = Counts::new(data.shared_graph());
     let queries = RankQuery::both_sides(&some(data.valid(), most));
-    let fitted = evidence::fit::fit(&ranker, &counts, &queries, data.choosing_filter(), control)?;
+    let features = prepared.weighing.evidence.list();
+    let fitted = evidence::fit::fit(&ranker, &counts, &queries, data.choosing_filter(), features, control)?;
     ranking.fitted += fitted.numbers;
     (ranking.evidence, ranking.evidence_tried) = (fitted.evidence, fitted.tried);
     Ok(ranking)

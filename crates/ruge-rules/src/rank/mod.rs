@@ -9,6 +9,7 @@
 //! |---|---|
 //! | which rules have a chance to answer a query? | [`index`] |
 //! | what do they say of each candidate? | `scores` |
+//! | how many rules may rank? | `budget` |
 //! | what does each rule weigh? | `learn` |
 //! | what is a rule's new conclusion worth on validation? | [`validated`] |
 //! | what speaks for or against a candidate besides rules? | [`evidence`] |
@@ -16,6 +17,7 @@
 //! | the sum as a ranker | `combined` |
 //! | rules alone with nothing fitted; rules first, a ranker for the rest | [`only`] |
 
+mod budget;
 mod combined;
 pub mod evidence;
 mod fit;
@@ -26,7 +28,7 @@ mod scores;
 mod setting;
 pub mod validated;
 
-pub use combined::Combined;
-pub use fit::{Effort, LEAST, Prepared, Tried, fit};
+pub use combined::{Combined, Part, PartOf};
+pub use fit::{Effort, LEAST, Prepared, Tried, Weighing, fit};
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
 pub use setting::{Form, GroupSetting, Hiding, Ranking, Setting};

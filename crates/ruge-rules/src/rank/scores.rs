@@ -128,6 +128,23 @@ impl RuleScores {
         Arc::clone(&self.graph)
     }
 
+    /// The rules that reach one candidate, by their place in the order given, each with its term in the sum.
+    pub fn terms(&self, query: &RankQuery, way: Sum) -> Vec<(usize, f64)> {
+        let known = known_end(query);
+        let (answer, side) = (query.answer(), side_place(query.side));
+        let (mut terms, mut share) = (Vec::new(), 1.0);
+        let mut hear = |rule: u32, entity: EntityId| {
+            let Term { counted, learned, constant } = self.terms[rule as usize];
+            if entity == answer && (way.constants || !constant) {
+                let term = if way.learned { f64::from(learned[side]) } else { counted };
+                terms.push((self.order[rule as usize] as usize, share * term));
+                share *= way.discount;
+            }
+        };
+        self.index.ask(&self.graph, query.triple.relation, known, &mut Asker::default(), &mut hear);
+        terms
+    }
+
     /// Sums what the rules say of every candidate of a query, for each of the ways to sum that `heard` was made for.
     pub fn ask(&self, query: &RankQuery, heard: &mut Heard) {
         let asked = question(query);
@@ -136,10 +153,7 @@ impl RuleScores {
         }
         heard.clear(self.graph.entity_count());
         heard.asked = Some(asked);
-        let known = match query.side {
-            Side::Head => (measure::Side::Object, query.triple.tail),
-            Side::Tail => (measure::Side::Subject, query.triple.head),
-        };
+        let known = known_end(query);
         let mut asker = std::mem::take(&mut heard.asker);
         let side = side_place(query.side);
         let mut hearing = Hearing { heard, terms: &self.terms, side };
@@ -153,6 +167,14 @@ pub(super) fn side_place(hidden: Side) -> usize {
     match hidden {
         Side::Head => 0,
         Side::Tail => 1,
+    }
+}
+
+/// The end of the conclusion that a query knows, and who stands there.
+fn known_end(query: &RankQuery) -> (measure::Side, EntityId) {
+    match query.side {
+        Side::Head => (measure::Side::Object, query.triple.tail),
+        Side::Tail => (measure::Side::Subject, query.triple.head),
     }
 }
 

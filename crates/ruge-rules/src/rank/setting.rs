@@ -143,6 +143,12 @@ impl Ranking {
         alone || uses(&self.global) || self.settings.iter().any(|group| uses(&group.setting))
     }
 
+    /// Validation MRR of what was taken, each half by what was fitted on the other; with evidence, among the best answers alone.
+    pub fn valid_mrr(&self) -> Option<f64> {
+        let taken = |tried: &[Tried]| tried.iter().find(|tried| tried.taken).map(|tried| tried.mrr);
+        taken(&self.evidence_tried).or_else(|| taken(&self.tried))
+    }
+
     /// Whether it changes the ranks of the other ranker.
     pub fn counts(&self) -> bool {
         self.uses_rules() || self.evidence.is_some()

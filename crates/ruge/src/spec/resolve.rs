@@ -6,11 +6,12 @@
 use std::path::Path;
 
 use ruge_embed::{Loss, Penalty, TNorm};
+use ruge_rules::rank::evidence::Features;
 use toml::Table;
 
 use super::file::SpecFile;
 use super::place::{line_of, table_of};
-use super::{DeviceName, GuidanceSpec, ModelName, Norm, Preset, Spec};
+use super::{DeviceName, GuidanceSpec, ModelName, Norm, Preset, RankingRules, Spec};
 use crate::error::{Result, RugeError};
 
 /// What somebody asks for.
@@ -63,6 +64,10 @@ pub struct Overrides {
     pub min_support: Option<u64>,
     /// Most conclusions of all mined rules, per training triple.
     pub max_conclusions: Option<f64>,
+    /// Rules that rank in addition to the model: auto, none, or a file.
+    pub ranking_rules: Option<String>,
+    /// Evidence that may count.
+    pub evidence: Option<Features>,
     /// Most atoms in the premise of a mined rule.
     pub max_body: Option<usize>,
     /// Dimension.
@@ -390,6 +395,10 @@ impl Overrides {
         rules.min_hc = self.min_hc.or(rules.min_hc);
         rules.min_std = self.min_std.or(rules.min_std);
         rules.max_conclusions = self.max_conclusions.or(rules.max_conclusions);
+        if let Some(ranking) = &self.ranking_rules {
+            rules.ranking = RankingRules::from(ranking.clone());
+        }
+        put(&mut rules.evidence, self.evidence);
         rules.min_support = self.min_support.or(rules.min_support);
         rules.max_body = self.max_body.or(rules.max_body);
         Ok(())

@@ -1,6 +1,8 @@
 //! Where the rules of a run come from: a file, or mining with these thresholds.
 
 use ruge_rules::MineConfig;
+use ruge_rules::rank::Weighing;
+use ruge_rules::rank::evidence::Features;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RugeError};
@@ -48,6 +50,12 @@ pub struct RulesSpec {
     /// Whether rules for ranking are weighed with more than twice the usual effort.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thorough: bool,
+    /// Rules that rank in addition to a model: `auto` mines them, `none` does without, anything else is a rule file.
+    #[serde(default, skip_serializing_if = "RankingRules::is_default")]
+    pub ranking: RankingRules,
+    /// Evidence about candidates that may count where rules rank.
+    #[serde(default, skip_serializing_if = "Features::is_default")]
+    pub evidence: Features,
     /// Groundings of an epoch at most; of more, every epoch takes a random share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_groundings: Option<usize>,
@@ -78,6 +86,17 @@ impl RulesSpec {
         config
     }
 
+    /// How rules for ranking are weighed.
+    pub fn weighing(&self) -> Weighing {
+        Weighing { evidence: self.evidence, ..Weighing::of(self.thorough) }
+    }
+
+    /// What concerns ranking with rules alone, and not training.
+    pub fn at_ranking(&self) -> Self {
+        let Self { thorough, ranking, evidence, .. } = self.clone();
+        Self { thorough, ranking, evidence, ..Self::default() }
+    }
+
     /// Whether anything is said about mining.
     fn says_how_to_mine(&self) -> bool {
         let Self { min_pca, min_std, min_hc, max_body, min_support, min_head_size, max_conclusions, .. } = self;
@@ -88,9 +107,10 @@ impl RulesSpec {
 
     /// The same rules from a file: nothing is mined.
     pub fn from_file(self, file: String) -> Self {
-        let Self { mine, min_confidence, confidence, weigh, thorough, most_groundings, .. } = self;
+        let Self { mine, min_confidence, confidence, weigh, thorough, ranking, evidence, most_groundings, .. } = self;
         let file = Some(file);
-        Self { file, mine, min_confidence, confidence, weigh, thorough, most_groundings, ..Self::default() }
+        let kept = Self { mine, min_confidence, confidence, weigh, thorough, ranking, evidence, ..Self::default() };
+        Self { file, most_groundings, ..kept }
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -123,6 +143,45 @@ impl RulesSpec {
             return refuse("rules.most-groundings is at least 1; for training without rules use guidance none".into());
         }
         Ok(())
+    }
+}
+
+/// Rules that rank in addition to a model.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum RankingRules {
+    /// Mined from train for the purpose.
+    #[default]
+    Auto,
+    /// None; evidence may still count.
+    None,
+    /// Those of a file.
+    File(String),
+}
+
+impl RankingRules {
+    fn is_default(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+impl From<String> for RankingRules {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "auto" => Self::Auto,
+            "none" => Self::None,
+            _ => Self::File(text),
+        }
+    }
+}
+
+impl From<RankingRules> for String {
+    fn from(rules: RankingRules) -> Self {
+        match rules {
+            RankingRules::Auto => "auto".into(),
+            RankingRules::None => "none".into(),
+            RankingRules::File(path) => path,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use ruge_embed::{
     Batching, Dealing, Loss, Negatives, Objective, PTransEConfig, Projection, Softmax, Start, StaticLabel, TNorm,
 };
 
-use super::{BatchSpec, FixedLabel, GuidanceSpec, ModelName, Norm, RulesSpec, Spec};
+use super::{BatchSpec, FixedLabel, GuidanceSpec, ModelName, Norm, Spec};
 use crate::error::{Result, RugeError};
 
 /// How a model is trained.
@@ -236,7 +236,7 @@ impl Spec {
         };
         let rate = self.optimizer.entity_rate;
         // How rules beside it are weighed is nothing to it.
-        let beside = RulesSpec { thorough: self.rules.thorough, ..RulesSpec::default() };
+        let beside = self.rules.at_ranking();
         for (same, what) in [
             (self.model.norm == Norm::L1, "model.norm (L1)"),
             (self.optimizer == super::ptranse_optimizer(rate), "optimizer (plain descent with one rate)"),

@@ -60,10 +60,14 @@ pub fn fit(
     counts: &Counts,
     queries: &[RankQuery],
     known: &Filter,
+    allowed: &[Feature],
     control: &Control<'_>,
 ) -> Result<Fitted, RankError> {
+    if allowed.is_empty() {
+        return Ok(Fitted { evidence: None, tried: Vec::new(), numbers: 0 });
+    }
     let questions = Questions::ask(ranker, counts, queries, known, control)?;
-    Ok(questions.choose(control)?)
+    Ok(questions.choose(allowed, control)?)
 }
 
 /// Queries with their best candidates and what is counted about them.
@@ -268,7 +272,7 @@ impl Questions {
     }
 
     /// Adds features as long as they help.
-    fn choose(&self, control: &Control<'_>) -> Result<Fitted, Cancelled> {
+    fn choose(&self, allowed: &[Feature], control: &Control<'_>) -> Result<Fitted, Cancelled> {
         let mut plain = [0.0; NUMBERS];
         plain[0] = 1.0;
         let of = |out: &mut Vec<f64>, at: usize| self.reciprocal(at, &plain, out);
@@ -283,7 +287,7 @@ impl Questions {
         let (mut features, mut taken): (Vec<Feature>, usize) = (Vec::new(), 0);
         loop {
             let mut best: Option<(Vec<Feature>, Vec<f32>, usize)> = None;
-            for &one in Feature::ALL.iter().filter(|one| !features.contains(one)) {
+            for &one in allowed.iter().filter(|one| !features.contains(one)) {
                 control.check()?;
                 let mut set = features.clone();
                 set.push(one);

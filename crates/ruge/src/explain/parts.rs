@@ -1,0 +1,95 @@
+//! What the score that ranks is made of: the model, each rule as ranking counts it, evidence for and against.
+
+use ruge_kg::{RankQuery, Side};
+use ruge_rules::rank::evidence::{EvidencePart, Feature};
+use ruge_rules::rank::{Combined, Part, PartOf};
+use ruge_rules::{RuleRecord, words};
+use serde::{Deserialize, Serialize};
+
+use super::Fact;
+use crate::engine::Engine;
+use crate::error::Result;
+
+/// A part of a score.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ScorePart {
+    /// `model`, `rule` or `evidence`.
+    pub kind: String,
+    /// What it adds to the score; below zero it speaks against the triple.
+    pub value: f64,
+    /// The same, for readers that look for a weight.
+    pub weight: f64,
+    /// In words.
+    pub words: String,
+    /// The rule as a formula.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Its confidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// What was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feature: Option<Feature>,
+    /// How many facts were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+}
+
+/// The parts of a triple's score where one end is asked for, the largest first. They add up to the score, up to rounding.
+pub fn parts(engine: &Engine, query: &RankQuery, score: f32) -> Result<Vec<ScorePart>> {
+    let mut parts = match engine.combined() {
+        Some(combined) => of_combined(engine, combined, query)?,
+        None => vec![model(f64::from(score))],
+    };
+    parts.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
+    Ok(parts)
+}
+
+fn of_combined(engine: &Engine, combined: &Combined, query: &RankQuery) -> Result<Vec<ScorePart>> {
+    let fact = Fact::new(engine.data().names(), query.triple);
+    let said = combined.parts(query)?.into_iter().filter(|part| part.value != 0.0);
+    Ok(said
+        .map(|Part { of, value }| match of {
+            PartOf::Model => model(value),
+            PartOf::Rule(place) => rule(engine, &engine.rules()[place], value),
+            PartOf::Evidence(part) => evidence(&part, query.side, &fact, value),
+        })
+        .collect())
+}
+
+fn plain(kind: &str, value: f64, words: String) -> ScorePart {
+    let kind = kind.to_string();
+    ScorePart { kind, value, weight: value, words, rule: None, confidence: None, feature: None, count: None }
+}
+
+fn model(value: f64) -> ScorePart {
+    plain("model", value, "the embedding's own score".into())
+}
+
+fn rule(engine: &Engine, RuleRecord { rule, confidence, .. }: &RuleRecord, value: f64) -> ScorePart {
+    let names = engine.data().names();
+    let formula = Some(words::formula(rule, names));
+    ScorePart {
+        rule: formula,
+        confidence: Some(confidence.get()),
+        ..plain("rule", value, words::sentence(rule, names))
+    }
+}
+
+fn evidence(part: &EvidencePart, side: Side, fact: &Fact, value: f64) -> ScorePart {
+    let Fact { head, relation, tail } = fact;
+    let (who, place, other) = match side {
+        Side::Head => (head, "head", tail),
+        Side::Tail => (tail, "tail", head),
+    };
+    let facts = |count: usize| if count == 1 { "1 fact".to_string() } else { format!("{count} facts") };
+    let words = match (part.feature, part.count) {
+        (Feature::Role, 0) => format!("no known fact has {who} as {place} of {relation}"),
+        (Feature::Role, count) => format!("{who} already is the {place} of {} of {relation}", facts(count)),
+        (Feature::Link, 0) => format!("{who} and {other} are the same"),
+        (Feature::Link, count) => format!("{} already link {who} and {other}", facts(count)),
+        (Feature::Degree, count) => format!("{who} is part of {} in all", facts(count)),
+        (Feature::Type, _) => format!("{who} compared with other {place}s of {relation}, by the relations they have"),
+    };
+    ScorePart { feature: Some(part.feature), count: Some(part.count), ..plain("evidence", value, words) }
+}
