@@ -62,8 +62,15 @@ fn company() -> Dataset {
 fn fitted(data: &Dataset) -> fit::Fitted {
     let queries = RankQuery::both_sides(data.valid());
     let counts = Counts::new(data.shared_graph());
-    fit::fit(&Noise(data.entity_count()), &counts, &queries, data.choosing_filter(), &Feature::ALL, &Control::default())
-        .expect("a fit")
+    fit::fit(
+        &Noise(data.entity_count()),
+        &counts,
+        &queries,
+        (data.choosing_filter(), 0.0),
+        &Feature::ALL,
+        &Control::default(),
+    )
+    .expect("a fit")
 }
 
 #[test]

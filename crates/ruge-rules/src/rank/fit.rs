@@ -234,7 +234,10 @@ pub fn fit(
     let counts = Counts::new(data.shared_graph());
     let queries = RankQuery::both_sides(&some(data.valid(), most));
     let features = prepared.weighing.evidence.list();
-    let fitted = evidence::fit::fit(&ranker, &counts, &queries, data.choosing_filter(), features, control)?;
+    // True facts that nobody listed are expected in the proportion of validation to train.
+    let unlisted = data.valid().len() as f64 / data.train().len().max(1) as f64;
+    let known = (data.choosing_filter(), unlisted);
+    let fitted = evidence::fit::fit(&ranker, &counts, &queries, known, features, control)?;
     ranking.fitted += fitted.numbers;
     (ranking.evidence, ranking.evidence_tried) = (fitted.evidence, fitted.tried);
     Ok(ranking)
