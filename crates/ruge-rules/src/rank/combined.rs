@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use ruge_kg::rank::{place, select};
 use ruge_kg::{
-    Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, RelationId, Scored, Side, TopOptions, Triple,
+    Cancelled, Control, EntityId, Filter, PageRank, Rank, RankError, RankQuery, Ranker, RelationId, Scored, Side,
+    TopOptions, Triple,
 };
 
 use super::evidence::{Counts, EvidenceScores, Sheet};
@@ -20,13 +21,19 @@ pub struct Combined {
     global: Setting,
     settings: BTreeMap<(RelationId, Side), Setting>,
     evidence: Option<EvidenceScores>,
+    near: Option<PageRank>,
 }
+
+/// What nearness counts: less than any rule.
+const NEAR: f32 = 1e-4;
 
 /// The scratch of one thread.
 #[derive(Default)]
 struct Scratch {
     heard: Vec<(Sum, Heard)>,
     sheet: Sheet,
+    /// Shares of a walker's time, and where the walk began.
+    near: (Option<EntityId>, Vec<f32>),
 }
 
 impl Combined {
@@ -34,7 +41,8 @@ impl Combined {
     pub fn new(base: Option<Arc<dyn Ranker>>, rules: Arc<RuleScores>, ranking: &Ranking) -> Self {
         let counts = || Arc::new(Counts::new(rules.shared_graph()));
         let evidence = ranking.evidence.as_ref().map(|evidence| EvidenceScores::new(counts(), evidence));
-        Self { base, rules, global: ranking.global, settings: ranking.table(), evidence }
+        let near = ranking.near.then(|| PageRank::new(rules.shared_graph()));
+        Self { base, rules, global: ranking.global, settings: ranking.table(), evidence, near }
     }
 
     /// The rules.
@@ -56,6 +64,16 @@ impl Combined {
         self.add_rules(query, &mut scratch.heard, scores);
         if let Some(evidence) = &self.evidence {
             evidence.add(query, &mut scratch.sheet, scores);
+        }
+        if let Some(near) = &self.near {
+            let (start, shares) = (query.given(), &mut scratch.near);
+            if shares.0 != Some(start) {
+                shares.1.resize(scores.len(), 0.0);
+                near.shares(start, &mut shares.1);
+                shares.1[start.index()] = 0.0;
+                shares.0 = Some(start);
+            }
+            scores.iter_mut().zip(&shares.1).for_each(|(score, share)| *score += NEAR * share);
         }
     }
 
