@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::console::{self, Console};
 use crate::device::DeviceArgs;
 use crate::explain::explainer;
+use crate::open::GraphArgs;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
 use crate::usage::UsageError;
@@ -67,6 +68,8 @@ pub struct CompleteArgs {
     #[arg(long, conflicts_with_all = ["out", "format", "top", "min_truth"])]
     measure: bool,
     #[command(flatten)]
+    graph: GraphArgs,
+    #[command(flatten)]
     device: DeviceArgs,
     #[command(flatten)]
     reading: RuleArgs,
@@ -106,6 +109,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         output::refuse_to_replace(path, args.force)?;
     }
     let engine = crate::open::engine(&args.model, args.device.name(), console)?;
+    let (engine, _) = args.graph.place(engine, console)?;
     let relation = args.relation.as_deref().map(|name| engine.relation(name)).transpose()?;
     let explainer = explainer(&engine, args.rules.as_deref(), &args.reading, console)?;
     let top = args.top.or(if args.min_truth.is_some() || args.measure { None } else { Some(100) });

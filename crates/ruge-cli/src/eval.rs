@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use ruge::evaluate::{Questions, in_ids_of, ranks_sha256};
 use ruge::{Engine, GuidanceSpec, ModelName, OpenOptions};
 use ruge_embed::{Evaluation, Metrics, PathReport};
-use ruge_kg::{Dataset, Side, Ties, Triple};
+use ruge_kg::{Dataset, PageRank, Rank, Side, Ties, Triple};
 use ruge_rules::rank::only::RulesOnly;
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::device::DeviceArgs;
+use crate::open::GraphArgs;
 use crate::path_words::path_words;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
@@ -26,18 +27,22 @@ use crate::{interrupt, memory, progress};
 /// Both sides of every triple are ranked; candidates that form another known fact are ignored (filtered). Ties get their
 /// mean rank by default. With DATA, the model is evaluated on other data, and the known facts are those of DATA. The model
 /// must know all its names, and must not have been trained on the triples in question.
+///
+/// With --graph, the questions are about a graph with entities of its own. Its train holds the facts that rules start from.
+/// Two more figures are shown: Hits@10 among 50 negatives, and the ranking by personalised PageRank as a baseline.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge eval runs/ruge
   ruge eval runs/ruge --split valid --by-relation
   ruge eval runs/ruge/model.safetensors data/fb15k --json
+  ruge eval runs/rules --graph data/other
   ruge eval runs/codex --classify data/codex-s")]
 pub struct EvalArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// Other data to evaluate on [default: the data stored in the model]
-    #[arg(value_name = "DATA")]
+    #[arg(value_name = "DATA", conflicts_with = "graph")]
     data: Option<PathBuf>,
     /// Split to evaluate on
     #[arg(long, value_enum, value_name = "SPLIT", default_value_t = SplitArg::Test)]
@@ -58,6 +63,8 @@ pub struct EvalArgs {
     /// Memory for entity vectors, in MB
     #[arg(long, value_name = "MB", default_value_t = 1024)]
     memory: usize,
+    #[command(flatten)]
+    graph: GraphArgs,
     #[command(flatten)]
     device: DeviceArgs,
 }
@@ -83,6 +90,10 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     }
     let packing = Some(args.memory.saturating_mul(1 << 20));
     let engine = crate::open::with(&args.model, &OpenOptions { device: args.device.name(), packing }, console)?;
+    let (engine, graph) = args.graph.place(engine, console)?;
+    if let Some(given) = &graph {
+        refuse_unknown(args, &engine, given, console)?;
+    }
     let other = match &args.data {
         // Classification has no --split: it learns from valid and is judged on test.
         Some(path) if args.classify.is_some() => {
@@ -118,6 +129,10 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     let stopped = "stopped while ranking by the rules alone";
     let rules_only = rules_only(&engine, &questions).map_err(interrupt::instead_of(stopped))?;
     let digest = ranks_sha256(&ranks);
+    let unseen = match graph {
+        Some(_) => Some(Unseen::of(&engine, &questions, &ranks).map_err(interrupt::instead_of(stopped))?),
+        None => None,
+    };
     if console.json {
         let mut object = object(args, &engine, &evaluation, seconds, name, &digest);
         if let Some(metrics) = &rules_only {
@@ -126,10 +141,71 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         if let Some(paths) = paths(&engine) {
             object["paths"] = json!(paths);
         }
+        if let Some(unseen) = &unseen {
+            object["hits10_of_50"] = unseen.hits10_of_50.into();
+            object["pagerank"] = figures(&unseen.pagerank);
+            object["pagerank"]["hits10_of_50"] = unseen.pagerank_of_50.into();
+        }
         console.json_result(&object)
     } else {
-        console.result(&report(args, &engine, &evaluation, rules_only.as_ref(), seconds, name, console))
+        let rows = Rows { rules_only: rules_only.as_ref(), unseen: unseen.as_ref() };
+        console.result(&report(args, &engine, &evaluation, &rows, seconds, name, console))
     }
+}
+
+/// Figures for a graph that the model has never seen.
+struct Unseen {
+    hits10_of_50: f64,
+    pagerank: Metrics,
+    pagerank_of_50: f64,
+}
+
+/// Rows of the table that not every evaluation has.
+struct Rows<'a> {
+    rules_only: Option<&'a Metrics>,
+    unseen: Option<&'a Unseen>,
+}
+
+impl Unseen {
+    fn of(engine: &Engine, questions: &Questions<'_>, ranks: &[Rank]) -> ruge::Result<Self> {
+        let of_50 = |ranks: &[Rank]| {
+            let hits = ranks.iter().map(|rank| rank.filtered.hit_among(50, 10, questions.ties));
+            hits.sum::<f64>() / ranks.len().max(1) as f64
+        };
+        let by_pagerank = questions.rank(&PageRank::new(engine.data().shared_graph()), &interrupt::control())?;
+        Ok(Self {
+            hits10_of_50: of_50(ranks),
+            pagerank: questions.metrics(&by_pagerank),
+            pagerank_of_50: of_50(&by_pagerank),
+        })
+    }
+}
+
+/// Refuses questions about relations that the model does not know, and says how many entities no fact is about.
+fn refuse_unknown(args: &EvalArgs, engine: &Engine, given: &Dataset, console: Console) -> Result<()> {
+    let (split, triples) = args.split.of(given);
+    let path = args.graph.graph.as_deref().unwrap_or(Path::new(""));
+    let unknown = |triple: &&Triple| engine.relation(given.names().relations.name(triple.relation)).is_err();
+    if let Some(first) = triples.iter().find(unknown) {
+        let asked = triples.iter().filter(unknown).count();
+        let place = format!("{}: {} of {} {split} triples", path.display(), grouped(asked), grouped(triples.len()));
+        let error = engine.relation(given.names().relations.name(first.relation)).err();
+        let words = error.map_or_else(String::new, |error| error.to_string());
+        bail!(
+            "{place} ask about relations that the model does not know: {words}\n  remedy: remove these triples, or rename the relation"
+        );
+    }
+    let ends = || triples.iter().flat_map(|triple| [triple.head, triple.tail]);
+    let mut new: Vec<_> = ends().filter(|&entity| engine.data().graph().degree(entity) == 0).collect();
+    new.sort_unstable();
+    new.dedup();
+    if !new.is_empty() && !matches!(args.split, SplitArg::Train) {
+        console.note(&format!(
+            "note: {} entities of the questions are in no train fact that the model knows, so no rule reaches them",
+            grouped(new.len())
+        ));
+    }
+    Ok(())
 }
 
 impl SplitArg {
@@ -230,7 +306,7 @@ fn report(
     args: &EvalArgs,
     engine: &Engine,
     evaluation: &Evaluation,
-    rules_only: Option<&Metrics>,
+    rows: &Rows<'_>,
     seconds: f64,
     split: &str,
     console: Console,
@@ -278,8 +354,11 @@ fn report(
     for (side, metrics) in &evaluation.by_side {
         row(format!("  {}", if *side == Side::Head { "heads" } else { "tails" }), metrics);
     }
-    if let Some(metrics) = rules_only {
+    if let Some(metrics) = rows.rules_only {
         row("rules alone".into(), metrics);
+    }
+    if let Some(unseen) = rows.unseen {
+        row("PageRank".into(), &unseen.pagerank);
     }
     row("raw".into(), &evaluation.raw);
     row("mean over relations".into(), &evaluation.macro_average);
@@ -289,6 +368,12 @@ fn report(
         row(format!("  {} {side}", category.unwrap_or_default()), metrics);
     }
     text.push_str(&table.render(width));
+    if let Some(Unseen { hits10_of_50, pagerank_of_50, .. }) = rows.unseen {
+        let line = format!(
+            "\nHits@10 among 50 random negatives: {hits10_of_50:.4}, PageRank {pagerank_of_50:.4} (expected value from the full rank; nothing is sampled)\n"
+        );
+        text.push_str(&line);
+    }
     if args.by_relation {
         let mut table = Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right]);
         table.row(["relation", "queries", "MRR", "mean rank"]);

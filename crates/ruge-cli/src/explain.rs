@@ -12,6 +12,7 @@ use ruge_kg::{Side, Triple};
 use serde_json::Value;
 
 use crate::console::Console;
+use crate::open::GraphArgs;
 use crate::output;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
@@ -66,6 +67,8 @@ pub struct ExplainArgs {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    graph: GraphArgs,
+    #[command(flatten)]
     reading: RuleArgs,
 }
 
@@ -77,6 +80,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
         output::refuse_to_replace(path, args.force)?;
     }
     let engine = crate::open::engine(&args.model, ruge::DeviceName::Cpu, console)?;
+    let (engine, _) = args.graph.place(engine, console)?;
     let triple = Triple {
         head: engine.entity(&args.head)?,
         relation: engine.relation(&args.relation)?,

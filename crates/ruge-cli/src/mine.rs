@@ -28,6 +28,7 @@ use crate::{interrupt, memory, output, progress};
   ruge mine demo --out rules.tsv
   ruge mine data/fb15k --preset ruge-fb15k --out rules.tsv
   ruge mine triples.tsv --min-pca 0.5 --min-support 20 --to anyburl
+  ruge mine data/fb15k --preset inductive --out rules.tsv
   ruge mine data/fb15k --max-body 3 --min-hc 0.1 --time-limit 10m --out long.tsv")]
 pub struct MineArgs {
     #[command(flatten)]
@@ -96,6 +97,8 @@ enum Preset {
     RugeYago,
     /// For ranking: low thresholds, rules that name an entity, long paths
     Ranking,
+    /// For graphs with other entities (`--graph`): like ranking, no rule names an entity, longer paths
+    Inductive,
 }
 
 impl MineArgs {
@@ -105,9 +108,12 @@ impl MineArgs {
             Some(Preset::Amie) => MineConfig::amie(),
             Some(Preset::RugeFb15k) => MineConfig::ruge_fb15k(),
             Some(Preset::RugeYago) => MineConfig::ruge_yago(),
-            Some(Preset::Ranking) => {
-                let graph = data.graph();
-                MineConfig::ranking(data.train().len(), graph.entity_count(), graph.relation_count())
+            Some(preset @ (Preset::Ranking | Preset::Inductive)) => {
+                let (triples, graph) = (data.train().len(), data.graph());
+                match preset {
+                    Preset::Inductive => MineConfig::inductive(triples, graph.entity_count(), graph.relation_count()),
+                    _ => MineConfig::ranking(triples, graph.entity_count(), graph.relation_count()),
+                }
             }
         };
         let set = |place: &mut f64, value: Option<f64>| *place = value.unwrap_or(*place);

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ruge::ModelName;
-use ruge::spec::{Norm, Overrides, Preset, Request, SpecText};
+use ruge::spec::{MinePreset, Norm, Overrides, Preset, Request, SpecText};
 use ruge_embed::TNorm;
 use ruge_rules::rank::evidence::Features;
 
@@ -30,6 +30,9 @@ pub struct SettingsArgs {
     /// Rules to use, in any format of `ruge rules convert` [default: mined from train]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
+    /// How rules are mined, as by `ruge mine --preset` [default: ranking for rules alone, else default]
+    #[arg(long, value_name = "PRESET", value_parser = mining())]
+    mine: Option<MinePreset>,
     /// Ignore rules below this confidence
     #[arg(long, value_name = "X")]
     min_conf: Option<f64>,
@@ -173,6 +176,16 @@ pub fn evidence() -> impl TypedValueParser<Value = Features> {
     ])
 }
 
+fn mining() -> impl TypedValueParser<Value = MinePreset> {
+    choice(vec![
+        (MinePreset::Default, "default", "PCA confidence 0.8, head coverage 0.01"),
+        (MinePreset::Amie, "amie", "AMIE's own thresholds"),
+        (MinePreset::RugeFb15k, "ruge-fb15k", "As the rules published with the paper for FB15K"),
+        (MinePreset::Ranking, "ranking", "Low thresholds, rules that name an entity, long paths"),
+        (MinePreset::Inductive, "inductive", "For graphs with other entities: no rule names one, longer paths"),
+    ])
+}
+
 fn t_norms() -> impl TypedValueParser<Value = TNorm> {
     choice(vec![(TNorm::Product, "product", ""), (TNorm::Lukasiewicz, "lukasiewicz", ""), (TNorm::Godel, "godel", "")])
 }
@@ -193,6 +206,7 @@ impl SettingsArgs {
             model: said.model,
             guidance: said.guidance,
             rules: said.rules.map(|file| file.display().to_string()),
+            mine: said.mine,
             min_conf: said.min_conf,
             min_pca: said.min_pca,
             min_hc: said.min_hc,

@@ -26,3 +26,4 @@ mod terminal;
 mod train;
 #[cfg(unix)]
 mod tutorial;
+mod unseen;

@@ -15,7 +15,7 @@ use crate::graph::{Filter, Graph};
 use crate::io::folder::{Layout, SPLITS};
 use crate::io::{self, FileContents, FileReport, LineMap, REPEATS_SHOWN, ReadOptions, Repeats, split};
 use crate::memory;
-use crate::triple::Triple;
+use crate::triple::{EntityId, RelationId, Triple};
 use crate::vocabulary::Names;
 
 /// Train, valid and test over one vocabulary.
@@ -132,6 +132,22 @@ impl Dataset {
             }),
         });
         Ok((dataset, LoadReport { layout: layout.name(), files, read, duplicates, split_here: held_out_now }))
+    }
+
+    /// The same facts in other ids, with the names of these ids. Facts with an entity or relation that has no id there are left
+    /// out; their number by split is returned.
+    pub fn translated(
+        &self,
+        names: Names,
+        entity: impl Fn(EntityId) -> Option<EntityId>,
+        relation: impl Fn(RelationId) -> Option<RelationId>,
+    ) -> (Self, [usize; 3]) {
+        let there =
+            |t: &Triple| Some(Triple { head: entity(t.head)?, relation: relation(t.relation)?, tail: entity(t.tail)? });
+        let splits = [&self.train, &self.valid, &self.test];
+        let translated = splits.map(|split| split.iter().filter_map(there).collect::<Vec<_>>());
+        let lost = std::array::from_fn(|at| splits[at].len() - translated[at].len());
+        (Self::assemble(names, translated).0, lost)
     }
 
     /// Entity and relation names.

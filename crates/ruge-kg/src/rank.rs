@@ -109,6 +109,26 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The chance that the answer is among the first `top` of itself and `drawn` other candidates, drawn at random with
+    /// replacement: how often fewer than `top` draws beat it, by the binomial distribution. No sample is drawn. Of candidates that
+    /// score the same, half beat it under [`Ties::Mean`].
+    pub fn hit_among(&self, drawn: u32, top: u32, ties: Ties) -> f64 {
+        if self.others == 0 || drawn < top {
+            return 1.0;
+        }
+        let beats = (self.rank(ties) - 1.0) / f64::from(self.others);
+        // Terms of the sum, each from the one before; at 1 every draw beats the answer.
+        let mut term = (1.0 - beats).powi(drawn as i32);
+        let (mut sum, odds) = (0.0, beats / (1.0 - beats));
+        for beaten in 0..top {
+            sum += term;
+            term *= odds * f64::from(drawn - beaten) / f64::from(beaten + 1);
+        }
+        if sum.is_nan() { 0.0 } else { sum.min(1.0) }
+    }
+}
+
 /// The position of an answer with and without other known facts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rank {
@@ -336,6 +356,34 @@ mod tests {
             scores.iter_mut().enumerate().for_each(|(at, score)| *score = (at as u32 % self.0) as f32);
             Ok(())
         }
+    }
+
+    #[test]
+    fn hits_among_drawn_candidates_are_what_draws_give() {
+        let place = |better, equal, others| Place { better, equal, others };
+        let hit = |place: Place| place.hit_among(50, 10, Ties::Mean);
+        assert_eq!(hit(place(0, 0, 100)), 1.0);
+        assert_eq!(hit(place(0, 0, 0)), 1.0, "nobody else");
+        assert_eq!(hit(place(100, 0, 100)), 0.0);
+        assert!(hit(place(1900, 0, 2000)) < 1e-20);
+        // By hand: two drawn, first of three: neither may beat it.
+        assert!((place(1, 2, 8).hit_among(2, 1, Ties::Mean) - 0.75 * 0.75).abs() < 1e-12);
+        assert!((place(1, 2, 8).hit_among(2, 2, Ties::Mean) - (1.0 - 0.25 * 0.25)).abs() < 1e-12);
+        assert!((place(1, 2, 8).hit_among(2, 1, Ties::Optimistic) - 0.875 * 0.875).abs() < 1e-12);
+        assert!((place(1, 2, 8).hit_among(2, 1, Ties::Pessimistic) - 0.625 * 0.625).abs() < 1e-12);
+        // By drawing: candidates are numbered, the better ones first, then the equal ones, each of which wins half the time.
+        let of = place(150, 100, 1000);
+        let stream = crate::random::Stream(0x50);
+        let trial = |trial: u64| {
+            let beats = |at: u64| {
+                let draw = crate::random::draw(1, stream, trial, at);
+                let (who, coin) = (draw % 1000, draw >> 63);
+                who < 150 || who < 250 && coin == 1
+            };
+            (0..50).filter(|&at| beats(at)).count() < 10
+        };
+        let share = (0..40_000).filter(|&at| trial(at)).count() as f64 / 40_000.0;
+        assert!((share - hit(of)).abs() < 0.01, "{share} {}", hit(of));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! wherever it stands.
 
 use ruge_embed::{Evaluation, HITS, Metrics};
-use ruge_kg::{Control, Dataset, Filter, Graph, Rank, RankQuery, Ranker, Ties, Triple};
+use ruge_kg::{Control, Dataset, EntityId, Filter, Graph, Rank, RankQuery, Ranker, RelationId, Ties, Triple};
 use ruge_rules::rank::only::{Aggregation, RulesOnly};
 use sha2::{Digest, Sha256};
 
@@ -29,15 +29,8 @@ pub fn in_ids_of(own: &Dataset, given: &Dataset) -> Result<Option<Dataset>> {
         let error = || unknown("relation", name, ours.relations.iter().map(|(_, name)| name));
         relations.push(ours.relations.id(name).ok_or_else(error)?);
     }
-    let here = |triples: &[Triple]| -> Vec<Triple> {
-        let here = |t: &Triple| Triple {
-            head: entities[t.head.index()],
-            relation: relations[t.relation.index()],
-            tail: entities[t.tail.index()],
-        };
-        triples.iter().map(here).collect()
-    };
-    Ok(Some(Dataset::new(ours.clone(), here(given.train()), here(given.valid()), here(given.test()))))
+    let (entity, relation) = (|id: EntityId| Some(entities[id.index()]), |id: RelationId| Some(relations[id.index()]));
+    Ok(Some(given.translated(ours.clone(), entity, relation).0))
 }
 
 /// The questions of an evaluation, and how their answers are counted.

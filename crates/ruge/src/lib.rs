@@ -61,6 +61,7 @@ pub mod similar;
 pub mod spec;
 pub mod suggest;
 pub mod train;
+pub mod unseen;
 pub mod workplace;
 
 pub use calibrate::{Calibration, Reliability};

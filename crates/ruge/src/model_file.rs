@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use ruge_embed::Embeddings;
 use ruge_embed::tensor_file::{self, Content, Fault, Stored, TensorFile};
 use ruge_kg::{Dataset, Id, Names, Triple, Vocabulary};
+use ruge_rules::io::packed;
 use ruge_rules::rank::{Ranking, Weights};
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, write_rules};
 use safetensors::tensor::Dtype;
@@ -22,8 +23,7 @@ use crate::error::{Result, RugeError};
 use crate::spec::Spec;
 use crate::workplace;
 
-mod rules;
-pub(crate) use rules::encode as encode_rules;
+pub(crate) use packed::encode as encode_rules;
 
 /// The version this program writes, and the newest it reads. Versions 1 to 3 had no seal: a checksum covered their tensors, and not
 /// what stands next to them.
@@ -68,8 +68,8 @@ impl ModelFile {
         let names = contents.data.names();
         let mut tensors = tensors(contents);
         let mut text = Vec::new();
-        let many = contents.rules.len() > rules::MOST_AS_TEXT;
-        match if many { rules::encode(contents.rules) } else { None } {
+        let many = contents.rules.len() > packed::MOST_AS_TEXT;
+        match if many { packed::encode(contents.rules) } else { None } {
             Some(bytes) => {
                 tensors.push(("rules".into(), Content::Bytes(Dtype::U32, vec![bytes.len() / 4], bytes.into())))
             }
@@ -337,7 +337,7 @@ fn put_together(
     }
     let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
     let mut rules = match stored.tensor("rules") {
-        Some(tensor) => rules::decode(&tensor.bytes).ok_or("its rules are damaged; copy it again")?,
+        Some(tensor) => packed::decode(&tensor.bytes).ok_or("its rules are damaged; copy it again")?,
         None => parse_rules(text(ours, "rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
     };
     let Fitted { notes, calibration, ranking } = Fitted::of(ours, sealed)?;

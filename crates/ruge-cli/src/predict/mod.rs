@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::device::DeviceArgs;
+use crate::open::GraphArgs;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, output, progress};
@@ -85,6 +86,8 @@ pub struct PredictArgs {
     #[arg(long, requires = "queries")]
     lenient: bool,
     #[command(flatten)]
+    graph: GraphArgs,
+    #[command(flatten)]
     device: DeviceArgs,
 }
 
@@ -123,7 +126,8 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
         bail!(UsageError(what.into()));
     }
     let spinner = progress::spinner(console, "loading the model");
-    let mut engine = crate::open::engine(&args.model, args.device.name(), console)?;
+    let engine = crate::open::engine(&args.model, args.device.name(), console)?;
+    let (mut engine, _) = args.graph.place(engine, console)?;
     if let Some(path) = &args.with {
         let facts = NewFacts::read(&engine, path)?;
         if facts.entities.is_empty() {

@@ -521,7 +521,15 @@ mod tests {
     #[test]
     fn a_model_is_the_same_however_the_rules_beside_it_were_weighed() {
         let alone = Figures { mrr: 0.4, ..Figures::default() };
-        let beside = Beside { rules: 1, fitted: 1, tried: Vec::new(), alone, seconds: 1.0 };
+        let beside = Beside {
+            rules: 1,
+            fitted: 1,
+            tried: Vec::new(),
+            evidence_tried: Vec::new(),
+            hiding: Default::default(),
+            alone,
+            seconds: 1.0,
+        };
         let with = |text: &str| {
             let spec = Spec::from_toml(text, "x").unwrap();
             let record = Record { spec: Some(spec_json(&spec)), beside: Some(beside.clone()), ..record() };

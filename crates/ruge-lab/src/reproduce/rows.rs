@@ -162,7 +162,15 @@ rank-by = "combined"
         let figures = |mrr| Figures { mrr, ..Figures::default() };
         for seed in [0, 1] {
             let spec = &both.points(at, Path::new("data"), seed, DeviceName::Cpu).unwrap()[0].spec;
-            let beside = Beside { rules: 3, fitted: 1, tried: Vec::new(), alone: figures(0.5), seconds: 1.0 };
+            let beside = Beside {
+                rules: 3,
+                fitted: 1,
+                tried: Vec::new(),
+                evidence_tried: Vec::new(),
+                hiding: Default::default(),
+                alone: figures(0.5),
+                seconds: 1.0,
+            };
             let record = Record {
                 cell: "both".into(),
                 data: "demo".into(),

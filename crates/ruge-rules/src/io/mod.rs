@@ -25,6 +25,7 @@ mod chains;
 mod format;
 mod json;
 mod logic;
+pub mod packed;
 mod prolog;
 mod raw;
 mod ruge;

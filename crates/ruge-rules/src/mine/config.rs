@@ -46,6 +46,9 @@ pub struct Long {
     pub min_confidence: f64,
 }
 
+/// Triples of a graph that is mined for everything there is, at most.
+const SMALL: usize = 50_000;
+
 /// Default memory for candidates and rules: 8 GB.
 const MEMORY: u64 = 8_000_000_000;
 
@@ -173,6 +176,27 @@ impl MineConfig {
         }
     }
 
+    /// Rules for a graph with other entities, mined from one of this many triples, entities and relations: as for ranking, but no
+    /// rule names an entity. Nothing else is left to rank by, so on small graphs every path counts that was seen once (four and
+    /// five atoms: twice).
+    pub fn inductive(triples: usize, entities: usize, relations: usize) -> Self {
+        let ranking = Self { constants: false, ..Self::ranking(triples, entities, relations) };
+        if triples > SMALL {
+            return ranking;
+        }
+        // Kinds of paths grow with a power of the number of relations: on a larger graph with many, the commoner ones alone.
+        let (walks, least) = if triples <= 10_000 || relations <= 20 {
+            let most = 20_000;
+            (Walks { longest: LONGEST, facts: 5_000, starts: 1_000, most, min_support: 2, min_confidence: 0.005 }, 1)
+        } else {
+            (Walks { longest: 4, facts: 1_000, starts: 500, most: 1_000, min_support: 3, min_confidence: 0.05 }, 2)
+        };
+        let long = Long { min_support: least, min_head_coverage: 0.0001, min_confidence: 0.001 };
+        // In a dense graph long paths lead everywhere.
+        let dense = 2 * triples > 60 * entities;
+        Self { min_support: least, long: Some(long), walks: (!dense).then_some(walks), ..ranking }
+    }
+
     /// The configuration for bodies of three atoms.
     pub(crate) fn for_long(&self) -> Self {
         match self.long {
@@ -257,6 +281,17 @@ mod tests {
         }
         let config = MineConfig { min_pca: 1e-12, ..MineConfig::default() };
         assert_eq!(config.largest_body(1000), 1_000_000_000_000_000);
+    }
+
+    #[test]
+    fn rules_for_other_graphs_name_nobody() {
+        for [triples, entities, relations] in
+            [[4_000, 1_500, 180], [8_000, 100, 25], [500_000, 15_000, 1345], [0, 0, 0]]
+        {
+            let config = MineConfig::inductive(triples, entities, relations);
+            assert!(!config.constants && config.injective && config.check().is_ok());
+            assert_eq!(config.walks.is_some(), triples < 10_000 && entities != 100, "{triples}");
+        }
     }
 
     #[test]

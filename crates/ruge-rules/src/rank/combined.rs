@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use ruge_kg::rank::{place, select};
 use ruge_kg::{
-    Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, RelationId, Scored, Side, TopOptions, Triple,
+    Cancelled, Control, EntityId, Filter, PageRank, Rank, RankError, RankQuery, Ranker, RelationId, Scored, Side,
+    TopOptions, Triple,
 };
 
 use super::evidence::{Counts, EvidencePart, EvidenceScores, Sheet};
@@ -20,6 +21,7 @@ pub struct Combined {
     global: Setting,
     settings: BTreeMap<(RelationId, Side), Setting>,
     evidence: Option<EvidenceScores>,
+    near: Option<PageRank>,
 }
 
 /// A part of a score.
@@ -40,13 +42,20 @@ pub enum PartOf {
     Rule(usize),
     /// What was counted about the candidate.
     Evidence(EvidencePart),
+    /// How near the candidate is to the known end.
+    Near,
 }
+
+/// What nearness counts: less than any rule.
+const NEAR: f32 = 1e-4;
 
 /// The scratch of one thread.
 #[derive(Default)]
 struct Scratch {
     heard: Vec<(Sum, Heard)>,
     sheet: Sheet,
+    /// Shares of a walker's time, and where the walk began.
+    near: (Option<EntityId>, Vec<f32>),
 }
 
 impl Combined {
@@ -54,7 +63,8 @@ impl Combined {
     pub fn new(base: Option<Arc<dyn Ranker>>, rules: Arc<RuleScores>, ranking: &Ranking) -> Self {
         let counts = || Arc::new(Counts::new(rules.shared_graph()));
         let evidence = ranking.evidence.as_ref().map(|evidence| EvidenceScores::new(counts(), evidence));
-        Self { base, rules, global: ranking.global, settings: ranking.table(), evidence }
+        let near = ranking.near.then(|| PageRank::new(rules.shared_graph()));
+        Self { base, rules, global: ranking.global, settings: ranking.table(), evidence, near }
     }
 
     /// The rules.
@@ -77,6 +87,16 @@ impl Combined {
         if let Some(evidence) = &self.evidence {
             evidence.add(query, &mut scratch.sheet, scores);
         }
+        if let Some(near) = &self.near {
+            let (start, shares) = (query.given(), &mut scratch.near);
+            if shares.0 != Some(start) {
+                shares.1.resize(scores.len(), 0.0);
+                near.shares(start, &mut shares.1);
+                shares.1[start.index()] = 0.0;
+                shares.0 = Some(start);
+            }
+            scores.iter_mut().zip(&shares.1).for_each(|(score, share)| *score += NEAR * share);
+        }
     }
 
     /// What the score of a query's answer is made of. The parts add up to its score, up to rounding.
@@ -97,6 +117,13 @@ impl Combined {
         }
         let evidence = self.evidence.iter().flat_map(|evidence| evidence.parts(query, query.answer()));
         parts.extend(evidence.map(|part| Part { of: PartOf::Evidence(part), value: f64::from(part.value) }));
+        if let Some(near) = &self.near
+            && query.answer() != query.given()
+        {
+            let mut shares = vec![0.0; self.entity_count()];
+            near.shares(query.given(), &mut shares);
+            parts.push(Part { of: PartOf::Near, value: f64::from(NEAR * shares[query.answer().index()]) });
+        }
         Ok(parts)
     }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use ruge_kg::{Control, Dataset, Filter, RankError, RankQuery, Ranker, RelationId, Side, Triple};
+use ruge_kg::{Control, Dataset, Filter, RankError, RankQuery, Ranker, RelationId, Side, Ties, Triple};
 use serde::{Deserialize, Serialize};
 
 use super::evidence::{self, Counts, Features};
@@ -111,7 +111,7 @@ impl Way {
 }
 
 /// What may be added to the sizes of bodies.
-const SMOOTHINGS: [f64; 6] = [2.0, 5.0, 10.0, 20.0, 40.0, 80.0];
+const SMOOTHINGS: [f64; 8] = [2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 200.0, 500.0];
 /// Validation triples that choose among them.
 const FEW: usize = 1_000;
 
@@ -240,8 +240,25 @@ pub fn fit(
     let fitted = evidence::fit::fit(&ranker, &counts, &queries, known, features, control)?;
     ranking.fitted += fitted.numbers;
     (ranking.evidence, ranking.evidence_tried) = (fitted.evidence, fitted.tried);
+    if base.is_none() && data.train().len() <= NEAR_MOST {
+        // Nothing is fitted but whether it helps, so all of validation decides.
+        let near = Ranking { near: true, ..ranking.clone() };
+        let gains = |ranking: &Ranking| -> Result<Vec<f32>> {
+            let ranks = Combined::new(None, prepared.scores(), ranking).rank(
+                &queries,
+                Some(data.choosing_filter()),
+                control,
+            )?;
+            Ok(ranks.iter().map(|rank| (1.0 / rank.filtered.rank(Ties::Mean)) as f32).collect())
+        };
+        ranking.fitted += 1;
+        ranking.near = clearly_above(&gains(&near)?, &gains(&ranking)?);
+    }
     Ok(ranking)
 }
+
+/// Train triples, at most, of a graph on which nearness is tried: it walks the whole graph for every query.
+const NEAR_MOST: usize = 50_000;
 
 /// The rest of a fit, for rules that are filed.
 fn fit_scores(

@@ -13,6 +13,7 @@
 //! | what does each rule weigh? | `learn` |
 //! | what is a rule's new conclusion worth on validation? | [`validated`] |
 //! | what speaks for or against a candidate besides rules? | [`evidence`] |
+//! | what of it holds on a graph with other entities? | `transfer` |
 //! | how are rules and another ranker summed, and does it help? | [`fit`](mod@fit) |
 //! | the sum as a ranker | `combined` |
 //! | rules alone with nothing fitted; rules first, a ranker for the rest | [`only`] |
@@ -26,9 +27,11 @@ mod learn;
 pub mod only;
 mod scores;
 mod setting;
+mod transfer;
 pub mod validated;
 
 pub use combined::{Combined, Part, PartOf};
 pub use fit::{Effort, LEAST, Prepared, Tried, Weighing, fit};
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
 pub use setting::{Form, GroupSetting, Hiding, Ranking, Setting};
+pub use transfer::Transfer;

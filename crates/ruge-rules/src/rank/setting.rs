@@ -96,6 +96,9 @@ pub struct Ranking {
     /// Sets of features that were tried, and what they gave on the half of validation they were not fitted on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence_tried: Vec<Tried>,
+    /// Whether candidates that rules leave equal are told apart by their nearness to the known end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub near: bool,
     /// The same rules without the model, fitted by themselves: what of a combination is theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Box<Ranking>>,
@@ -127,6 +130,7 @@ impl Ranking {
             fitted: 0,
             evidence: None,
             evidence_tried: Vec::new(),
+            near: false,
             alone: None,
         }
     }

@@ -52,6 +52,7 @@ fn of_combined(engine: &Engine, combined: &Combined, query: &RankQuery) -> Resul
         .map(|Part { of, value }| match of {
             PartOf::Model => model(value),
             PartOf::Rule(place) => rule(engine, &engine.rules()[place], value),
+            PartOf::Near => plain("evidence", value, "how near the two are in the graph (PageRank)".into()),
             PartOf::Evidence(part) => evidence(&part, query.side, &fact, value),
         })
         .collect())

@@ -11,7 +11,7 @@ use toml::Table;
 
 use super::file::SpecFile;
 use super::place::{line_of, table_of};
-use super::{DeviceName, GuidanceSpec, ModelName, Norm, Preset, RankingRules, Spec};
+use super::{DeviceName, GuidanceSpec, MinePreset, ModelName, Norm, Preset, RankingRules, Spec};
 use crate::error::{Result, RugeError};
 
 /// What somebody asks for.
@@ -52,6 +52,8 @@ pub struct Overrides {
     pub guidance: Option<String>,
     /// A rule file. Nothing is mined then.
     pub rules: Option<String>,
+    /// How rules are mined.
+    pub mine: Option<MinePreset>,
     /// Least confidence of a rule, as mined or read.
     pub min_conf: Option<f64>,
     /// Least PCA confidence of a mined rule.
@@ -319,8 +321,9 @@ fn put<T: Copy>(place: &mut T, said: Option<T>) {
 
 impl Overrides {
     /// Thresholds of mining, and whether each is given.
-    fn mining(&self) -> [(&'static str, bool); 6] {
+    fn mining(&self) -> [(&'static str, bool); 7] {
         [
+            ("mine", self.mine.is_some()),
             ("min-pca", self.min_pca.is_some()),
             ("min-hc", self.min_hc.is_some()),
             ("min-std", self.min_std.is_some()),
@@ -390,6 +393,7 @@ impl Overrides {
             spec.rules = std::mem::take(&mut spec.rules).from_file(file.clone());
         }
         let rules = &mut spec.rules;
+        put(&mut rules.mine, self.mine);
         put(&mut rules.min_confidence, self.min_conf);
         rules.min_pca = self.min_pca.or(rules.min_pca);
         rules.min_hc = self.min_hc.or(rules.min_hc);

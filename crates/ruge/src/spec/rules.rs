@@ -72,6 +72,7 @@ impl RulesSpec {
     pub fn config_for(&self, [triples, entities, relations]: [usize; 3]) -> MineConfig {
         self.laid_over(match self.mine {
             MinePreset::Ranking => MineConfig::ranking(triples, entities, relations),
+            MinePreset::Inductive => MineConfig::inductive(triples, entities, relations),
             _ => self.mine.config(),
         })
     }
@@ -215,6 +216,8 @@ pub enum MinePreset {
     Amie,
     /// Everything worth ranking by: low thresholds, rules that name an entity, long paths.
     Ranking,
+    /// The same for graphs with other entities: no rule names one, longer paths.
+    Inductive,
 }
 
 impl MinePreset {
@@ -225,6 +228,7 @@ impl MinePreset {
             MinePreset::RugeFb15k => MineConfig::ruge_fb15k(),
             MinePreset::Amie => MineConfig::amie(),
             MinePreset::Ranking => MineConfig::ranking(0, 0, 0),
+            MinePreset::Inductive => MineConfig::inductive(0, 0, 0),
         }
     }
 }

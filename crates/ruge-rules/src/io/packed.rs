@@ -4,12 +4,12 @@
 //! follow, the side of the PCA and whether counts are wide; the atoms, conclusion first, three numbers each, a variable having its
 //! highest bit set; the confidence (two numbers, the bits of an f64); the five counts, one number each or two where they are wide.
 
+use super::{RuleRecord, Stated};
+use crate::{Atom, Confidence, Counts, Rule, Side, Term, Variable};
 use ruge_kg::{EntityId, RelationId};
-use ruge_rules::io::Stated;
-use ruge_rules::{Atom, Confidence, Counts, Rule, RuleRecord, Side, Term, Variable};
 
 /// Above this number rules are stored as a tensor.
-pub(super) const MOST_AS_TEXT: usize = 10_000;
+pub const MOST_AS_TEXT: usize = 10_000;
 
 const VARIABLE: u32 = 1 << 31;
 const COUNTED: u32 = 1 << 16;
@@ -17,7 +17,7 @@ const OBJECT: u32 = 1 << 17;
 const WIDE: u32 = 1 << 18;
 
 /// The rules as bytes; nothing where a premise is too long to be said so.
-pub(crate) fn encode(rules: &[RuleRecord]) -> Option<Vec<u8>> {
+pub fn encode(rules: &[RuleRecord]) -> Option<Vec<u8>> {
     let mut words: Vec<u32> = Vec::with_capacity(rules.len() * 14);
     for RuleRecord { rule, confidence, counts, .. } in rules {
         let (premises, negated) = (u8::try_from(rule.premise.len()).ok()?, u8::try_from(rule.negated.len()).ok()?);
@@ -50,7 +50,7 @@ pub(crate) fn encode(rules: &[RuleRecord]) -> Option<Vec<u8>> {
 }
 
 /// The rules that [`encode`] wrote; nothing where the numbers make no rules.
-pub(super) fn decode(bytes: &[u8]) -> Option<Vec<RuleRecord>> {
+pub fn decode(bytes: &[u8]) -> Option<Vec<RuleRecord>> {
     let mut words = bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b));
     let mut rules = Vec::new();
     while let Some(head) = words.next() {
