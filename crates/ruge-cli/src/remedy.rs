@@ -11,7 +11,7 @@ use ruge_kg::{KgError, Reason};
 use ruge_rules::RuleError;
 
 /// Settings that remedies name, and the flags that set them.
-const FLAGS: [(&str, &str); 13] = [
+const FLAGS: [(&str, &str); 14] = [
     ("model.name", "--model"),
     ("model.dimension", "--dim"),
     ("batches.count", "--batches"),
@@ -20,6 +20,7 @@ const FLAGS: [(&str, &str); 13] = [
     ("softmax.sample", "--sample"),
     ("negatives.count", "--negatives"),
     ("schedule.epochs", "--epochs"),
+    ("rules.mine", "--mine"),
     ("rules.min-confidence", "--min-conf"),
     ("rules.max-conclusions", "--max-conclusions"),
     ("rules.min-pca", "--min-pca"),

@@ -37,9 +37,16 @@ fn reasons_are_those_the_model_ranks_by() {
     let out = folder.path().join("rules").to_string_lossy().into_owned();
     text(&["train", "demo", "--model", "rules", "--out", &out]);
     let itself = json(&["explain", &out, "France", "borders", "France"]);
-    assert_eq!((&itself["score"], itself["rules"].as_array().map(Vec::len)), (&Value::from(0.0), Some(0)), "{itself}");
+    let parts = |of: &Value, kind: &str| -> usize {
+        let all = of["parts"].as_array().expect("parts");
+        let sum: f64 = all.iter().map(|part| part["value"].as_f64().expect("a value")).sum();
+        assert!((sum - of["score"].as_f64().expect("a score")).abs() < 1e-4, "{of}");
+        all.iter().filter(|part| part["kind"] == kind).count()
+    };
+    assert_eq!((parts(&itself, "rule"), itself["rules"].as_array().map(Vec::len)), (0, Some(0)), "{itself}");
     let other = json(&["explain", &out, "France", "borders", "Spain"]);
-    assert!(other["score"].as_f64() > Some(0.0) && !other["rules"].as_array().expect("rules").is_empty(), "{other}");
+    assert!(parts(&other, "rule") > 0 && !other["rules"].as_array().expect("rules").is_empty(), "{other}");
+    assert!(other["score"].as_f64() > itself["score"].as_f64(), "{other}");
     for grounding in other["groundings"].as_array().expect("groundings") {
         let premises = grounding["premises"].as_array().expect("premises");
         let named = premises.iter().flat_map(|premise| [&premise["head"], &premise["tail"]]);

@@ -8,8 +8,7 @@
 //! Rules that say the same (see [`redundant`]) stand together: the strongest is shown, the others are counted. Where no rule speaks,
 //! the most similar known facts stand in for evidence, and [`Explanation::sentence`] says that no rule does.
 //!
-//! Everything that is shared between explanations is prepared once, with the first explanation (a [`RuleSet`]); after that one takes
-//! milliseconds.
+//! What explanations share is prepared once, with the first one (a [`RuleSet`]).
 
 use ruge_kg::rank::place;
 use std::sync::Arc;
@@ -82,7 +81,7 @@ pub struct Explanation {
     /// `train`, `valid` or `test`, where the triple is a known fact.
     pub known: Option<String>,
     /// The end that is asked for where the score is taken apart.
-    #[serde(default = "tail")]
+    #[serde(default = "parts::tail")]
     pub side: Side,
     /// What that score is made of, the largest part first.
     #[serde(default)]
@@ -101,10 +100,6 @@ pub struct Explanation {
     pub sentence: String,
     /// Time to find all this.
     pub seconds: f64,
-}
-
-fn tail() -> Side {
-    Side::Tail
 }
 
 /// A rule that fires, with those that say the same.
@@ -374,7 +369,6 @@ impl Explainer {
         fired
     }
 
-    /// Truths of all premises, and the push of every grounding.
     fn weigh(&self, fired: &[Fired], conclusion: f32) -> Result<Weighed> {
         let all: Vec<Triple> = fired.iter().flat_map(|fired| fired.groundings.iter().flatten().copied()).collect();
         let mut scores = vec![0.0; all.len()];

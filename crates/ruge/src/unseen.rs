@@ -30,7 +30,7 @@ impl Engine {
             Transfer::of(self.rules(), weights, self.ranking(), vectors).ok_or_else(|| {
                 RugeError::refused(
                     "the model has no rule that holds for other entities: it is an embedding, or all its rules name an entity\n  \
-                     remedy: train rules (`ruge train --model rules --mine inductive`), or add some to it (`ruge combine`)",
+                     remedy: train rules (model.name rules, rules.mine inductive), or combine the model with rules",
                 )
             })?;
         let calibration = if vectors || constants > 0 {

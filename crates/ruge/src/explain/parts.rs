@@ -10,6 +10,11 @@ use super::Fact;
 use crate::engine::Engine;
 use crate::error::Result;
 
+/// Files of older programs name no side.
+pub(super) fn tail() -> Side {
+    Side::Tail
+}
+
 /// A part of a score.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScorePart {

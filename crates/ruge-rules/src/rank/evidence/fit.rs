@@ -22,11 +22,13 @@ use ruge_kg::{Cancelled, Control, EntityId, Filter, RankError, RankQuery, Ranker
 use super::{Bins, Counts, DEGREES, Evidence, Feature, Group, GroupWeights, LINKS, ROLES, WEIGHTS, bin};
 use crate::rank::fit::{Tried, clearly_above, half, mean};
 
-/// Candidates of a query that are looked at, the best first: at least so many, and more as long as all queries together have no
-/// more than [`ALL_CANDIDATES`]. On a small graph that is every entity, so that those no rule reaches are told apart, too.
+/// Candidates of a query that are looked at, the best first: so many, and on small graphs as many more as make
+/// [`ALL_CANDIDATES`] of all queries together. There that is nearly every entity, so that those no rule reaches are told apart, too.
 const CANDIDATES: usize = 200;
-/// Candidates of all queries together; more only where each has its least.
+/// Candidates of all queries together on a small graph; more only where each has its least.
 const ALL_CANDIDATES: usize = 2_000_000;
+/// Facts of a small graph, at most.
+const SMALL: usize = 50_000;
 /// How strongly the weights of a relation and direction are held to the shared ones, and those to zero.
 const HELD: f64 = 3.0;
 /// The same for τ.
@@ -102,7 +104,8 @@ impl Questions {
         (known, unlisted): (&Filter, f64),
         control: &Control<'_>,
     ) -> Result<Self, RankError> {
-        let candidates = (ALL_CANDIDATES / queries.len().max(1)).max(CANDIDATES);
+        let wide = if counts.graph().len() <= SMALL { ALL_CANDIDATES / queries.len().max(1) } else { 0 };
+        let candidates = wide.max(CANDIDATES);
         let options = TopOptions { hide: Hide::OtherKnown(known), ..TopOptions::new(candidates) };
         let lists = ranker.top(queries, &options, control)?;
         let key = |at: usize| (queries[at].triple.relation, queries[at].side);
