@@ -86,6 +86,6 @@ fn what_a_model_cannot_know_is_said() {
     // An embedding has nothing to say about other entities.
     json(&["train", &path("old"), "--dim", "4", "--epochs", "2", "--out", &path("plain"), "--json"]);
     let plain = refused(&["eval", &path("plain"), "--graph", &new]);
-    assert!(plain.contains("remedy") && plain.contains("--model rules"), "{plain}");
+    assert!(plain.contains("remedy") && plain.contains("model.name (--model) rules"), "{plain}");
     assert_eq!(ruge(&["eval", &model, &new, "--graph", &new]).status.code(), Some(2), "one or the other");
 }
