@@ -10,7 +10,7 @@ use std::path::Path;
 
 use ruge_kg::io::write::print_triples;
 use ruge_kg::io::{FileContents, read_bytes};
-use ruge_kg::{Dataset, Format, Header, KgError, Names, ReadOptions};
+use ruge_kg::{Dataset, Format, Header, KgError, Literals, Names, ReadOptions};
 
 type Named = Vec<[String; 3]>;
 
@@ -25,7 +25,7 @@ pub fn check_reader(name: &str, data: &[u8]) {
     }
     let header = [Header::Auto, Header::No, Header::Yes][usize::from(choice >> 4) % 3];
     let columns = ["hrt", "htr", "-hrt", "rth-"][usize::from(choice & 3)].parse().expect("an order of columns");
-    let strict = ReadOptions { header, columns, ..Default::default() };
+    let strict = ReadOptions { header, columns, literals: Literals::Entities, ..Default::default() };
     let lenient = ReadOptions { lenient: true, ..strict.clone() };
     let in_pieces = ReadOptions { block: 1 + usize::from(choice & 15), ..lenient.clone() };
 
@@ -85,7 +85,8 @@ fn check_round_trip(named: &Named) {
             Err(error) => panic!("{error}"),
         }
         let mut names = Names::default();
-        let contents = read_bytes(Path::new(name), &text, &mut names, &ReadOptions::default())
+        let options = ReadOptions { literals: Literals::Entities, ..Default::default() };
+        let contents = read_bytes(Path::new(name), &text, &mut names, &options)
             .unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(&in_words(&names, &contents), named, "{name}");
     }

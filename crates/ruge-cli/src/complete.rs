@@ -7,35 +7,41 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::calibrate::Reliability;
-use ruge::complete::{CompleteOptions, Completion, Measured, Proposal, ProposalRule, complete, measure};
+use ruge::complete::{CompleteOptions, Completion, Measured, ProposalRule, complete, measure};
+use ruge::explain::Fact;
 use ruge::{Engine, ModelFile};
-use ruge_kg::Format;
+use ruge_kg::{Dataset, visible};
+use ruge_lab::export::facts::{self, FactFormat, FactWriter};
 use serde_json::{Value, json};
 
-use crate::console::{self, Console};
+use crate::console::Console;
 use crate::device::DeviceArgs;
 use crate::explain::explainer;
 use crate::open::GraphArgs;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
+use crate::truth_args::TruthArgs;
 use crate::usage::UsageError;
-use crate::{interrupt, memory, output, progress};
+use crate::{interrupt, memory, output, progress, shown};
 
 /// Propose new facts, each with its truth and its rules
 ///
-/// Candidates are the conclusions of rules, and the model's best answers for every (head, relation) and (relation, tail)
-/// that occurs in train. Facts of train, valid and test are not proposed. Truth is the share of such candidates that were
-/// validation facts; true facts that nobody listed count as wrong.
+/// Candidates are the best answers of rules and model for every (head, relation) and (relation, tail) that is listed, and for
+/// entities like those. Listed facts are not proposed. Truth is the estimated chance that an unlisted fact is true; it is the
+/// same in `predict` and `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge complete runs/demo
   ruge complete runs/demo --relation borders --min-truth 0.5
   ruge complete runs/demo --min-truth 0.9 --out new.nt
-  ruge complete runs/demo --top 1000 --format jsonl --out new.jsonl
+  ruge complete runs/demo --completeness 0.9 --feedback judged.tsv --constraints rules-of-the-world.txt
+  ruge complete runs/demo --top 1000 --to cypher | cypher-shell
+  ruge complete runs/demo --min-truth 0.8 --to rdf-star --base http://example.org/id/ --out new.ttl
   ruge complete runs/demo --measure --json
 
 By default the 100 facts with the highest truth are proposed; with --min-truth alone, all facts that
-reach it. The name of --out sets the format: .tsv, .jsonl or .nt.")]
+reach it. The name of --out sets the format: .tsv, .csv, .jsonl, .nt, .ttl (rdf-star) or .cypher.
+In N-Triples and RDF-star, IRIs stay as they are; other names become IRIs under --base, percent-encoded.")]
 pub struct CompleteArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
@@ -49,15 +55,18 @@ pub struct CompleteArgs {
     /// Maximum number of facts to propose
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Number of model answers to consider for each (head, relation) and (relation, tail)
+    /// Number of answers to consider for each question, of the model and of the rules
     #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     per_query: u16,
     /// Rules to use instead of the model's, in any format of `ruge rules convert`
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
     /// Output format [default: by the name of --out, or a table]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<FormatArg>,
+    #[arg(long, visible_alias = "format", value_enum, value_name = "FORMAT")]
+    to: Option<FormatArg>,
+    /// Base of the IRIs of names that are no IRIs, in N-Triples and RDF-star
+    #[arg(long, value_name = "IRI", default_value = facts::BASE, value_parser = base)]
+    base: String,
     /// Output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -65,8 +74,10 @@ pub struct CompleteArgs {
     #[arg(long)]
     force: bool,
     /// Propose nothing; measure the calibration of the truths on test facts
-    #[arg(long, conflicts_with_all = ["out", "format", "top", "min_truth"])]
+    #[arg(long, conflicts_with_all = ["out", "to", "top", "min_truth"])]
     measure: bool,
+    #[command(flatten)]
+    truth: TruthArgs,
     #[command(flatten)]
     graph: GraphArgs,
     #[command(flatten)]
@@ -80,10 +91,36 @@ pub struct CompleteArgs {
 enum FormatArg {
     /// head, relation, tail, truth, rules, separated by tabs
     Tsv,
+    /// The same, separated by commas
+    Csv,
     /// One JSON object per line
     Jsonl,
     /// N-Triples, facts only
     Nt,
+    /// Turtle in which each fact is quoted and has its truth: << s p o >> <urn:x-ruge:truth> 0.87 .
+    RdfStar,
+    /// One MERGE statement per fact
+    Cypher,
+}
+
+impl From<FormatArg> for FactFormat {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Tsv => FactFormat::Tsv,
+            FormatArg::Csv => FactFormat::Csv,
+            FormatArg::Jsonl => FactFormat::Jsonl,
+            FormatArg::Nt => FactFormat::Nt,
+            FormatArg::RdfStar => FactFormat::RdfStar,
+            FormatArg::Cypher => FactFormat::Cypher,
+        }
+    }
+}
+
+fn base(text: &str) -> Result<String, String> {
+    match facts::is_base(text) {
+        true => Ok(text.to_string()),
+        false => Err("give an absolute IRI, such as http://example.org/id/".into()),
+    }
 }
 
 /// A number from 0 to 1.
@@ -93,6 +130,9 @@ fn share(text: &str) -> Result<f64, String> {
         _ => Err("give a truth from 0 to 1".into()),
     }
 }
+
+/// Opposed facts that are named below the table.
+const OPPOSED: usize = 5;
 
 /// Facts put into words at a time.
 const PIECE: usize = 4096;
@@ -104,12 +144,13 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         bail!(UsageError("--top must be at least 1".into()));
     }
     let inputs = args.reading.files(args.rules.as_deref()).into_iter().chain([ModelFile::find(&args.model)]);
-    output::refuse_inputs("--out", args.out.as_deref(), inputs)?;
+    output::refuse_inputs("--out", args.out.as_deref(), inputs.chain(args.truth.files()))?;
     if let Some(path) = &args.out {
         output::refuse_to_replace(path, args.force)?;
     }
     let engine = crate::open::engine(&args.model, args.device.name(), console)?;
     let (engine, _) = args.graph.place(engine, console)?;
+    let engine = args.truth.tell(engine, console)?;
     let relation = args.relation.as_deref().map(|name| engine.relation(name)).transpose()?;
     let explainer = explainer(&engine, args.rules.as_deref(), &args.reading, console)?;
     let top = args.top.or(if args.min_truth.is_some() || args.measure { None } else { Some(100) });
@@ -141,11 +182,9 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
             completion.per_query, options.per_query
         ));
     }
-    if completion.fitted.is_none() {
-        console.note("note: no validation triple is among the candidates, so truth is the model's own");
-    }
     if let Some(path) = &args.out {
-        output::to_file(path, |out| write(out, path, format.unwrap_or(FormatArg::Tsv), &engine, &completion))?;
+        let format = format.unwrap_or(FactFormat::Tsv);
+        output::to_file(path, |out| write(out, path, format, &args.base, &engine, &completion))?;
     }
     if console.json {
         return console.json_result(&object(args, &completion, seconds)?);
@@ -157,7 +196,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         (None, Some(format)) => {
             let mut out = std::io::BufWriter::new(console.data_out());
             let name = Path::new("stdout");
-            match write(&mut out, name, format, &engine, &completion)
+            match write(&mut out, name, format, &args.base, &engine, &completion)
                 .and_then(|()| out.flush().context("cannot write to stdout"))
             {
                 // A reader that has seen enough is not an error.
@@ -165,7 +204,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
                 other => other,
             }
         }
-        (None, None) => console.result(&table(&completion, seconds, console)),
+        (None, None) => console.result(&table(&completion, seconds, engine.data(), console)?),
     }
 }
 
@@ -176,70 +215,62 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// The format wanted, or the one the file's name tells.
-fn format(args: &CompleteArgs) -> Result<Option<FormatArg>> {
-    let Some(path) = &args.out else { return Ok(args.format) };
-    if args.format.is_some() {
-        return Ok(args.format);
-    }
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
-    match ending.as_str() {
-        "tsv" | "txt" => Ok(Some(FormatArg::Tsv)),
-        "jsonl" | "ndjson" => Ok(Some(FormatArg::Jsonl)),
-        "nt" => Ok(Some(FormatArg::Nt)),
-        _ => bail!(UsageError(format!(
-            "{}: the file name does not determine the format; add --format tsv, jsonl or nt",
-            path.display()
-        ))),
+fn format(args: &CompleteArgs) -> Result<Option<FactFormat>> {
+    let wanted = args.to.map(FactFormat::from);
+    let (None, Some(path)) = (wanted, &args.out) else { return Ok(wanted) };
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    match FactFormat::of_ending(ending) {
+        Some(format) => Ok(Some(format)),
+        None => {
+            let formats = FactFormat::ALL.map(FactFormat::name).join(", ");
+            bail!(UsageError(format!(
+                "{}: the file name does not determine the format; add --to with one of {formats}",
+                path.display()
+            )))
+        }
     }
 }
 
 /// Writes all proposed facts, piece by piece.
-fn write(out: &mut dyn Write, path: &Path, format: FormatArg, engine: &Engine, completion: &Completion) -> Result<()> {
+fn write(
+    out: &mut dyn Write,
+    path: &Path,
+    format: FactFormat,
+    base: &str,
+    engine: &Engine,
+    completion: &Completion,
+) -> Result<()> {
     let failed = || format!("{}: cannot write", path.display());
-    if format == FormatArg::Nt {
-        let triples = completion.triples().map(|(triple, _)| triple);
-        ruge_kg::io::write::print_triples(out, path, Format::NTriples, engine.data().names(), triples)?;
+    let mut writer = FactWriter::new(out, format, base).with_context(failed)?;
+    if !format.has_rules() {
+        for (triple, truth) in completion.triples() {
+            writer.fact(&Fact::new(engine.data().names(), triple), truth, &[]).with_context(failed)?;
+        }
+        writer.finish().with_context(failed)?;
         return Ok(());
-    }
-    if format == FormatArg::Tsv {
-        writeln!(out, "head\trelation\ttail\ttruth\trules").with_context(failed)?;
     }
     for from in (0..completion.len()).step_by(PIECE) {
         if interrupt::came() {
             bail!(interrupt::error(format!("{}: stopped while writing", path.display())));
         }
-        for proposal in completion.proposals(from..completion.len().min(from + PIECE)) {
-            let line = match format {
-                FormatArg::Jsonl => console::json(&serde_json::to_string(&proposal).context("cannot write JSON")?),
-                _ => tsv(&proposal)?,
-            };
-            writeln!(out, "{line}").with_context(failed)?;
+        for proposal in completion.proposals(from..completion.len().min(from + PIECE))? {
+            writer.proposal(&proposal).with_context(failed)?;
         }
     }
+    writer.finish().with_context(failed)?;
     Ok(())
 }
 
-fn tsv(proposal: &Proposal) -> Result<String> {
-    let fact = &proposal.fact;
-    for name in [&fact.head, &fact.relation, &fact.tail] {
-        if name.contains(['\t', '\n', '\r']) {
-            bail!("the name {name:?} holds a tab or a line end, which TSV cannot express; use --format jsonl or nt");
-        }
-    }
-    let rules: Vec<String> =
-        proposal.rules.iter().map(|rule| format!("{:.3} {}", rule.confidence, rule.rule.replace('\t', " "))).collect();
-    Ok(format!("{}\t{}\t{}\t{:.4}\t{}", fact.head, fact.relation, fact.tail, proposal.truth, rules.join("; ")))
-}
-
 fn object(args: &CompleteArgs, completion: &Completion, seconds: f64) -> Result<Value> {
-    let facts = serde_json::to_value(completion.proposals(0..completion.len())).context("cannot write JSON")?;
+    let facts = serde_json::to_value(completion.proposals(0..completion.len())?).context("cannot write JSON")?;
     Ok(json!({
         "facts": facts,
         "candidates": completion.candidates,
         "from_rules": completion.from_rules,
         "queries": completion.queries,
         "per_query": completion.per_query,
-        "fitted": completion.fitted,
+        "completeness": completion.completeness,
+        "assumes": completion.assumes,
         "hidden": ["train", "valid", "test"],
         "seconds": seconds,
         "peak_memory_mb": memory::peak_mb(),
@@ -247,7 +278,7 @@ fn object(args: &CompleteArgs, completion: &Completion, seconds: f64) -> Result<
     }))
 }
 
-fn table(completion: &Completion, seconds: f64, console: Console) -> String {
+fn table(completion: &Completion, seconds: f64, data: &Dataset, console: Console) -> Result<String> {
     let width = console.width();
     let mut text = format!(
         "{} of {} candidates ({} from rules), from {} queries in {seconds:.1} s\n\n",
@@ -258,7 +289,7 @@ fn table(completion: &Completion, seconds: f64, console: Console) -> String {
     );
     if completion.is_empty() {
         text.push_str("  no fact reaches --min-truth; lower it\n");
-        return text;
+        return Ok(text);
     }
     // Rules are long and repeat: each is told once, below, by its number.
     let mut rules: Vec<(String, f64)> = Vec::new();
@@ -271,16 +302,26 @@ fn table(completion: &Completion, seconds: f64, console: Console) -> String {
     };
     let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Left]);
     table.row(["truth", "head", "relation", "tail", "rules"]);
-    for proposal in completion.proposals(0..completion.len()) {
+    let mut opposed = Vec::new();
+    for proposal in completion.proposals(0..completion.len())? {
+        if !proposal.against.is_empty() {
+            opposed.push(format!(
+                "{} {} {}: {}",
+                shown::entity(data, &proposal.fact.head),
+                shown::relation(data, &proposal.fact.relation),
+                shown::entity(data, &proposal.fact.tail),
+                shown::text(data, &proposal.against.join("; "))
+            ));
+        }
         let mut numbers: Vec<String> = proposal.rules.iter().take(3).map(&mut number).collect();
         if proposal.rule_count > numbers.len() {
             numbers.push("…".into());
         }
         table.row([
             format!("{:.3}", proposal.truth),
-            proposal.fact.head,
-            proposal.fact.relation,
-            proposal.fact.tail,
+            shown::entity(data, &proposal.fact.head),
+            shown::relation(data, &proposal.fact.relation),
+            shown::entity(data, &proposal.fact.tail),
             if numbers.is_empty() { "–".into() } else { numbers.join(", ") },
         ]);
     }
@@ -289,26 +330,21 @@ fn table(completion: &Completion, seconds: f64, console: Console) -> String {
         let mut table = Table::new(&[Column::Right, Column::Right, Column::Name]);
         table.row(["rule", "conf.", ""]);
         for (index, (rule, confidence)) in rules.iter().enumerate() {
-            table.row([(index + 1).to_string(), format!("{confidence:.3}"), rule.clone()]);
+            table.row([(index + 1).to_string(), format!("{confidence:.3}"), shown::text(data, rule)]);
         }
         text.push_str(&format!("\n{}", table.render(width)));
     }
-    text.push_str(&format!(
-        "\n{}",
-        wrapped(
-            &format!(
-                "{} Facts of train, valid and test are not proposed.",
-                match completion.fitted {
-                    Some(_) => {
-                        "Truth is the share of such candidates that were validation facts; true facts that nobody listed count as wrong."
-                    }
-                    None => "Truth is the model's own: no validation fact is among the candidates.",
-                }
-            ),
-            width
-        )
-    ));
-    text
+    if !opposed.is_empty() {
+        text.push_str(&format!("\n{}\n", console.heading("What speaks against some of them")));
+        for line in opposed.iter().take(OPPOSED) {
+            text.push_str(&wrapped(&visible::line(line), width));
+        }
+        if opposed.len() > OPPOSED {
+            text.push_str(&format!("  and {} more; --json lists all\n", opposed.len() - OPPOSED));
+        }
+    }
+    text.push_str(&format!("\n{}", wrapped(&format!("{} Listed facts are not proposed.", completion.assumes), width)));
+    Ok(text)
 }
 
 fn tell_measured(measured: &Measured, seconds: f64, console: Console) -> Result<()> {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use ruge::consistency::{Agreement, CRITERION, Consistency, Doubtful, consistency, doubtful};
+use ruge::constraints::Constraints;
 use serde_json::json;
 
+use crate::check::report::broken_laws;
 use crate::console::Console;
 use crate::explain::explainer;
 use crate::rule_args::RuleArgs;
@@ -18,12 +20,13 @@ use crate::{interrupt, progress};
 ///
 /// A rule of confidence λ demands of each grounding that the model hold the conclusion at least λ times as true as the
 /// premises together. Shows the share of groundings that meet the demand, next to the share for the model without guidance
-/// if the run has one (`unguided/model.safetensors`).
+/// if the run has one (`unguided/model.safetensors`). With --constraints, listed facts that violate one are listed, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge rules consistency runs/demo
   ruge rules consistency runs/guided --unguided runs/plain --json
-  ruge rules consistency runs/plain --rules rules.tsv --top 50")]
+  ruge rules consistency runs/plain --rules rules.tsv --top 50
+  ruge rules consistency runs/demo --constraints laws.txt")]
 pub struct ConsistencyArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
@@ -37,6 +40,9 @@ pub struct ConsistencyArgs {
     /// Number of rules and doubtful triples to show; --json has all rules
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
+    /// Constraints that facts must obey, one per line; listed facts that violate one are reported
+    #[arg(long, value_name = "FILE")]
+    constraints: Option<PathBuf>,
     #[command(flatten)]
     reading: RuleArgs,
 }
@@ -50,18 +56,29 @@ pub fn run(args: &ConsistencyArgs, console: Console) -> Result<()> {
     if explainer.usable().is_empty() {
         bail!("{}: the model has no rules to compare with; give some with --rules FILE", args.model.display());
     }
+    let constraints = match &args.constraints {
+        Some(path) => Some(Constraints::read(path, engine.data())?),
+        None => None,
+    };
     let spinner = progress::spinner(console, "comparing");
     let control = interrupt::control();
     let stopped = "stopped before the comparison was done";
     let found = consistency(&explainer, unguided.as_ref(), &control).map_err(interrupt::instead_of(stopped))?;
     let (count, list) = doubtful(&explainer, args.top, &control).map_err(interrupt::instead_of(stopped))?;
+    let violations = constraints.map(|constraints| constraints.violations(engine.data()));
     spinner.finish_and_clear();
     if console.json {
         let mut object = serde_json::to_value(&found).context("cannot write JSON")?;
+        object["violations"] = serde_json::to_value(&violations).context("cannot write JSON")?;
         object["doubtful"] = json!({"criterion": CRITERION, "count": count, "triples": list});
         return console.json_result(&object);
     }
-    console.result(&text(args, &found, count, &list, console))
+    let mut text = text(args, &found, count, &list, console);
+    if let Some(violations) = &violations {
+        let heading = console.heading("Facts that violate a constraint");
+        text.push_str(&format!("\n{heading}\n{}", broken_laws(violations, console)));
+    }
+    console.result(&text)
 }
 
 /// The model without guidance beside a guided one.

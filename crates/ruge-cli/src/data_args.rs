@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use ruge_kg::io::folder::Layout;
-use ruge_kg::{Columns, Dataset, Format, Header, LoadReport, ReadOptions};
+use ruge_kg::{ColumnChoice, Dataset, Format, GraphChoice, Header, Literals, LoadReport, ReadOptions, Warning};
 
 use crate::console::Console;
 use crate::progress;
@@ -14,12 +14,14 @@ use crate::progress;
 /// Where the graph is, and how it is written down.
 #[derive(Debug, Clone, Args)]
 pub struct DataArgs {
-    /// `demo` (the embedded graph), a folder with train, valid and test, or one file of triples, which will be split
+    /// `demo` (the embedded graph), a folder with train, valid and test, or one file of triples, which will be split; several files
+    /// are separated by commas
     #[arg(value_name = "DATA")]
     pub data: PathBuf,
-    /// Order of the columns: h head, r relation, t tail, - an ignored column
-    #[arg(long, value_name = "ORDER", default_value_t = Columns::default(), allow_hyphen_values = true, help_heading = READING)]
-    pub columns: Columns,
+    /// Columns of a table: an order (h head, r relation, t tail, - an ignored column), or head, relation and tail by name or number,
+    /// as in subject,predicate,object or 1,3,2 [default: by the header, or hrt]
+    #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true, help_heading = READING)]
+    pub columns: Option<ColumnChoice>,
     /// Whether the first line of a file is a header
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = HeaderArg::Auto, help_heading = READING)]
     pub header: HeaderArg,
@@ -32,9 +34,30 @@ pub struct DataArgs {
     /// Random seed, also of the split of a single file [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Shares of valid and test when splitting a single file
-    #[arg(long, value_name = "VALID,TEST", default_value = "0.1,0.1", value_parser = shares, help_heading = READING)]
-    pub held_out: Shares,
+    /// Shares of valid and test when splitting a single file [default: 0.1,0.1]
+    #[arg(long, value_name = "VALID,TEST", value_parser = shares, help_heading = READING)]
+    pub held_out: Option<Shares>,
+    /// Labels, descriptions and types of names: a table with name, label, description, type, or with a header; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = READING)]
+    pub labels: Vec<PathBuf>,
+    /// RDF literals: skip leaves them out (labels and descriptions are kept as such), entities reads them as entities
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = LiteralsArg::Skip, help_heading = READING)]
+    pub literals: LiteralsArg,
+    /// Graph to read from N-Quads, TriG and JSON-LD: all, default, or its name
+    #[arg(long, value_name = "NAME", default_value = "all", help_heading = READING)]
+    pub graph_name: String,
+    /// IRI that relative IRIs in RDF belong to
+    #[arg(long, value_name = "IRI", help_heading = READING)]
+    pub base: Option<String>,
+}
+
+/// What becomes of literals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LiteralsArg {
+    /// They are counted and left out
+    Skip,
+    /// They are entities
+    Entities,
 }
 
 const READING: &str = "Reading DATA";
@@ -67,6 +90,18 @@ pub enum FormatArg {
     Nt,
     /// Turtle
     Ttl,
+    /// N-Quads
+    Nq,
+    /// TriG
+    Trig,
+    /// RDF/XML
+    Rdf,
+    /// JSON-LD
+    Jsonld,
+    /// Tab-separated, quoted
+    TsvQuoted,
+    /// Parquet
+    Parquet,
 }
 
 impl From<FormatArg> for Format {
@@ -79,6 +114,12 @@ impl From<FormatArg> for Format {
             FormatArg::CsvBar => Format::Csv(b'|'),
             FormatArg::Nt => Format::NTriples,
             FormatArg::Ttl => Format::Turtle,
+            FormatArg::Nq => Format::NQuads,
+            FormatArg::Trig => Format::TriG,
+            FormatArg::Rdf => Format::RdfXml,
+            FormatArg::Jsonld => Format::JsonLd,
+            FormatArg::TsvQuoted => Format::Csv(b'\t'),
+            FormatArg::Parquet => Format::Parquet,
         }
     }
 }
@@ -104,14 +145,47 @@ pub struct Loaded {
     pub data: Dataset,
     /// What was met.
     pub report: LoadReport,
+    /// Whether shares were given of data that are not split here.
+    unused_shares: bool,
 }
 
 impl Loaded {
     /// Tells the user what was met, on stderr.
     pub fn announce(&self, console: Console) {
+        for warning in self.warnings() {
+            console.note(&format!("warning: {warning}"));
+        }
         for note in notes(&self.report) {
             console.note(&format!("note: {note}"));
         }
+    }
+}
+
+impl Loaded {
+    /// What makes results on these data doubtful, with what to type.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings: Vec<String> = self
+            .report
+            .warnings
+            .iter()
+            .map(|warning| match warning {
+                Warning::ColumnOrder { .. } => format!("{warning} --columns htr reads head, tail, relation"),
+                Warning::MaybeHeader { .. } => format!("{warning} --header yes skips it"),
+                Warning::Untested { .. } => format!("{warning}; results say nothing about that"),
+                _ => warning.to_string(),
+            })
+            .map(|warning| self.data.prefixes().shorten_all(&warning).into_owned())
+            .collect();
+        if self.unused_shares {
+            let held_out = self.data.valid().len() + self.data.test().len();
+            warnings.push(match held_out {
+                0 => "--held-out has no effect on a folder: it has train alone, and nothing is held out; give the file itself as \
+                      DATA to have it split"
+                    .into(),
+                _ => "--held-out has no effect: DATA is split already".into(),
+            });
+        }
+        warnings
     }
 }
 
@@ -121,6 +195,9 @@ pub fn notes(report: &LoadReport) -> Vec<String> {
     if report.files.iter().any(|file| file.header.is_some()) {
         notes.push("--header no reads the first line as a triple".into());
     }
+    if report.files.iter().any(|file| file.literals > 0 && file.literals_skipped) {
+        notes.push("--literals entities reads literals as entities".into());
+    }
     notes
 }
 
@@ -129,12 +206,16 @@ impl DataArgs {
     pub fn plain(data: &Path) -> Self {
         Self {
             data: data.to_path_buf(),
-            columns: Columns::default(),
+            columns: None,
             header: HeaderArg::Auto,
             format: None,
             lenient: false,
             seed: None,
-            held_out: Shares([0.1, 0.1]),
+            held_out: None,
+            labels: Vec::new(),
+            literals: LiteralsArg::Skip,
+            graph_name: "all".into(),
+            base: None,
         }
     }
 
@@ -144,7 +225,7 @@ impl DataArgs {
             return ReadOptions { seed: self.seed.unwrap_or(0), ..ReadOptions::default() };
         }
         ReadOptions {
-            columns: self.columns,
+            columns: self.columns.clone().unwrap_or_default(),
             format: self.format.map(Format::from),
             header: match self.header {
                 HeaderArg::Auto => Header::Auto,
@@ -153,14 +234,26 @@ impl DataArgs {
             },
             lenient: self.lenient,
             seed: self.seed.unwrap_or(0),
-            held_out: self.held_out.0,
+            held_out: self.held_out.map_or(ReadOptions::default().held_out, |shares| shares.0),
+            labels: self.labels.clone(),
+            literals: match self.literals {
+                LiteralsArg::Skip => Literals::Skip,
+                LiteralsArg::Entities => Literals::Entities,
+            },
+            graph: match self.graph_name.as_str() {
+                "all" => GraphChoice::All,
+                "default" => GraphChoice::Default,
+                name => GraphChoice::Named(name.to_string()),
+            },
+            base: self.base.clone(),
             ..ReadOptions::default()
         }
     }
 
     /// The files that DATA stands for; none where it cannot be found, which loading will tell.
     pub fn files(&self) -> Vec<PathBuf> {
-        Layout::find(&self.data).map_or_else(|_| Vec::new(), |layout| layout.files())
+        let files = Layout::find(&self.data).map_or_else(|_| Vec::new(), |layout| layout.files());
+        files.into_iter().chain(self.labels.iter().cloned()).collect()
     }
 
     /// Reads the graph. Notes are left to the caller: most [`announce`](Loaded::announce) them.
@@ -179,7 +272,8 @@ impl DataArgs {
         let (data, report) = Dataset::load(&self.data, options)?;
         let triples: usize = report.read.iter().sum();
         tracing::info!(triples, "read {} in {:.3} s", self.data.display(), started.elapsed().as_secs_f64());
-        Ok(Loaded { data, report })
+        let unused_shares = self.held_out.is_some() && !report.split_here;
+        Ok(Loaded { data, report, unused_shares })
     }
 }
 

@@ -6,9 +6,10 @@ use std::time::Instant;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use ruge::evaluate::{Questions, in_ids_of, ranks_sha256};
+use ruge::model_file::ModelFile;
 use ruge::{Engine, GuidanceSpec, ModelName, OpenOptions};
 use ruge_embed::{Evaluation, Metrics, PathReport};
-use ruge_kg::{Dataset, PageRank, Rank, Side, Ties, Triple};
+use ruge_kg::{Dataset, PageRank, Rank, Side, Ties, Triple, load};
 use ruge_rules::rank::only::RulesOnly;
 use ruge_rules::{RuleRecord, SoftRule};
 use serde_json::{Value, json};
@@ -89,7 +90,9 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         bail!(UsageError("--hits: N must be at least 1".into()));
     }
     let packing = Some(args.memory.saturating_mul(1 << 20));
-    let engine = crate::open::with(&args.model, &OpenOptions { device: args.device.name(), packing }, console)?;
+    // Of a run, the model that has not seen the held-out facts.
+    let model = ModelFile::evaluated(&args.model);
+    let engine = crate::open::with(&model, &OpenOptions { device: args.device.name(), packing }, console)?;
     let (engine, graph) = args.graph.place(engine, console)?;
     if let Some(given) = &graph {
         refuse_unknown(args, &engine, given, console)?;
@@ -107,8 +110,22 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         return crate::classify::run(negatives, &engine, data, console);
     }
     let (name, triples) = args.split.of(data);
+    let saw_all = engine.notes().get("trained_on").is_some_and(|on| on == "all");
+    if saw_all && !matches!(args.split, SplitArg::Train) {
+        bail!(
+            "{}: this model was trained on every listed fact, {name} included, so it knows the answers\n  remedy: evaluate the \
+             run folder, or evaluated/model.safetensors in it",
+            args.model.display()
+        );
+    }
     if triples.is_empty() {
         bail!("the data have no {name} triples; choose another --split");
+    }
+    // Other data were warned about when they were read.
+    if other.is_none() && matches!(args.split, SplitArg::Test) {
+        for warning in load::of_test(data, triples) {
+            console.note(&format!("warning: {warning}"));
+        }
     }
     let ties = match args.ties {
         TiesArg::Mean => Ties::Mean,

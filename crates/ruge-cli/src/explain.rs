@@ -6,22 +6,24 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ruge::explain::drawing::Drawing;
-use ruge::explain::{ExplainOptions, Explainer, Explanation, GroundingEvidence};
+use ruge::explain::parts::{Summed, closing};
+use ruge::explain::{ExplainOptions, Explainer, Explanation, Fact, GroundingEvidence};
 use ruge::{Engine, ModelFile};
-use ruge_kg::{Side, Triple};
+use ruge_kg::{Dataset, Side, Triple, visible};
 use serde_json::Value;
 
 use crate::console::Console;
 use crate::open::GraphArgs;
-use crate::output;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped, wrapped};
+use crate::truth_args::TruthArgs;
+use crate::{output, shown};
 
 /// Explain a triple: its truth and rank, the rules that conclude it, and their premises
 ///
-/// A rule fires if its premises are training facts. For each grounding, it moves the soft label by slackness times
-/// confidence times the truth of the premises, as in training (Eq. 9). Redundant rules are shown once. If no rule fires, the
-/// most similar known facts are listed.
+/// First comes the answer in words, then what the score that ranks is made of: the model, each rule, evidence for and against.
+/// A rule fires if its premises are training facts. Redundant rules are shown once. For models trained by soft labels, the
+/// label is shown too (Eq. 9). If no rule fires, the most similar known facts are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge explain runs/demo Chad borders Niger
@@ -33,13 +35,13 @@ pub struct ExplainArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Head, by name
+    /// Head, by name or label
     #[arg(value_name = "H")]
     head: String,
     /// Relation, by name
     #[arg(value_name = "R")]
     relation: String,
-    /// Tail, by name
+    /// Tail, by name or label
     #[arg(value_name = "T")]
     tail: String,
     /// Rules to use instead of the model's, in any format of `ruge rules convert`
@@ -54,7 +56,7 @@ pub struct ExplainArgs {
     /// Which end is asked for where the score is taken apart [default: tail]
     #[arg(long, value_name = "tail|head", default_value = "tail", hide_default_value = true, value_parser = sides())]
     side: Side,
-    /// Show all parts of the score, not the five largest
+    /// Show all parts of the score and all rules, not the five largest
     #[arg(long)]
     all: bool,
     /// Print the evidence as a Graphviz graph
@@ -67,6 +69,8 @@ pub struct ExplainArgs {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    truth: TruthArgs,
+    #[command(flatten)]
     graph: GraphArgs,
     #[command(flatten)]
     reading: RuleArgs,
@@ -75,12 +79,13 @@ pub struct ExplainArgs {
 /// Runs `ruge explain MODEL H R T`.
 pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
     let inputs = args.reading.files(args.rules.as_deref()).into_iter().chain([ModelFile::find(&args.model)]);
-    output::refuse_inputs("--svg", args.svg.as_deref(), inputs)?;
+    output::refuse_inputs("--svg", args.svg.as_deref(), inputs.chain(args.truth.files()))?;
     if let Some(path) = &args.svg {
         output::refuse_to_replace(path, args.force)?;
     }
     let engine = crate::open::engine(&args.model, ruge::DeviceName::Cpu, console)?;
     let (engine, _) = args.graph.place(engine, console)?;
+    let engine = args.truth.tell(engine, console)?;
     let triple = Triple {
         head: engine.entity(&args.head)?,
         relation: engine.relation(&args.relation)?,
@@ -105,7 +110,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
     if explainer.rules().is_empty() && args.rules.is_none() {
         console.note("note: the model has no rules; give some with --rules");
     }
-    console.result(&text(&explanation, args.all, console))
+    console.result(&text(&explanation, args.all, &engine, console)?)
 }
 
 /// The model's own rules, or those of a file.
@@ -140,34 +145,36 @@ fn sides() -> impl TypedValueParser<Value = Side> {
 const PARTS: usize = 5;
 
 /// What the score is made of, for and against.
-fn parts(explanation: &Explanation, all: bool, console: Console) -> String {
+fn parts(explanation: &Explanation, all: bool, data: &Dataset, console: Console) -> String {
     let shown = if all { explanation.parts.len() } else { PARTS };
+    let Summed { shown, rest, sum } = Summed::of(&explanation.parts, shown);
     let mut table = Table::new(&[Column::Right, Column::Left, Column::Left]);
-    for part in explanation.parts.iter().take(shown) {
+    for part in shown {
         let sign = if part.value < 0.0 { "against" } else { "for" };
-        table.row([format!("{:+.3}", part.value), sign.to_string(), part.words.clone()]);
+        table.row([format!("{:+.3}", part.value), sign.to_string(), shown::text(data, &part.words)]);
     }
-    let rest = explanation.parts.get(shown..).unwrap_or_default();
-    if !rest.is_empty() {
-        let sum: f64 = rest.iter().map(|part| part.value).sum();
-        table.row([format!("{sum:+.3}"), String::new(), format!("{} smaller parts; --all shows them", rest.len())]);
+    if let Some((count, value)) = rest {
+        table.row([format!("{value:+.3}"), String::new(), format!("{count} smaller parts; --all shows them")]);
     }
-    let sum: f64 = explanation.parts.iter().map(|part| part.value).sum();
-    let asked = if explanation.side == Side::Head { "heads" } else { "tails" };
-    table.row([format!("{sum:+.3}"), "=".into(), format!("the score that ranks it among {asked}")]);
+    table.row([format!("{sum:+.3}"), "=".into(), closing(explanation.side).to_string()]);
     format!("\n{}\n{}", console.heading("What its score is made of"), table.render(console.width()))
 }
 
-fn text(explanation: &Explanation, all_parts: bool, console: Console) -> String {
-    let width = console.width();
-    let fact = &explanation.fact;
-    let mut text = format!("{}\n", console.heading(&format!("{}  {}  {}", fact.head, fact.relation, fact.tail)));
+fn text(explanation: &Explanation, all_parts: bool, engine: &Engine, console: Console) -> Result<String> {
+    let (width, data) = (console.width(), engine.data());
+    let places = |fact: &Fact| {
+        [shown::entity(data, &fact.head), shown::relation(data, &fact.relation), shown::entity(data, &fact.tail)]
+    };
+    let mut text = format!("{}\n", console.heading(&places(&explanation.fact).join("  ")));
+    text.push_str(&format!("{}\n", wrapped(&visible::line(&shown::text(data, &explanation.sentence)), width)));
     let mut table = Table::new(&[Column::Left, Column::Left]);
     let all = grouped(explanation.entities);
-    // Truth is fitted on answers that nobody listed: of a listed fact it tells what the model would say without the list.
-    let listed = explanation.known.as_ref().map_or("", |_| ", if it were not listed");
+    let truth = match explanation.known {
+        Some(_) => format!("known ({:.3} if it were not listed)", explanation.estimate),
+        None => format!("{:.3}", explanation.truth),
+    };
     table
-        .row(["truth".into(), format!("{:.3}{listed}", explanation.truth)])
+        .row(["truth".into(), truth])
         .row([
             "rank".into(),
             format!("{} of {all} tails, {} of {all} heads", rank(explanation.rank), rank(explanation.head_rank)),
@@ -177,21 +184,26 @@ fn text(explanation: &Explanation, all_parts: bool, console: Console) -> String 
             explanation.known.as_ref().map_or_else(|| "no".into(), |split| format!("yes, in {split}")),
         ]);
     text.push_str(&table.render(width));
-    text.push_str(&format!("\n{}", wrapped(&explanation.sentence, width)));
     if explanation.parts.len() > 1 {
-        text.push_str(&parts(explanation, all_parts, console));
+        text.push_str(&parts(explanation, all_parts, data, console));
     }
-    for (index, rule) in explanation.rules.iter().enumerate() {
+    let shown = if all_parts { explanation.rules.len() } else { PARTS };
+    for (index, rule) in explanation.rules.iter().enumerate().take(shown) {
         let count = match (rule.groundings, rule.at_least) {
             (1, _) => "1 grounding".to_string(),
             (n, false) => format!("{} groundings", grouped(n)),
             (n, true) => format!("at least {} groundings", grouped(n)),
         };
-        text.push_str(&format!("\n{}\n", console.heading(&format!("{}. {}", index + 1, rule.words))));
         text.push_str(&format!(
-            "  confidence {:.3}, {count}, moves the soft label by {:.4}\n",
-            rule.confidence, rule.push
+            "\n{}\n",
+            console.heading(&format!("{}. {}", index + 1, shown::text(data, &rule.words)))
         ));
+        let label = match explanation.soft_label {
+            Some(_) => format!(", moves the soft label by {:.4}", rule.push),
+            None => String::new(),
+        };
+        let own = rule.counts_as.map_or_else(String::new, |own| format!(" (counts as {own:.3})"));
+        text.push_str(&format!("  confidence {:.3}{own}, {count}{label}\n", rule.confidence));
         let shown: Vec<&GroundingEvidence> = explanation.groundings.iter().filter(|g| g.rule_index == index).collect();
         let mut table = Table::new(&[Column::Left, Column::Name, Column::Name, Column::Name, Column::Right]);
         for grounding in &shown {
@@ -202,14 +214,13 @@ fn text(explanation: &Explanation, all_parts: bool, console: Console) -> String 
                     (_, false) => "and",
                     (_, true) => "and not",
                 };
-                let premise_fact = &premise.fact;
+                let [head, relation, tail] = places(&premise.fact);
                 table.row([
                     word.to_string(),
-                    premise_fact.head.clone(),
-                    premise_fact.relation.clone(),
-                    premise_fact.tail.clone(),
-                    // φ, from which the push is reckoned.
-                    format!("φ {:.3}", premise.model_truth),
+                    head,
+                    relation,
+                    tail,
+                    if premise.known { "known".into() } else { format!("φ {:.3}", premise.model_truth) },
                 ]);
             }
         }
@@ -219,19 +230,19 @@ fn text(explanation: &Explanation, all_parts: bool, console: Console) -> String 
             text.push_str(&format!("  and {} more groundings; --groundings N shows more\n", grouped(hidden)));
         }
         if !rule.redundant.is_empty() {
-            let push: f64 = rule.redundant.iter().map(|other| other.push).sum();
             let verb = if rule.redundant.len() == 1 { "rule that says" } else { "rules that say" };
-            text.push_str(&format!(
-                "  and {} more {verb} the same, moving it by another {push:.4}; --json lists all\n",
-                rule.redundant.len()
-            ));
+            text.push_str(&format!("  and {} more {verb} the same; --json lists all\n", rule.redundant.len()));
         }
+    }
+    if explanation.rules.len() > shown {
+        let more = explanation.rules.len() - shown;
+        text.push_str(&format!("\n{} more rules conclude it; --all shows them\n", grouped(more)));
     }
     if let Some(label) = &explanation.soft_label {
         let why = match (label.in_training, explanation.known.as_deref()) {
             (true, _) => "as in training, all groundings together",
             (false, Some("train")) => "if it were not observed; it is, so its label is 1",
-            (false, _) => "as guidance by these rules would give; this model was trained without them",
+            (false, _) => "as training would give",
         };
         text.push_str(&format!(
             "\nSoft label {:.3}, from the model's own {:.3} (C = {}, {}), {why}\n",
@@ -242,20 +253,16 @@ fn text(explanation: &Explanation, all_parts: bool, console: Console) -> String 
         ));
     }
     if !explanation.similar.is_empty() {
-        let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Right]);
-        table.row(["similarity", "head", "relation", "tail", "truth"]);
+        let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name]);
+        table.row(["similarity", "head", "relation", "tail"]);
         for similar in &explanation.similar {
-            table.row([
-                format!("{:.3}", similar.similarity),
-                similar.fact.head.clone(),
-                similar.fact.relation.clone(),
-                similar.fact.tail.clone(),
-                format!("{:.3}", similar.truth),
-            ]);
+            let [head, relation, tail] = places(&similar.fact);
+            table.row([format!("{:.3}", similar.similarity), head, relation, tail]);
         }
         text.push_str(&format!("\n{}\n{}", console.heading("The most similar known facts"), table.render(width)));
     }
-    text
+    text.push_str(&format!("\n{}", wrapped(&engine.truth_assumes()?, width)));
+    Ok(text)
 }
 
 /// Ranks are whole but for ties.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use ruge::{DeviceName, ModelFile};
-use ruge_lab::export::{ExportFormat, export};
+use ruge_lab::export::{ExportFormat, export, left_out};
 use serde_json::json;
 
 use crate::console::Console;
@@ -15,7 +15,7 @@ use crate::text::grouped;
 ///
 /// npy: NumPy arrays and names. word2vec: the text format gensim reads. parquet: tables with a list column. pykeen: a folder
 /// whose load.py builds PyKEEN's own model with these weights. If rules guided the model, they are exported with their
-/// groundings.
+/// groundings. If rules and evidence rank, npy and parquet have tables of them; the other formats have the vectors alone.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge export runs/demo --to npy
@@ -59,16 +59,27 @@ pub fn run(args: &ExportArgs, console: Console) -> Result<()> {
         None => path.with_file_name("export").join(format.name()),
     };
     let files = export(&engine, format, &out, args.force)?;
-    if console.json {
-        return console.json_result(&json!({ "format": format.name(), "out": out, "paths": files }));
+    let left_out = left_out(&engine, format);
+    if let Some(left_out) = &left_out {
+        console.note(&format!("note: {left_out}; npy and parquet have all of it"));
     }
-    let mut text = format!(
-        "{} entities and {} relations of dimension {} written to {}\n",
-        grouped(engine.data().entity_count()),
-        grouped(engine.data().relation_count()),
-        engine.spec().model.dimension,
-        out.display()
-    );
+    if console.json {
+        let mut object = json!({ "format": format.name(), "out": out, "paths": files });
+        if let (Some(left_out), Some(object)) = (left_out, object.as_object_mut()) {
+            object.insert("left_out".into(), left_out.into());
+        }
+        return console.json_result(&object);
+    }
+    let mut text = match engine.model() {
+        Some(_) => format!(
+            "{} entities and {} relations of dimension {} written to {}\n",
+            grouped(engine.data().entity_count()),
+            grouped(engine.data().relation_count()),
+            engine.spec().model.dimension,
+            out.display()
+        ),
+        None => format!("{} rules written to {}\n", grouped(engine.rules().len()), out.display()),
+    };
     for file in &files {
         text.push_str(&format!("  {}\n", file.file_name().unwrap_or_default().to_string_lossy()));
     }

@@ -100,7 +100,7 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
                 args.rules.display(),
                 chosen[rule].line,
                 grouped(args.max_groundings),
-                words::formula(&chosen[rule].rule, &names)
+                crate::shown::text(data, &words::formula(&chosen[rule].rule, &names))
             ),
             RuleError::Grounding(error) => anyhow!(error)
                 .context(format!("grounding stopped while writing (temporary files are in {})", folder.display())),
@@ -132,7 +132,7 @@ pub fn run(args: &GroundArgs, console: Console) -> Result<()> {
             args.rules.display(),
             record.line,
             reason.reason(),
-            words::formula(&record.rule, &names)
+            crate::shown::text(data, &words::formula(&record.rule, &names))
         ));
     }
     tell(args, rules.len(), &report, held_out.map(<[Triple]>::len), seconds, console)

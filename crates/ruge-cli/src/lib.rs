@@ -36,10 +36,13 @@ mod rules;
 mod run;
 mod search;
 mod settings;
+mod shown;
 mod text;
 mod train;
+mod truth_args;
 mod usage;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -119,9 +122,14 @@ fn run(command: Command, console: Console) -> anyhow::Result<()> {
 
 /// Does what the words that the program was called with ask for; the exit code says how it went.
 pub fn main() -> ExitCode {
+    ExitCode::from(main_of(std::env::args_os()))
+}
+
+/// The same for these words, the first of which is the program's name.
+pub fn main_of(words: impl Iterator<Item = OsString>) -> u8 {
     // A number may be negative, and be told so, instead of being taken for a flag.
     let command = Cli::command().mut_subcommands(|command| command.allow_negative_numbers(true));
-    let cli = match command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match command.try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return usage::answer(&error),
     };
@@ -129,11 +137,11 @@ pub fn main() -> ExitCode {
     let outcome = globals::within(&cli.globals, || run(cli.command, console));
     globals::finish();
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             let error = interrupt::told(error);
             console.error(&error);
-            ExitCode::from(usage::exit_code(&error))
+            usage::exit_code(&error)
         }
     }
 }

@@ -112,7 +112,7 @@ impl MineArgs {
                 let (triples, graph) = (data.train().len(), data.graph());
                 match preset {
                     Preset::Inductive => MineConfig::inductive(triples, graph.entity_count(), graph.relation_count()),
-                    _ => MineConfig::ranking(triples, graph.entity_count(), graph.relation_count()),
+                    _ => MineConfig::ranking(triples, graph.entity_count(), graph.relation_count()).at_hubs_of(graph),
                 }
             }
         };
@@ -337,7 +337,7 @@ fn best(loaded: &Loaded, rules: &[MinedRule], console: Console) -> String {
             grouped(rule.counts.support),
             format!("{:.3}", rule.counts.pca()),
             format!("{:.3}", rule.counts.standard()),
-            words::sentence(&rule.rule, loaded.data.names()),
+            crate::shown::text(&loaded.data, &words::sentence(&rule.rule, loaded.data.names())),
         ]);
     }
     table.render(console.width())

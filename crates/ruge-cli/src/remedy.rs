@@ -57,6 +57,9 @@ fn of_ruge(error: &RugeError) -> Option<String> {
         RugeError::Kg(error) => return of_kg(error),
         RugeError::Rules(error) => return of_rules(error),
         RugeError::Cuda(error) => return of_cuda(error),
+        RugeError::NoModel { path, is_folder: true } if path.join("stages.json").exists() => {
+            "continue the run with `ruge run … --resume`"
+        }
         RugeError::NoModel { is_folder: true, .. } => {
             "continue the run with `ruge train … --resume`, or make a new one with `ruge train DATA --out DIR`"
         }
@@ -72,10 +75,7 @@ fn of_ruge(error: &RugeError) -> Option<String> {
             "restore a copy, or start again with --force, which replaces it when it is finished"
         }
         RugeError::CutOff { .. } => "continue with --resume when the cause is removed",
-        RugeError::NoStage { .. } => "`ruge combine` puts rules beside any model",
-        RugeError::Unwritable { formats: [], .. } => {
-            "export the model it was made from, and its rules with `ruge rules convert`"
-        }
+        RugeError::NoStage { .. } => "leave out --evaluate-only",
         RugeError::Unwritable { formats, .. } => return Some(format!("write it with --to {}", listed(formats))),
         RugeError::Stage { stage, .. } => {
             return Some(format!("make it with --from {stage}, or everything without --only and --from"));
@@ -125,6 +125,9 @@ fn of_kg(error: &KgError) -> Option<String> {
     match error {
         KgError::BadLines { problems, .. } => {
             let mut ways = Vec::new();
+            if problems.iter().any(|problem| matches!(problem.reason, Reason::RelativeIri(_))) {
+                return Some("give the base with --base IRI, as in --base http://example.org/".into());
+            }
             let other = problems.iter().map(|problem| problem.reason.other_reading());
             if let Some((format, columns)) = other.into_iter().find(|other| *other != (None, None)) {
                 let flags = [format.map(|it| format!("--format {it}")), columns.map(|it| format!("--columns {it}"))];
@@ -134,6 +137,11 @@ fn of_kg(error: &KgError) -> Option<String> {
             }
             ways.push("skip and count bad lines with --lenient".into());
             Some(ways.join(", or "))
+        }
+        KgError::OnlyLiterals { .. } => Some("keep literals with --literals entities".into()),
+        KgError::NoGraph { .. } => Some("choose with --graph-name NAME, all or default".into()),
+        KgError::Columns { .. } => {
+            Some("name them with --columns, as in --columns subject,predicate,object or 1,2,3".into())
         }
         KgError::OtherCount { .. } => Some("go by the file with --lenient".into()),
         KgError::Empty { .. } => Some("see `ruge check --help` for other formats".into()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use ruge_kg::Names;
+use ruge_kg::{Names, Prefixes};
 use ruge_rules::count::Counter;
 use ruge_rules::io::{RuleFormat, Stated, read_relation_dictionary};
 use ruge_rules::verify::{Kind, Verification, verify_under};
@@ -94,7 +94,7 @@ fn run_verify(args: &VerifyArgs, console: Console) -> Result<()> {
     if console.json {
         console.json_result(&verify_json(&file, &verification, &names))
     } else {
-        console.result(&verify_text(&file, &verification, &names, console))
+        console.result(&verify_text(&file, &verification, &names, loaded.data.prefixes(), console))
     }
 }
 
@@ -141,7 +141,13 @@ fn verify_json(file: &RuleFile, verification: &Verification, names: &Names) -> s
     })
 }
 
-fn verify_text(file: &RuleFile, verification: &Verification, names: &Names, console: Console) -> String {
+fn verify_text(
+    file: &RuleFile,
+    verification: &Verification,
+    names: &Names,
+    prefixes: &Prefixes,
+    console: Console,
+) -> String {
     let width = console.width();
     let mut text = format!(
         "{} rules in {} notation, {} unreadable lines\n{}",
@@ -186,7 +192,7 @@ fn verify_text(file: &RuleFile, verification: &Verification, names: &Names, cons
                 "  line {}: stated {}, counted {counted}\n    {}\n",
                 record.line,
                 record.confidence.get(),
-                words::formula(&record.rule, names)
+                prefixes.shorten_all(&words::formula(&record.rule, names))
             ));
             for (what, said, is) in &rule.wrong {
                 text.push_str(&format!("    {what}: stated {said}, counted {is}\n"));

@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use ruge::RugeError;
 use ruge_kg::KgError;
@@ -38,7 +37,7 @@ pub fn of_spec(error: RugeError) -> anyhow::Error {
 }
 
 /// Prints what clap has to say, help or a mistake, and tells the exit code. Help that could not be written is an error.
-pub fn answer(error: &clap::Error) -> ExitCode {
+pub fn answer(error: &clap::Error) -> u8 {
     let typed = std::env::args_os().any(|word| word.to_string_lossy().contains(ruge_kg::visible::is_marked));
     let written = match typed {
         // A mistake repeats what was typed, which may be the name of a file (`ruge check *`): then without colours.
@@ -48,9 +47,9 @@ pub fn answer(error: &clap::Error) -> ExitCode {
     match written {
         Err(cause) if !error.use_stderr() && cause.kind() != io::ErrorKind::BrokenPipe => {
             let _ = writeln!(io::stderr(), "error: cannot write to stdout: {cause}");
-            ExitCode::FAILURE
+            1
         }
-        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+        _ => u8::try_from(error.exit_code()).unwrap_or(2),
     }
 }
 

@@ -238,6 +238,39 @@ fn the_embedded_graph() {
     assert_eq!(report, json(&ruge(&["check", "demo", "--json"])), "nothing said about files touches it");
 }
 
+#[test]
+fn constraints_are_suggested_checked_and_blamed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let laws = at("laws.txt");
+    let found = json(&ruge(&["check", "demo", "--suggest-constraints", &laws, "--json"]));
+    let habits = found["habits"].as_array().unwrap();
+    assert!(habits.iter().any(|habit| habit["kind"] == "functional" && habit["exceptions"] == 0), "{habits:?}");
+    assert!(found["violations"].is_null(), "nobody asked");
+    // What is suggested holds.
+    let found = json(&ruge(&["check", "demo", "--constraints", &laws, "--json"]));
+    assert_eq!(found["violations"], Value::Array(vec![]));
+    assert!(stdout(&ruge(&["check", "demo", "--constraints", &laws])).contains("all listed facts obey"));
+    let again = ruge(&["check", "demo", "--suggest-constraints", &laws]);
+    assert!(again.status.code() == Some(1) && stderr(&again).contains("--force"), "{}", stderr(&again));
+    assert_eq!(ruge(&["check", "demo", "--suggest-constraints", &laws, "--force"]).status.code(), Some(0));
+
+    // What does not hold is counted and named.
+    fs::write(at("strict.txt"), "functional\tborders\n").unwrap();
+    let found = json(&ruge(&["check", "demo", "--constraints", &at("strict.txt"), "--json"]));
+    let violations = found["violations"].as_array().unwrap();
+    assert!(violations.len() > 100 && violations.iter().all(|fact| fact["fact"][1] == "borders"), "{}", violations[0]);
+    assert!(violations[0]["reason"].as_str().unwrap().contains("borders is functional, and"), "{}", violations[0]);
+    let shown = stdout(&ruge(&["check", "demo", "--constraints", &at("strict.txt")]));
+    assert!(shown.contains("Facts that violate a constraint") && shown.contains("more; --json lists all"), "{shown}");
+
+    fs::write(at("wrong.txt"), "# laws\nfunctional\tborder\n").unwrap();
+    let output = ruge(&["check", "demo", "--constraints", &at("wrong.txt")]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("wrong.txt:2: there is no relation called \"border\"; did you mean \"borders\""), "{said}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_closed_pipe_is_a_quiet_success() {

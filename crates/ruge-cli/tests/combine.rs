@@ -57,6 +57,15 @@ fn rules_beside_a_model_are_a_model() {
     let (before, after) = (mrr("plain"), mrr("both"));
     assert!(after > before + 0.02, "{before} before, {after} after");
     assert!(text(&["eval", &path("both")]).contains("combined with"), "the model is named");
+    // What the score is made of stands below the picture too, with its sum.
+    let svg = path("why.svg");
+    let fact = json(&["explain", &path("both"), "Paris", "capital_of", "France", "--svg", &svg, "--json"]);
+    let sum: f64 =
+        fact["parts"].as_array().expect("parts").iter().map(|part| part["value"].as_f64().expect("a number")).sum();
+    let drawn = std::fs::read_to_string(&svg).expect("a picture");
+    assert!(drawn.contains(&format!(">{sum:+.3} = the score that ranks it among tails<")), "{sum}: {drawn}");
+    let first = fact["parts"][0]["value"].as_f64().expect("a number");
+    assert!(drawn.contains(&format!(">{first:+.3} {}: ", if first < 0.0 { "against" } else { "for" })), "{drawn}");
     json(&["combine", &path("plain"), "--out", &path("twin"), "--threads", "1", "--json"]);
     let bytes = |name: &str| std::fs::read(folder.path().join(name).join("model.safetensors")).expect("a model");
     assert!(bytes("both") == bytes("twin"), "the same model and rules give another combination");
@@ -78,8 +87,7 @@ fn rules_beside_a_model_are_a_model() {
     assert!(why["truth"].as_f64().is_some(), "{why}");
     assert_eq!(json(&["complete", &path("both"), "--top", "3", "--json"])["facts"].as_array().map(Vec::len), Some(3));
 
-    let export = ruge(&["export", &path("both"), "--to", "npy"]);
-    assert!(!export.status.success() && stderr(&export).contains("ranks by rules"), "{}", stderr(&export));
+    exports_have_what_ranks(&path);
     let there = ruge(&["combine", &path("plain"), "--out", &path("both")]);
     assert_eq!(there.status.code(), Some(1));
     assert!(stderr(&there).contains("--force"), "{}", stderr(&there));
@@ -87,4 +95,57 @@ fn rules_beside_a_model_are_a_model() {
     let alone = ruge(&["combine", &path("rules"), "--out", &path("x")]);
     assert_eq!(alone.status.code(), Some(2));
     assert!(stderr(&alone).contains("rules alone"), "{}", stderr(&alone));
+
+    // Rules alone are tables, and no vectors.
+    for to in ["npy", "parquet"] {
+        let files = files(&json(&["export", &path("rules"), "--to", to, "--out", &path("e"), "--json", "--force"]));
+        assert!(files.iter().any(|file| file.starts_with("rules.")), "{files:?}");
+        assert!(!files.iter().any(|file| file.starts_with("entities") || file.starts_with("groundings")), "{files:?}");
+    }
+    for to in ["word2vec", "pykeen"] {
+        let refused = ruge(&["export", &path("rules"), "--to", to, "--out", &path("f")]);
+        assert_eq!(refused.status.code(), Some(1));
+        let said = stderr(&refused);
+        assert!(said.contains("rules alone") && said.contains("--to npy or parquet"), "{said}");
+    }
+}
+
+/// Names of the files of an export.
+fn files(export: &serde_json::Value) -> Vec<String> {
+    let name = |path: &serde_json::Value| path.as_str()?.rsplit(['/', '\\']).next().map(str::to_string);
+    export["paths"].as_array().expect("paths").iter().filter_map(name).collect()
+}
+
+/// `plain` is a model, `both` the same with rules.
+fn exports_have_what_ranks(path: &dyn Fn(&str) -> String) {
+    let export = |model: &str, to: &str| {
+        let out = path(&format!("{model}-{to}"));
+        (json(&["export", &path(model), "--to", to, "--out", &out, "--json"]), out)
+    };
+    let read = |folder: &str, file: &str| std::fs::read(std::path::Path::new(folder).join(file)).expect(file);
+    let text = |folder: &str, file: &str| String::from_utf8(read(folder, file)).expect("text");
+    for to in ["npy", "word2vec", "parquet", "pykeen"] {
+        let ((_, plain), (both, out)) = (export("plain", to), export("both", to));
+        let about: serde_json::Value = serde_json::from_slice(&read(&out, "about.json")).expect("JSON");
+        let is_table = matches!(to, "npy" | "parquet");
+        assert_eq!(both["left_out"].is_null(), is_table, "{both}");
+        assert_eq!(about["left_out"], both["left_out"]);
+        let files = files(&both);
+        assert_eq!(files.iter().any(|file| file.starts_with("rules.")), is_table, "{files:?}");
+        assert!(!files.iter().any(|file| file.starts_with("groundings")), "{files:?}");
+        for file in files.iter().filter(|file| file.starts_with("entities") || *file == "expected.tsv") {
+            assert!(read(&plain, file) == read(&out, file), "{to}: {file} is that of the model inside");
+        }
+    }
+    let (_, out) = (0, path("both-npy"));
+    let rules = text(&out, "rules.tsv").lines().filter(|line| line.contains("=>")).count();
+    let header = read(&out, "rule_weights.npy");
+    let shape = format!("'shape': ({rules}, 2)");
+    assert!(rules > 100 && String::from_utf8_lossy(&header[..128]).contains(&shape), "{rules} rules");
+    let table = text(&out, "ranking.tsv");
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("#fitted\trelation\tasked\tweight\tdiscount\tconstants\tlearned\tform"), "{table}");
+    assert!(lines.all(|line| line.split('\t').count() == 8), "{table}");
+    assert!(table.contains("as ranked\t\t\t") && table.contains("rules alone\t\t\t"), "{table}");
+    assert!(["\thead\t", "\ttail\t"].iter().all(|side| table.contains(side)), "{table}");
 }

@@ -11,6 +11,7 @@ mod device;
 mod distance;
 mod explain;
 mod export;
+mod inputs;
 mod isa;
 mod output;
 mod predict;
@@ -24,6 +25,7 @@ mod search;
 mod softmax;
 mod terminal;
 mod train;
+mod truth;
 #[cfg(unix)]
 mod tutorial;
 mod unseen;

@@ -61,8 +61,10 @@ fn the_whole_job_then_nothing_left_to_do() {
         "metrics.jsonl",
         "report.html",
         "unguided/model.safetensors",
-        "with-rules/model.safetensors",
+        "guided/model.safetensors",
+        "evaluated/model.safetensors",
         "evaluation.json",
+        "proposals.json",
         "stages.json",
     ] {
         assert!(place.path("run").join(file).is_file(), "{file}");
@@ -78,7 +80,7 @@ fn the_whole_job_then_nothing_left_to_do() {
 
     // What `eval` says of the models is what the run says.
     for (model, key) in
-        [(out.clone(), "guided"), (place.at("run/unguided"), "unguided"), (place.at("run/with-rules"), "with_rules")]
+        [(out.clone(), "with_rules"), (place.at("run/unguided"), "unguided"), (place.at("run/guided"), "guided")]
     {
         let eval = json(&["eval", &model, "--json"]);
         assert_eq!(eval["ranks_sha256"], first[key]["ranks_sha256"], "{key}");
@@ -86,7 +88,7 @@ fn the_whole_job_then_nothing_left_to_do() {
 
     // Again: every stage is there, nothing is done, the story is the same.
     let again = succeed(&quick(&out, &[]));
-    assert_eq!(skipped(&again), 11, "{}", stderr(&again));
+    assert_eq!(skipped(&again), 12, "{}", stderr(&again));
     let story = stdout(&again);
     for part in [
         "entities",
@@ -122,7 +124,7 @@ fn the_whole_job_then_nothing_left_to_do() {
     fs::write(place.path("run/evaluation.json"), "{}").unwrap();
     let mended = succeed(&quick(&out, &[]));
     // The report reads it too, but it came out the same.
-    assert_eq!(skipped(&mended), 10, "{}", stderr(&mended));
+    assert_eq!(skipped(&mended), 11, "{}", stderr(&mended));
 }
 
 #[test]
@@ -138,12 +140,15 @@ fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
     for file in [
         "model.safetensors",
         "unguided/model.safetensors",
-        "with-rules/model.safetensors",
+        "guided/model.safetensors",
+        "evaluated/model.safetensors",
         "rules.tsv",
         "evaluation.json",
         "calibration.json",
         "consistency.json",
+        "deploy.json",
         "predictions.json",
+        "proposals.json",
     ] {
         let same = bytes(&place.path("whole").join(file)) == bytes(&place.path("killed").join(file));
         assert!(same, "{file} differs after {kills} kills");
@@ -269,7 +274,8 @@ fn the_papers_systems_stay() {
         let spec = fs::read_to_string(place.path(name).join("spec.toml")).unwrap();
         let kind = if name == "model" { "kind = \"kale\"" } else { "kind = \"ruge\"" };
         assert!(spec.contains(kind) && !spec.contains("[softmax]") && !spec.contains("self-adversarial"), "{spec}");
-        assert!(!place.path(name).join("with-rules").exists(), "rules at ranking time are not the paper's");
+        let ranks = fs::read_to_string(place.path(name).join("evaluation.json")).unwrap();
+        assert!(!ranks.contains("with_rules"), "rules at ranking time are not the paper's");
     }
 }
 
@@ -287,7 +293,7 @@ fn other_models_learn_as_they_do_today() {
         let spec = fs::read_to_string(place.path(model).join("unguided/spec.toml")).unwrap();
         assert!(spec.contains(says) && !spec.contains("plateau"), "{spec}");
         assert_eq!(object["finished"], true, "{model}: {object}");
-        assert!(place.path(model).join("with-rules/model.safetensors").is_file(), "rules beside it at ranking time");
+        assert!(place.path(model).join("evaluated/rules.tsv").is_file(), "rules beside it at ranking time");
     }
 }
 
@@ -312,7 +318,7 @@ fn what_is_not_ours_is_left_alone() {
         (vec!["run", "demo", "--out", &trained], 1, "ruge train"),
         (vec!["run", "demo", "--out", &new, "--only", "evaluate"], 1, "stage check is not finished"),
         (vec!["run", "demo", "--out", &new, "--only", "train"], 2, "train-unguided"),
-        (vec!["run", "demo", "--out", &new, "--guidance", "ruge", "--only", "with-rules"], 1, "ruge combine"),
+        (vec!["run", "demo", "--out", &new, "--evaluate-only", "--only", "deploy"], 1, "only evaluates"),
         (vec!["run", "demo", "--out", &new, "--only", "mine", "--from", "mine"], 2, "cannot be used with"),
         (vec!["run", "demo", "--out", &new, "--spec", &bad], 2, "did you mean `dimension`?"),
         (vec!["run", "demo", "--out", &new, "--spec", &bad], 2, "bad.toml:2"),

@@ -31,6 +31,11 @@ fn check() {
     let mut page = Page::new();
     page.types("check families");
     page.asks("check families");
+    page.write("laws.txt", "# One parent would be few.\nfunctional\tchild_of\nasymmetric\tmarried_to\n");
+    page.types("check families --constraints laws.txt");
+    page.asks("check families --constraints laws.txt");
+    page.write("wrong.txt", "functional child_off\n");
+    page.types("check families --constraints wrong.txt");
     page.hold("check");
 }
 
@@ -121,6 +126,9 @@ fn complete() {
     let mut page = Page::with_model();
     page.types("complete model --top 3");
     page.asks("complete model --top 3");
+    for format in ["tsv", "csv", "nt", "rdf-star", "cypher"] {
+        page.types(&format!("complete model --top 2 --to {format}"));
+    }
     page.hold("complete");
 }
 

@@ -82,7 +82,7 @@ pub use embeddings::{Embeddings, Init, Start};
 pub use error::{EmbedError, Result};
 pub use evidence::{Dealing, Evidence, Guidance};
 pub use fuzzy::{Step, TNorm};
-pub use metrics::{Category, Evaluation, HITS, Metrics};
+pub use metrics::{Evaluation, HITS, Metrics};
 pub use model::{CpuModel, Losses, Model, OnProcessor, State};
 pub use negatives::{Negatives, Sides};
 pub use objective::{Loss, Objective, Penalty};

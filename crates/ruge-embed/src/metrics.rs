@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use ruge_kg::{Graph, RelationId};
-use ruge_kg::{Place, Rank, RankQuery, Side, Ties};
+use ruge_kg::stats::CardinalityClass;
+use ruge_kg::{Graph, Place, Rank, RankQuery, RelationId, Side, Ties};
 use serde::{Deserialize, Serialize};
 
 /// Metrics of a set of ranks. All sums are in query order, in `f64`.
@@ -69,37 +69,6 @@ impl Metrics {
     }
 }
 
-/// A relation's kind, by the mean number of tails per head and heads per tail; "many" starts at 1.5.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Category {
-    /// One head, one tail.
-    #[serde(rename = "1-1")]
-    OneToOne,
-    /// One head, many tails.
-    #[serde(rename = "1-N")]
-    OneToMany,
-    /// Many heads, one tail.
-    #[serde(rename = "N-1")]
-    ManyToOne,
-    /// Many heads, many tails.
-    #[serde(rename = "N-N")]
-    ManyToMany,
-}
-
-impl Category {
-    /// The kind of a relation in the training graph; a relation without facts counts as 1-1.
-    pub fn of(graph: &Graph, relation: RelationId) -> Self {
-        let facts = graph.facts(relation).len() as f64;
-        let many = |distinct: usize| facts / distinct.max(1) as f64 >= 1.5;
-        match (many(graph.distinct_tails(relation)), many(graph.distinct_heads(relation))) {
-            (false, false) => Self::OneToOne,
-            (false, true) => Self::OneToMany,
-            (true, false) => Self::ManyToOne,
-            (true, true) => Self::ManyToMany,
-        }
-    }
-}
-
 /// All metrics of one evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
@@ -118,7 +87,7 @@ pub struct Evaluation {
     /// The unweighted mean over relations.
     pub macro_average: Metrics,
     /// Filtered, by kind of relation and side.
-    pub by_category: Vec<(Category, Side, Metrics)>,
+    pub by_category: Vec<(CardinalityClass, Side, Metrics)>,
 }
 
 impl Evaluation {
@@ -128,12 +97,12 @@ impl Evaluation {
         let pairs = || queries.iter().zip(ranks);
         let mut by_side: BTreeMap<Side, Vec<Place>> = BTreeMap::new();
         let mut by_relation: BTreeMap<RelationId, Vec<Place>> = BTreeMap::new();
-        let mut by_category: BTreeMap<(Category, Side), Vec<Place>> = BTreeMap::new();
+        let mut by_category: BTreeMap<(CardinalityClass, Side), Vec<Place>> = BTreeMap::new();
         for (query, rank) in pairs() {
             let relation = query.triple.relation;
             by_side.entry(query.side).or_default().push(rank.filtered);
             by_relation.entry(relation).or_default().push(rank.filtered);
-            by_category.entry((Category::of(graph, relation), query.side)).or_default().push(rank.filtered);
+            by_category.entry((CardinalityClass::of(graph, relation), query.side)).or_default().push(rank.filtered);
         }
         let filtered = |ties| Metrics::of(ranks.iter().map(|rank| rank.filtered), ties, hits);
         let by_relation: BTreeMap<_, _> =
@@ -187,7 +156,7 @@ mod tests {
         assert_eq!(report.by_relation[&RelationId(1)].mean_rank, 5.5);
         assert_eq!(report.macro_average.mean_rank, 0.5 * (2.5 + 5.5));
         assert_eq!(report.raw.mean_rank, 4.5);
-        assert_eq!(Category::of(&graph, RelationId(0)), Category::OneToMany);
+        assert_eq!(CardinalityClass::of(&graph, RelationId(0)), CardinalityClass::OneToMany);
         assert_eq!(report.by_category.iter().map(|(.., metrics)| metrics.queries).sum::<usize>(), 6);
     }
 }

@@ -5,7 +5,7 @@
 //! shared sums, so its bits are the same on any number of threads.
 
 use rayon::prelude::*;
-use ruge_kg::{Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, Scored, TopOptions, Triple};
+use ruge_kg::{Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, Scored, Side, TopOptions, Triple};
 
 use crate::batch::Batch;
 use crate::cpu::Isa;
@@ -153,10 +153,14 @@ impl<F: ScoringFunction> CpuModel<F> {
 
     /// η of each triple.
     pub fn score(&self, triples: &[Triple], scores: &mut [f32]) {
+        self.score_side(triples, Side::Tail, scores);
+    }
+
+    fn score_side(&self, triples: &[Triple], side: Side, scores: &mut [f32]) {
         assert_eq!(triples.len(), scores.len(), "one score per triple");
         let Embeddings { entities, relations } = self.scored_rows();
         triples.par_chunks(64).zip(scores.par_chunks_mut(64)).for_each(|(triples, scores)| {
-            self.isa.run(Scores { scoring: &self.scoring, entities, relations, triples, scores });
+            self.isa.run(Scores { scoring: &self.scoring, entities, relations, triples, side, scores });
         });
     }
 
@@ -480,6 +484,21 @@ impl<F: ScoringFunction> Ranker for CpuModel<F> {
 
     fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
         self.score_many(&[query], scores)
+    }
+
+    fn score_answers(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        assert_eq!(queries.len(), scores.len(), "one score per query");
+        // Where both directions are one, a triple has one score, to the last bit.
+        let both = self.scoring.relation_sides() > 1;
+        for side in [Side::Tail, Side::Head] {
+            let is_of = |query: &RankQuery| side == if both { query.side } else { Side::Tail };
+            let places: Vec<usize> = (0..queries.len()).filter(|&at| is_of(&queries[at])).collect();
+            let triples: Vec<Triple> = places.iter().map(|&at| queries[at].triple).collect();
+            let mut found = vec![0.0; triples.len()];
+            self.score_side(&triples, side, &mut found);
+            places.into_iter().zip(found).for_each(|(at, score)| scores[at] = score);
+        }
+        Ok(())
     }
 
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {

@@ -5,7 +5,7 @@
 //! applied to Σ c ∂score/∂q. The gradient of a negative's own row, c · ∂score/∂t_k, is left to the row's owner in the
 //! [second pass](crate::update), which reads q_t from the slot.
 
-use ruge_kg::{Control, Triple};
+use ruge_kg::{Control, Side, Triple};
 
 use crate::batch::{Batch, Examples};
 use crate::cpu::{Isa, Kernel, prefetch, row};
@@ -269,6 +269,8 @@ pub(crate) struct Scores<'a, F> {
     pub entities: &'a Table,
     pub relations: &'a Table,
     pub triples: &'a [Triple],
+    /// The end that is asked for; scoring functions with reciprocal relations score the two differently.
+    pub side: Side,
     pub scores: &'a mut [f32],
 }
 
@@ -283,8 +285,18 @@ impl<F: ScoringFunction> Kernel for Scores<'_, F> {
                 prefetch(self.entities.row(next.tail.index()));
             }
             let (head, tail) = (self.entities.row(x.head.index()), self.entities.row(x.tail.index()));
-            self.scoring.tail_query(head, self.relations.row(x.relation.index()), &mut query);
-            *score = row::compare(F::COMPARATOR, &query, tail);
+            let relation = self.relations.row(x.relation.index());
+            let answer = match self.side {
+                Side::Tail => {
+                    self.scoring.tail_query(head, relation, &mut query);
+                    tail
+                }
+                Side::Head => {
+                    self.scoring.head_query(relation, tail, &mut query);
+                    head
+                }
+            };
+            *score = row::compare(F::COMPARATOR, &query, answer);
         }
     }
 }

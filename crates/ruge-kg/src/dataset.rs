@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashSet;
-use serde::Serialize;
 
 use crate::error::KgError;
 use crate::graph::{Filter, Graph};
-use crate::io::folder::{Layout, SPLITS};
-use crate::io::{self, FileContents, FileReport, LineMap, REPEATS_SHOWN, ReadOptions, Repeats, split};
+use crate::io::folder::Layout;
+use crate::io::{self, FileContents, LineMap, REPEATS_SHOWN, ReadOptions, Repeats, split};
+use crate::labels::{Labels, RDF_TYPE, Sayings};
+use crate::load::{self, Duplicates, LabelFile, LoadReport};
 use crate::memory;
+use crate::prefixes::Prefixes;
 use crate::triple::{EntityId, RelationId, Triple};
 use crate::vocabulary::Names;
 
@@ -28,6 +30,9 @@ pub struct Dataset {
     test: Vec<Triple>,
     filter: OnceLock<Filter>,
     choosing_filter: OnceLock<Filter>,
+    labels: Labels,
+    declared: Vec<(String, String)>,
+    prefixes: OnceLock<Prefixes>,
 }
 
 impl Dataset {
@@ -48,65 +53,102 @@ impl Dataset {
         let in_valid = remove_repeated(&mut valid);
         let in_test = remove_repeated(&mut test);
         (
-            Self { names, graph, train, valid, test, filter: OnceLock::new(), choosing_filter: OnceLock::new() },
+            Self {
+                names,
+                graph,
+                train,
+                valid,
+                test,
+                filter: OnceLock::new(),
+                choosing_filter: OnceLock::new(),
+                labels: Labels::default(),
+                declared: Vec::new(),
+                prefixes: OnceLock::new(),
+            },
             [in_train, in_valid, in_test],
         )
     }
 
-    /// Loads `data`: `demo`, a folder, or a single file, which is split.
+    /// Loads `data`: `demo`, a folder, a single file or archive, or several files; what is not split already is split.
     pub fn load(data: &Path, options: &ReadOptions) -> Result<(Self, LoadReport), KgError> {
         let layout = Layout::find(data)?;
         let mut options = options.clone();
         options.limits.repeats.get_or_insert(MANY);
         let options = &options;
         let mut names = Names::default();
-        let mut held_out_now = false;
         let mut files = Vec::new();
-        let contents: [Option<FileContents>; 3] = match &layout {
+        let mut label_files = options.labels.clone();
+        let mut read_file = |path: &Path| io::read_file(path, &mut names, options).map(|contents| vec![contents]);
+        let contents: [Vec<FileContents>; 3] = match &layout {
             Layout::Demo => {
                 let text = crate::demo::WORLD.as_bytes();
-                held_out_now = true;
-                [Some(io::read_bytes(Path::new("demo"), text, &mut names, options)?), None, None]
+                [vec![io::read_bytes(Path::new("demo"), text, &mut names, options)?], vec![], vec![]]
             }
-            Layout::Single(path) => {
-                held_out_now = true;
-                [Some(io::read_file(path, &mut names, options)?), None, None]
+            Layout::Single(path) => [read_file(path)?, vec![], vec![]],
+            Layout::Several(paths) => {
+                let (nodes, edges): (Vec<&PathBuf>, Vec<&PathBuf>) =
+                    paths.iter().partition(|path| io::is_nodes(path, options.limits));
+                label_files.extend(nodes.into_iter().cloned());
+                let read: Result<Vec<_>, _> = edges.into_iter().map(|path| read_file(path)).collect();
+                [read?.into_iter().flatten().collect(), vec![], vec![]]
             }
             Layout::Splits(paths) => {
-                let mut contents = [None, None, None];
+                let mut contents: [Vec<FileContents>; 3] = Default::default();
                 for (split, path) in paths.iter().enumerate() {
                     if let Some(path) = path
                         && (split == 0 || !options.train_only)
                     {
-                        contents[split] = Some(io::read_file(path, &mut names, options)?);
+                        contents[split] = read_file(path)?;
                     }
                 }
                 contents
             }
-            Layout::OpenKe(folder) => io::openke(folder, &mut names, options)?.with_reports(&mut files),
-            Layout::LibKge(folder) => io::libkge(folder, &mut names, options)?.with_reports(&mut files),
+            Layout::OpenKe(folder) => {
+                io::openke(folder, &mut names, options)?.with_reports(&mut files).map(|it| it.into_iter().collect())
+            }
+            Layout::LibKge(folder) => {
+                io::libkge(folder, &mut names, options)?.with_reports(&mut files).map(|it| it.into_iter().collect())
+            }
         };
-        if let [Some(train), ..] = &contents
-            && train.triples.is_empty()
-        {
-            return Err(KgError::Empty { path: train.report.path.clone() });
+        require_triples(data, &contents[0])?;
+        let first = first_triple(&contents[0]);
+        let mut sayings = Vec::new();
+        let mut labels = Vec::new();
+        for path in &label_files {
+            let (said, rows) = io::read_labels(path, options)?;
+            labels.push(LabelFile { path: path.clone(), rows, known: 0 });
+            sayings.push(said);
         }
-        let mut maps: [Option<(PathBuf, LineMap)>; 3] = [None, None, None];
-        let mut dropped: [Repeats; 3] = Default::default();
+        let mut declared = Vec::new();
+        let mut parts: [Vec<Part>; 3] = Default::default();
         let mut read = [0; 3];
         let mut splits: [Vec<Triple>; 3] = Default::default();
         for (split, contents) in contents.into_iter().enumerate() {
-            if let Some(contents) = contents {
-                maps[split] = Some((contents.report.path.clone(), contents.lines));
-                dropped[split] = contents.repeated;
-                read[split] = contents.report.triples;
-                splits[split] = contents.triples;
-                files.push(contents.report);
+            for contents in contents {
+                let FileContents { triples, lines, repeated, report, lineless, found } = contents;
+                sayings.push(found.sayings);
+                declared.extend(found.prefixes);
+                read[split] += report.triples;
+                let start = splits[split].len();
+                parts[split].push(Part {
+                    path: report.path.clone(),
+                    lines: (!lineless).then_some(lines),
+                    repeated,
+                    start,
+                });
+                if splits[split].is_empty() {
+                    splits[split] = triples;
+                } else {
+                    memory::reserve(&mut splits[split], triples.len(), "triples", options.limits.memory)?;
+                    splits[split].extend(triples);
+                }
+                files.push(report);
             }
         }
         require_room(&names, &splits, options)?;
+        let split_here = matches!(layout, Layout::Demo | Layout::Single(_) | Layout::Several(_));
         let mut repeated: [Removed; 3] = Default::default();
-        if held_out_now {
+        if split_here {
             // Duplicates must be removed before the split, or one copy would be trained on and the other tested.
             repeated[0] = remove_repeated(&mut splits[0]);
             let held_out = match layout {
@@ -117,21 +159,71 @@ impl Dataset {
             let parts = split::split(names.entities.len(), names.relations.len(), &splits[0], held_out, seed);
             splits = [parts.train, parts.valid, parts.test];
         }
-        let (dataset, removed) = Self::assemble(names, splits);
-        if !held_out_now {
+        let (mut dataset, removed) = Self::assemble(names, splits);
+        if !split_here {
             repeated = removed;
         }
-        // Copies were dropped in two places: some while reading, the rest here.
-        let duplicates = [0, 1, 2].map(|split| Duplicates {
-            count: dropped[split].count + repeated[split].count,
-            first: maps[split].as_ref().map_or_else(Vec::new, |(path, lines)| {
-                let here = repeated[split].first.iter().map(|&index| lines.line(index));
-                let mut places: Vec<u64> = dropped[split].first.iter().copied().chain(here).collect();
-                places.sort_unstable();
-                places.into_iter().take(REPEATS_SHOWN).map(|line| (path.clone(), line)).collect()
-            }),
-        });
-        Ok((dataset, LoadReport { layout: layout.name(), files, read, duplicates, split_here: held_out_now }))
+        let duplicates = [0, 1, 2].map(|split| duplicates(&parts[split], &repeated[split]));
+        dataset.declared = declared;
+        for (at, said) in sayings.iter().enumerate() {
+            let known = dataset.labels.add(said, &dataset.names);
+            if let Some(file) = labels.get_mut(at) {
+                file.known = known;
+            }
+        }
+        dataset.add_types();
+        let first = first.as_ref().map(|(path, triple)| (path.as_path(), *triple));
+        let warnings = match layout {
+            // The demo graph is what it is.
+            Layout::Demo => Vec::new(),
+            _ => load::warnings(&dataset, split_here, first),
+        };
+        let (labelled, typed) = (dataset.labels.labelled(), dataset.labels.typed());
+        let layout = layout.name();
+        Ok((dataset, LoadReport { layout, files, read, duplicates, split_here, labels, labelled, typed, warnings }))
+    }
+
+    /// The tails of `rdf:type` are types as well as entities.
+    fn add_types(&mut self) {
+        let Some(relation) = self.names.relations.id(RDF_TYPE) else { return };
+        let mut sayings = Sayings::default();
+        for split in [&self.train, &self.valid, &self.test] {
+            for triple in split.iter().filter(|triple| triple.relation == relation) {
+                let [head, _, tail] = self.show(*triple);
+                sayings.hear_type(head, tail);
+            }
+        }
+        self.labels.add(&sayings, &self.names);
+    }
+
+    /// The same data with these labels.
+    #[must_use]
+    pub fn with_labels(mut self, labels: Labels) -> Self {
+        self.labels = labels;
+        self
+    }
+
+    /// The same data with prefixes that a file declared.
+    #[must_use]
+    pub fn with_prefixes(mut self, declared: Vec<(String, String)>) -> Self {
+        self.declared = declared;
+        self.prefixes = OnceLock::new();
+        self
+    }
+
+    /// Labels, descriptions and types of the names.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// Prefixes that files declared, with their namespaces.
+    pub fn declared_prefixes(&self) -> &[(String, String)] {
+        &self.declared
+    }
+
+    /// Short forms of the IRIs among the names. Found on first use.
+    pub fn prefixes(&self) -> &Prefixes {
+        self.prefixes.get_or_init(|| Prefixes::of(&self.declared, &self.names))
     }
 
     /// The same facts in other ids, with the names of these ids. Facts with an entity or relation that has no id there are left
@@ -147,7 +239,17 @@ impl Dataset {
         let splits = [&self.train, &self.valid, &self.test];
         let translated = splits.map(|split| split.iter().filter_map(there).collect::<Vec<_>>());
         let lost = std::array::from_fn(|at| splits[at].len() - translated[at].len());
-        (Self::assemble(names, translated).0, lost)
+        let mut there = Self::assemble(names, translated).0;
+        there.labels = self.labels.translated(&entity, &relation);
+        there.declared = self.declared.clone();
+        (there, lost)
+    }
+
+    /// The same facts, all of them in train, with the same labels.
+    pub fn merged(&self) -> Self {
+        let all = [&self.train, &self.valid, &self.test].into_iter().flatten().copied().collect();
+        let merged = Self::new(self.names.clone(), all, Vec::new(), Vec::new());
+        merged.with_labels(self.labels.clone()).with_prefixes(self.declared.clone())
     }
 
     /// Entity and relation names.
@@ -210,6 +312,30 @@ impl Dataset {
         self.choosing_filter.get_or_init(|| Filter::beside(&self.graph, &[&self.valid]))
     }
 
+    /// An entity as people read it: `Germany (Q183)` with a label, an IRI in its short form, any other name as it is.
+    pub fn called_entity(&self, id: EntityId) -> String {
+        called(self.labels.entity(id), self.names.entities.name(id), self.prefixes())
+    }
+
+    /// A relation as people read it.
+    pub fn called_relation(&self, id: RelationId) -> String {
+        called(self.labels.relation(id), self.names.relations.name(id), self.prefixes())
+    }
+
+    /// The entities that a person may mean: the one of this name, or of this short form of an IRI, or those of this label.
+    pub fn entities_meant(&self, text: &str) -> Vec<EntityId> {
+        let names = &self.names.entities;
+        let exact = names.id(text).or_else(|| names.id(&self.prefixes().expand(text)?));
+        exact.map_or_else(|| self.labels.entities_called(text), |id| vec![id])
+    }
+
+    /// The relations that a person may mean, likewise.
+    pub fn relations_meant(&self, text: &str) -> Vec<RelationId> {
+        let names = &self.names.relations;
+        let exact = names.id(text).or_else(|| names.id(&self.prefixes().expand(text)?));
+        exact.map_or_else(|| self.labels.relations_called(text), |id| vec![id])
+    }
+
     /// The names of a triple.
     pub fn show(&self, triple: Triple) -> [&str; 3] {
         [
@@ -217,6 +343,15 @@ impl Dataset {
             self.names.relations.name(triple.relation),
             self.names.entities.name(triple.tail),
         ]
+    }
+}
+
+fn called(label: Option<&str>, name: &str, prefixes: &Prefixes) -> String {
+    let short = prefixes.shorten(name);
+    match label {
+        // A label that repeats the name tells nothing.
+        Some(label) if label != short.rsplit_once(':').map_or(name, |(_, local)| local) => format!("{label} ({short})"),
+        _ => short.into_owned(),
     }
 }
 
@@ -236,6 +371,52 @@ fn require_room(names: &Names, splits: &[Vec<Triple>; 3], options: &ReadOptions)
     let triples = 96 * (train + valid + test) as u64;
     let ids = 40 * names.entities.len() as u64 + 160 * names.relations.len() as u64;
     memory::ensure(triples + ids, "the indexes of the graph", options.limits.memory)
+}
+
+/// An error if nothing was read to learn from.
+fn require_triples(data: &Path, train: &[FileContents]) -> Result<(), KgError> {
+    if train.iter().any(|contents| !contents.triples.is_empty()) {
+        return Ok(());
+    }
+    let path = train.first().map_or(data, |contents| &contents.report.path).to_path_buf();
+    match train.iter().map(|contents| contents.report.literals).sum() {
+        0 => Err(KgError::Empty { path }),
+        count => Err(KgError::OnlyLiterals { path, count }),
+    }
+}
+
+/// The first triple of a table that begins with one.
+fn first_triple(train: &[FileContents]) -> Option<(PathBuf, Triple)> {
+    let contents = train.first()?;
+    let plain = contents.report.columns.is_some() && contents.report.header.is_none();
+    let triple = contents.triples.first().filter(|_| plain && contents.lines.line(0) == 1)?;
+    Some((contents.report.path.clone(), *triple))
+}
+
+/// Where the triples of a file are in their split.
+struct Part {
+    path: PathBuf,
+    /// Nothing where triples have no lines.
+    lines: Option<LineMap>,
+    repeated: Repeats,
+    start: usize,
+}
+
+/// Copies were dropped in two places: some while reading, the rest when the split was put together.
+fn duplicates(parts: &[Part], removed: &Removed) -> Duplicates {
+    let dropped: usize = parts.iter().map(|part| part.repeated.count).sum();
+    let mut first = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let Some(lines) = &part.lines else { continue };
+        let end = parts.get(at + 1).map_or(usize::MAX, |next| next.start);
+        let here = removed.first.iter().filter(|&&index| (part.start..end).contains(&index));
+        let here = here.map(|&index| lines.line(index - part.start));
+        let mut places: Vec<u64> = part.repeated.first.iter().copied().chain(here).collect();
+        places.sort_unstable();
+        first.extend(places.into_iter().map(|line| (part.path.clone(), line)));
+    }
+    first.truncate(REPEATS_SHOWN);
+    Duplicates { count: dropped + removed.count, first }
 }
 
 /// Positions of removed copies.
@@ -262,82 +443,4 @@ fn remove_repeated(triples: &mut Vec<Triple>) -> Removed {
         new
     });
     removed
-}
-
-/// Repeated triples in one split.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Duplicates {
-    /// How many copies were dropped.
-    pub count: usize,
-    /// File and line of the first ones.
-    pub first: Vec<(PathBuf, u64)>,
-}
-
-/// What loading found.
-#[derive(Clone, Debug, Serialize)]
-pub struct LoadReport {
-    /// The layout, in words.
-    pub layout: &'static str,
-    /// One report per file read.
-    pub files: Vec<FileReport>,
-    /// Triples read per split, including repetitions.
-    pub read: [usize; 3],
-    /// Repetitions per split.
-    pub duplicates: [Duplicates; 3],
-    /// Whether the file was split into train, valid and test while loading.
-    pub split_here: bool,
-}
-
-impl LoadReport {
-    /// Lines skipped in all files.
-    pub fn bad_lines(&self) -> u64 {
-        self.files.iter().map(|file| file.bad_lines).sum()
-    }
-
-    /// Notes for the user, one sentence each.
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for file in &self.files {
-            let name = file.path.display();
-            if file.bom {
-                notes.push(format!("{name}: a byte-order mark at the start was ignored"));
-            }
-            if let Some(header) = &file.header {
-                notes.push(format!(
-                    "{name}: the first line is a header and was skipped ({})",
-                    crate::error::shown(header.as_bytes())
-                ));
-            }
-            if file.crlf_lines > 0 {
-                notes.push(format!("{name}: {} lines end in CR LF; the CR is not part of the tail", file.crlf_lines));
-            }
-            if file.blank_lines > 0 {
-                notes.push(format!("{name}: {} blank or comment lines skipped", file.blank_lines));
-            }
-            if file.trimmed_fields > 0 {
-                notes.push(format!("{name}: {} fields were trimmed of surrounding blanks", file.trimmed_fields));
-            }
-            if file.triples == 0 && file.dictionary.is_none() {
-                notes.push(format!("{name}: no triples"));
-            }
-            for (reason, count) in &file.bad_by_reason {
-                notes.push(format!("{name}: {count} lines skipped: {reason}"));
-            }
-            for problem in &file.problems {
-                notes.push(format!("skipped {problem}"));
-            }
-        }
-        for (split, duplicates) in SPLITS.iter().zip(&self.duplicates) {
-            if duplicates.count > 0 {
-                let places: Vec<String> =
-                    duplicates.first.iter().map(|(path, line)| format!("{}:{line}", path.display())).collect();
-                notes.push(format!(
-                    "{} repeated triples in {split} are counted once (first at {})",
-                    duplicates.count,
-                    places.join(", ")
-                ));
-            }
-        }
-        notes
-    }
 }

@@ -47,8 +47,12 @@ pub enum Reason {
     NulByte,
     /// A quoted CSV field that is never closed, or is followed by text after its closing quote.
     UnclosedQuote,
-    /// An N-Triples or Turtle syntax error, in the parser's words.
+    /// An RDF syntax error, in the parser's words.
     Rdf(String),
+    /// A relative IRI without a base, in the parser's words.
+    RelativeIri(String),
+    /// A JSON-LD context that stands elsewhere.
+    RemoteContext,
     /// A field that should be a number is not one.
     NotAnId {
         /// Which field.
@@ -111,7 +115,11 @@ impl Reason {
                 "if this is UTF-16, convert it with: iconv -f UTF-16 -t UTF-8; otherwise it is not a text file"
             }
             Reason::UnclosedQuote => "close the quote, or write a quote inside a field as two quotes",
-            Reason::Rdf(_) => "fix the statement, or check that the file's extension (.nt, .ttl) is right",
+            Reason::Rdf(_) => {
+                "fix the statement, or check that the file's extension (.nt, .ttl, .rdf, .jsonld) is right"
+            }
+            Reason::RelativeIri(_) => "give the base IRI that relative ones belong to",
+            Reason::RemoteContext => "put the context itself into the file in the place of its address",
             Reason::NotAnId { .. } => "ids are whole numbers from 0; OpenKE columns are head, tail, relation",
             Reason::UnknownId { .. } => "add the id to its dictionary file, or correct it",
             Reason::Repeated { .. } => "give every id one name and every name one id",
@@ -146,6 +154,8 @@ impl Reason {
             Reason::NulByte => "NUL byte",
             Reason::UnclosedQuote => "unclosed quote",
             Reason::Rdf(_) => "RDF syntax",
+            Reason::RelativeIri(_) => "relative IRI without a base",
+            Reason::RemoteContext => "a context that stands elsewhere",
             Reason::NotAnId { .. } => "not an id",
             Reason::UnknownId { .. } => "unknown id",
             Reason::Repeated { .. } => "repeated id or name",
@@ -174,7 +184,8 @@ impl fmt::Display for Reason {
             Reason::InvalidUtf8 => write!(f, "not valid UTF-8"),
             Reason::NulByte => write!(f, "holds a NUL byte"),
             Reason::UnclosedQuote => write!(f, "a quote is not closed, or more text follows the closing quote"),
-            Reason::Rdf(message) => write!(f, "{message}"),
+            Reason::Rdf(message) | Reason::RelativeIri(message) => write!(f, "{message}"),
+            Reason::RemoteContext => write!(f, "the context is named by its address, which is not fetched"),
             Reason::NotAnId { field } => write!(f, "the {field} is not a whole number"),
             Reason::UnknownId { field, known } => write!(f, "the {field} is not among the {known} known ids"),
             Reason::Repeated { what } => write!(f, "this {what} was given before"),
@@ -308,6 +319,32 @@ pub enum KgError {
         /// The file.
         path: PathBuf,
     },
+    /// A file in which every object is a literal.
+    #[error("{}: no triples: the objects of all {count} statements are literals, which are left out\n  remedy: read literals as entities, or check that it is the right file", path.display())]
+    OnlyLiterals {
+        /// The file.
+        path: PathBuf,
+        /// Statements with literals.
+        count: u64,
+    },
+    /// A named graph that a file does not have.
+    #[error("{}: no graph is called {name:?}{}\n  remedy: give one of these, or read all graphs", path.display(), show_graphs(found))]
+    NoGraph {
+        /// The file.
+        path: PathBuf,
+        /// The graph wanted.
+        name: String,
+        /// The graphs that are there.
+        found: Vec<String>,
+    },
+    /// Columns that a table does not have.
+    #[error("{}: {message}", path.display())]
+    Columns {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
     /// A folder without a training file.
     #[error("{}: no train file in this folder (it holds {found})\n  remedy: name it train.txt, train.tsv, train.csv, train.nt or train.ttl (each also .gz or .zst) or NAME_triples.train; or give one triple file instead of a folder", path.display())]
     NoTrain {
@@ -393,6 +430,16 @@ fn show_damage(format: &str, source: &std::io::Error) -> String {
     match source.kind() {
         std::io::ErrorKind::UnexpectedEof => format!("the {format} data ends too early: the file is cut off"),
         _ => format!("damaged {format} data: {source}"),
+    }
+}
+
+fn show_graphs(found: &[String]) -> String {
+    match found {
+        [] => "; the file has no named graph".to_string(),
+        [first @ .., _] if found.len() > 5 => {
+            format!("; there are {}, … {} in all", first[..5].join(", "), found.len())
+        }
+        all => format!("; there are {}", all.join(", ")),
     }
 }
 

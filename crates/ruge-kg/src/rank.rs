@@ -237,17 +237,36 @@ pub fn select(scores: &[f32], query: &RankQuery, options: &TopOptions<'_>) -> Ve
         only.is_none_or(|words| words[entity.index() / 32] >> (entity.index() % 32) & 1 == 1)
             && (stays == Some(entity) || hidden.binary_search(&entity).is_err())
     };
-    let all = scores.iter().enumerate().map(|(index, &score)| Scored { entity: EntityId(index as u32), score });
-    let mut found: Vec<Scored> = all.filter(|x| x.score > f32::NEG_INFINITY && wanted(x.entity)).collect();
-    if options.k < found.len() {
-        found.select_nth_unstable_by(options.k, Scored::best_first);
-        found.truncate(options.k);
-        // Keeping capacity for all entities per query would take gigabytes.
-        found.shrink_to_fit();
+    // Most candidates are worse than the worst that is kept so far, and no more is asked about them.
+    let most = options.k.saturating_mul(2).max(ROOM).min(scores.len());
+    let mut found: Vec<Scored> = Vec::with_capacity(most);
+    let mut least = f32::NEG_INFINITY;
+    let keep = |found: &mut Vec<Scored>| {
+        if options.k < found.len() {
+            found.select_nth_unstable_by(options.k, Scored::best_first);
+            found.truncate(options.k);
+        }
+    };
+    for (index, &score) in scores.iter().enumerate() {
+        let entity = EntityId(index as u32);
+        // Equal ones stay: the entity decides among them.
+        if score > f32::NEG_INFINITY && score >= least && wanted(entity) {
+            if found.len() == most {
+                keep(&mut found);
+                least = found.iter().fold(f32::INFINITY, |least, one| least.min(one.score));
+            }
+            found.push(Scored { entity, score });
+        }
     }
+    keep(&mut found);
+    // Keeping room for more per query would take gigabytes.
+    found.shrink_to_fit();
     found.sort_unstable_by(Scored::best_first);
     found
 }
+
+/// Candidates that are held at a time, at least.
+const ROOM: usize = 256;
 
 /// What can go wrong while ranking.
 #[derive(Debug, thiserror::Error)]
@@ -288,6 +307,14 @@ pub trait Ranker: Send + Sync {
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         let rows = scores.chunks_mut(self.entity_count().max(1));
         queries.iter().zip(rows).try_for_each(|(&query, row)| self.score_all(query, row))
+    }
+
+    /// η of each query's own answer, asked from its known end: for tails, [`Ranker::score`] of the triples.
+    fn score_answers(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        assert_eq!(queries.len(), scores.len(), "one score per query");
+        let found = by_scores(self, queries, &Control::default(), |query, row| row[query.answer().index()])?;
+        scores.copy_from_slice(&found);
+        Ok(())
     }
 
     /// The position of each query's answer among all entities.
@@ -355,6 +382,32 @@ mod tests {
         fn score_all(&self, _: RankQuery, scores: &mut [f32]) -> Result<(), RankError> {
             scores.iter_mut().enumerate().for_each(|(at, score)| *score = (at as u32 % self.0) as f32);
             Ok(())
+        }
+    }
+
+    #[test]
+    fn the_best_are_those_of_a_full_sort() {
+        let query = RankQuery { triple: Triple::new(0, 0, 7), side: Side::Tail };
+        for seed in 0..40u64 {
+            // Few values, so that many are equal, in an order that rises, falls or has none.
+            let draw = |at: u64| crate::random::draw(seed, crate::random::Stream(1), 0, at);
+            let score = |at: u64| match (draw(at) % 50, seed % 4) {
+                (0, _) => f32::NAN,
+                (1, _) => f32::NEG_INFINITY,
+                (_, 0) => at as f32,
+                (_, 1) => -(at as f32),
+                (value, 2) => value as f32,
+                (_, _) => (draw(at) % 5_000) as f32,
+            };
+            let scores: Vec<f32> = (0..3_000).map(score).collect();
+            let mut sorted: Vec<Scored> =
+                scores.iter().enumerate().map(|(at, &score)| Scored { entity: EntityId(at as u32), score }).collect();
+            sorted.retain(|one| one.score > f32::NEG_INFINITY);
+            sorted.sort_by(Scored::best_first);
+            for k in [0, 1, 10, 127, 128, 129, 300, 1_499, 1_500, 2_999, 3_000, 9_999] {
+                let found = select(&scores, &query, &TopOptions::new(k));
+                assert_eq!(found, sorted[..k.min(sorted.len())], "{k} best, seed {seed}");
+            }
         }
     }
 

@@ -105,8 +105,8 @@ pub fn text(text: &str) -> Cow<'_, str> {
     marked(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// `name` as [`line()`] shows it, in at most `width` characters. The middle is replaced by `…`, because paths and IRIs
-/// differ at their ends. Marks are never cut.
+/// `name` as [`line()`] shows it, in at most `width` characters. The middle is replaced by `…`, because paths differ at
+/// their ends; an IRI loses its start, so that what is left of it is whole. Marks are never cut.
 pub fn cut(name: &str, width: usize) -> String {
     let shown = line(name);
     if shown.chars().count() <= width {
@@ -121,7 +121,8 @@ pub fn cut(name: &str, width: usize) -> String {
         })
         .collect();
     let kept = width.saturating_sub(1);
-    let end = kept * 2 / 3;
+    let is_iri = name.contains("://") && !name.contains([' ', '(']);
+    let end = if is_iri { kept } else { kept * 2 / 3 };
     let fits = |mut room: usize| {
         move |piece: &&String| {
             let length = piece.chars().count();
@@ -193,6 +194,7 @@ mod tests {
     fn names_lose_their_middle_and_marks_stay_whole() {
         assert_eq!(cut("short", 10), "short");
         assert_eq!(cut("/people/person/nationality", 13), "/peo…ionality");
+        assert_eq!(cut("http://example.org/some/path#name", 13), "…me/path#name");
         assert_eq!(cut("tab\there\u{1b}[31m", 21), "tab⟨TAB⟩here⟨ESC⟩[31m");
         let long = "\u{202e}abcdefghijklm\u{200b}";
         for width in 0..40 {

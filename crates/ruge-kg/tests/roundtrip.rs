@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use ruge_kg::io::write::{print_triples, write_triples};
 use ruge_kg::io::{FileContents, read_bytes, read_file};
-use ruge_kg::{Format, KgError, Names, ReadOptions, Triple};
+use ruge_kg::{Format, KgError, Literals, Names, ReadOptions, Triple};
 
 type Named = Vec<[String; 3]>;
 
@@ -35,9 +35,14 @@ fn printed(named: &[[String; 3]], format: Format) -> Result<Vec<u8>, KgError> {
     Ok(out)
 }
 
+/// What is written as a literal is read as one.
+fn all() -> ReadOptions {
+    ReadOptions { literals: Literals::Entities, ..Default::default() }
+}
+
 fn parsed(name: &str, text: &[u8]) -> Named {
     let mut names = Names::default();
-    let contents = read_bytes(Path::new(name), text, &mut names, &ReadOptions::default())
+    let contents = read_bytes(Path::new(name), text, &mut names, &all())
         .unwrap_or_else(|error| panic!("{error}\n{}", String::from_utf8_lossy(text)));
     in_words(&names, &contents.triples)
 }
@@ -122,7 +127,7 @@ proptest! {
         let line = format!("{head}{a}{relation}{b}{tail}{c}{end}");
         let statements: Result<Vec<_>, _> = oxttl::NTriplesParser::new().for_slice(&line).collect();
         let mut names = Names::default();
-        let read = read_bytes(Path::new("a.nt"), line.as_bytes(), &mut names, &ReadOptions::default());
+        let read = read_bytes(Path::new("a.nt"), line.as_bytes(), &mut names, &all());
         match (statements, read) {
             (Ok(statements), Ok(contents)) => {
                 let bare = |term: String| match term.strip_prefix('<') {
@@ -169,7 +174,7 @@ proptest! {
             let path = folder.path().join(name);
             write_triples(&path, Format::NTriples, &names, triples.iter().copied()).unwrap();
             let mut names = Names::default();
-            let contents = read_file(&path, &mut names, &ReadOptions::default()).unwrap();
+            let contents = read_file(&path, &mut names, &all()).unwrap();
             prop_assert_eq!(in_words(&names, &contents.triples), named.clone());
             read.push((contents.triples, contents.report.lines));
         }
@@ -214,7 +219,7 @@ fn a_link_stays_a_link() {
 /// All results of reading a file.
 fn everything(name: &str, text: &[u8], block: usize, threads: usize) -> impl PartialEq + std::fmt::Debug + use<> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let options = ReadOptions { lenient: true, block, ..Default::default() };
+    let options = ReadOptions { lenient: true, block, ..all() };
     let mut names = Names::default();
     let contents: FileContents = pool.install(|| read_bytes(Path::new(name), text, &mut names, &options)).unwrap();
     let lines: Vec<u64> = (0..contents.triples.len()).map(|index| contents.lines.line(index)).collect();
@@ -281,7 +286,7 @@ fn threads_and_blocks_change_nothing() {
 fn a_strict_reader_complains_alike_whatever_the_blocks() {
     let text = mixed(|i| format!("e{i}\tr\te"));
     let complaint = |block| {
-        let options = ReadOptions { block, ..Default::default() };
+        let options = ReadOptions { block, ..all() };
         match read_bytes(Path::new("a.tsv"), &text, &mut Names::default(), &options) {
             Err(error @ KgError::BadLines { .. }) => error.to_string(),
             other => panic!("{other:?}"),

@@ -24,6 +24,7 @@ fn model(entities: &[&str]) -> Engine {
         rules: Vec::new(),
         notes: BTreeMap::new(),
         calibration: None,
+        truth: None,
         ranking: None,
         weights: None,
     };

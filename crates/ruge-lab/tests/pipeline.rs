@@ -35,6 +35,7 @@ fn job<'d>(data: &'d Dataset, spec: Spec, out: PathBuf) -> Job<'d> {
         out,
         force: false,
         choice: Choice::All,
+        deploys: true,
         samples: 3,
         checkpoint_every: Duration::ZERO,
     }
@@ -122,6 +123,49 @@ fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
     assert_eq!(results(&cut.out), results(&whole.out));
 }
 
+#[test]
+fn rules_for_ranking_that_were_mined_or_weighed_are_not_made_again() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), demo());
+    let mut spec = tiny("examples");
+    spec.set_softmax();
+    spec.schedule.epochs = 2;
+    let whole = job(&data, spec.clone(), folder.path().join("whole"));
+    assert_eq!(go(&whole, None).unwrap().ended, Ended::Finished);
+    let cut = job(&data, spec, folder.path().join("cut"));
+    // Stopped at the first word of a part; the answer says which parts were heard of.
+    let until = |word: &str| {
+        let (cancel, heard) = (Cancel::new(), Mutex::new(Vec::new()));
+        let hear = |event: &Event| {
+            if let Event::Progress { stage: Stage::WithRules, note, .. } = event {
+                let mut heard = heard.lock().unwrap();
+                if !heard.contains(note) {
+                    heard.push(note.clone());
+                }
+                if note == word {
+                    cancel.cancel();
+                }
+            }
+        };
+        let page = |_: &Findings| Ok(String::new());
+        let ended = pipeline::run(&cut, &page, &Control::new(&cancel).with_listener(&hear)).unwrap();
+        (ended, heard.into_inner().unwrap())
+    };
+    let begun = cut.out.join("evaluated/prepared.safetensors");
+    let (mining, learning, fitting) = ("mining", "learning weights", "fitting on validation");
+    let stopped = Ended::Stopped(Stage::WithRules);
+    assert_eq!(until(mining).0, stopped);
+    assert!(!begun.exists(), "half of the rules are none");
+    assert_eq!(until(learning), (stopped, vec![mining.to_string(), learning.into()]));
+    let mined = fs::read(&begun).unwrap();
+    assert_eq!(until(fitting), (stopped, vec![learning.to_string(), fitting.into()]));
+    assert_ne!(fs::read(&begun).unwrap(), mined, "with weights");
+    assert_eq!(until("nothing"), (Ended::Finished, vec![fitting.to_string()]));
+    assert!(!begun.exists(), "nothing is left to go on with");
+    let model = |out: &Path| fs::read(out.join("evaluated/model.safetensors")).unwrap();
+    assert!(model(&cut.out) == model(&whole.out), "to the bit");
+    assert_eq!(results(&cut.out), results(&whole.out));
+}
+
 /// The ledger as the program before wrote it: version 4, with other inputs of every stage.
 fn as_version_4(out: &Path) {
     let path = out.join("stages.json");
@@ -165,7 +209,7 @@ fn a_threshold_of_confidence_is_applied_once_to_what_was_mined() {
         spec.rules = RulesSpec { min_confidence: 0.9, weigh, confidence, ..spec.rules };
         let job = job(&data, spec.clone(), folder.path().join(name));
         go(&job, None).unwrap();
-        let guided = Engine::open(&job.out).unwrap();
+        let guided = Engine::open(&job.out.join("guided")).unwrap();
         assert_eq!(guided.rules().len(), sure, "{name}: those that were mined with 0.9 guide, whatever they weigh");
         assert!(guided.rules().iter().any(|rule| rule.confidence.get() < 0.9), "{name}");
         assert_eq!(plain(&Findings::read(&job).unwrap().rules), plain(guided.rules()), "{name}: as the file says");
@@ -176,7 +220,11 @@ fn a_threshold_of_confidence_is_applied_once_to_what_was_mined() {
         assert_eq!(plain(&trained.rules), plain(guided.rules()), "{name}");
         assert_eq!(trained.embeddings.as_ref(), guided.embeddings().unwrap(), "{name}: to the bit");
         let weights = |folder: &Path| ruge::identity::read(folder).unwrap().and_then(|identity| identity.rules);
-        assert_eq!(weights(&job.out), weights(&out), "{name}: the file rounds weights, training does not");
+        assert_eq!(
+            weights(&job.out.join("guided")),
+            weights(&out),
+            "{name}: the file rounds weights, training does not"
+        );
     }
 }
 
@@ -198,7 +246,8 @@ fn rules_that_do_not_help_are_not_used() {
     }
     let job = job(&data, spec, folder.path().join("run"));
     go(&job, None).unwrap();
-    let [without, with] = [job.out.join("unguided"), job.out.clone()].map(|path| Engine::open(&path).unwrap());
+    let [without, with] =
+        ["unguided", "guided"].map(|name| job.out.join(name)).map(|path| Engine::open(&path).unwrap());
     assert_eq!(with.embeddings().unwrap(), without.embeddings().unwrap(), "the unguided model stands in its place");
     assert_eq!((with.rules().len(), without.rules().len()), (2, 0), "with the rules that explain it");
 }

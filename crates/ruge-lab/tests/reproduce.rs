@@ -37,6 +37,28 @@ data = "demo"
 spec = "complex.toml"
 work = "statistics"
 change = { guidance = { kind = "ruge", slackness = 0.1 } }
+
+[[cell]]
+name = "plain"
+method = "ComplEx"
+data = "demo"
+spec = "complex.toml"
+
+[[cell]]
+name = "thorough"
+method = "ComplEx with more evidence"
+data = "demo"
+spec = "complex.toml"
+rank-by = "combined"
+change = { rules = { ranking = "none", thorough = true } }
+
+[[cell]]
+name = "no-link"
+method = "ComplEx with evidence"
+data = "demo"
+spec = "complex.toml"
+rank-by = "combined"
+change = { rules = { ranking = "none", evidence = "no-link" } }
 "#;
 
 /// A folder with a table, and where its cells are filled.
@@ -131,4 +153,31 @@ fn what_is_repeated_agrees_and_statistics_train_nothing() {
     let control = Control::default();
     control.cancel().cancel();
     assert!(work::repeat(world.cell("ruge"), &recorded, &place, &world.data, &control).unwrap().is_none());
+}
+
+#[test]
+fn cells_that_differ_only_at_ranking_time_share_a_model() {
+    let (shared, own) = (World::new(), World::new());
+    let alone = done(shared.fill("plain", usize::MAX).0);
+    for name in ["thorough", "no-link"] {
+        let (ended, epochs) = shared.fill(name, usize::MAX);
+        assert_eq!(epochs, 0, "{name} is trained already");
+        let record = done(ended);
+        let beside = record.beside.clone().expect("evidence is added");
+        assert_eq!((Some(&beside.alone), beside.rules), (alone.test.as_ref(), 0), "{name} has the same model");
+        let setting = |key: &str| record.spec.as_ref().and_then(|spec| spec["rules"].get(key).cloned());
+        let settings = (setting("ranking"), setting("thorough"), setting("evidence"));
+        let ranking = Some("none".into());
+        match name {
+            "thorough" => assert_eq!(settings, (ranking, Some(true.into()), None)),
+            _ => assert_eq!(settings, (ranking, None, Some("no-link".into()))),
+        }
+        let (again, _) = shared.fill(name, usize::MAX);
+        assert!(matches!(again, Filled::Kept(kept) if kept == record), "the record is that of the cell");
+        let (ended, epochs) = own.fill(name, usize::MAX);
+        let first = if name == "thorough" { 4 } else { 0 };
+        let expected = (first, &record.ranks_sha256, &record.test);
+        let trained = done(ended);
+        assert_eq!((epochs, &trained.ranks_sha256, &trained.test), expected, "{name} without the other cells");
+    }
 }

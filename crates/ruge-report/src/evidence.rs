@@ -41,6 +41,9 @@ mod tests {
             rank_unguided: None,
             rules: vec![Firing { words: "if …".into(), confidence: 0.9, push: None, premises }],
             similar: Vec::new(),
+            against: Vec::new(),
+            parts: Vec::new(),
+            closing: String::new(),
             note: None,
         };
         let svg = draw(&of(vec![Fact::new("Ann", "born_in", "Graz"), Fact::new("Graz", "part_of", "Austria")]));

@@ -1,5 +1,7 @@
 //! Parts of a report from what the other crates return, so that every caller says the same in the same words.
 
+pub mod evidence;
+
 use std::collections::BTreeSet;
 
 use ruge::run::curve::Line;
@@ -123,7 +125,7 @@ pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> 
         count: rules.len(),
         by_length,
         best: best_of(&known, best).into_iter().map(|record| rule(record, names)).collect(),
-        confidences: histogram(rules.iter().map(|record| record.confidence.get())),
+        confidences: histogram(rules.iter().map(RuleRecord::mined_confidence)),
         ..RuleSet::default()
     }
 }
@@ -133,7 +135,7 @@ pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
     RuleRow {
         words: words::sentence(&record.rule, names),
         formula: words::formula(&record.rule, names),
-        confidence: record.confidence.get(),
+        confidence: record.mined_confidence(),
         support: record.counts.as_ref().map(|counts| counts.support),
         head_coverage: record.counts.as_ref().map(|counts| counts.head_coverage()),
         standard: record.counts.as_ref().map(|counts| counts.standard()),

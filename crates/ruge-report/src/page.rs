@@ -1,8 +1,8 @@
 //! The page around the sections: head, table of contents, style.
 //!
 //! Names in a page come from other people's files, and reports are shared. Every name is escaped. If one ever slipped
-//! through, the page's content security policy would still block it: no scripts, no styles except ours (by hash), no
-//! loading, no forms, no base address.
+//! through, the page's content security policy would still block it: no script and no style except ours (by hash), no
+//! loading, no forms, no base address. Only the page with proposed facts has a script; without one it is the same table.
 
 use ruge_kg::visible;
 use sha2::{Digest, Sha256};
@@ -18,11 +18,19 @@ pub fn render(report: &Report) -> String {
     let sections = section::all(report);
     let title = if report.title.is_empty() { "a run" } else { &report.title };
     let version = report.repeat.given().map_or("", |repeat| &repeat.version);
-    whole(title, "ruge report", &sections, version)
+    let script = match report.proposals.given() {
+        Some(list) if !list.is_empty() => section::proposals::SCRIPT,
+        _ => "",
+    };
+    with_script(title, "ruge report", &sections, version, script)
 }
 
 /// Sections under a title, with a table of contents. `over` is shown above the title.
 pub(crate) fn whole(title: &str, over: &str, sections: &[Section], version: &str) -> String {
+    with_script(title, over, sections, version, "")
+}
+
+fn with_script(title: &str, over: &str, sections: &[Section], version: &str, script: &str) -> String {
     let contents: String = sections
         .iter()
         .map(|section| format!("<li><a href=\"#{}\">{}</a></li>", section.id, escape(&section.title)))
@@ -47,8 +55,9 @@ pub(crate) fn whole(title: &str, over: &str, sections: &[Section], version: &str
          <header><p class=\"over\">{over}</p><h1>{title}</h1></header>\n\
          <nav aria-label=\"Contents\"><ol>{contents}</ol></nav>\n<main>\n{body}</main>\n\
          <footer><p>Made by ruge {version}. This page is complete: it loads nothing from elsewhere.</p></footer>\n\
-         </body>\n</html>\n",
-        policy = policy(),
+         {script}</body>\n</html>\n",
+        policy = policy(script),
+        script = if script.is_empty() { String::new() } else { format!("<script>{script}</script>\n") },
         title = escape(title),
         over = escape(over),
         version = escape(version),
@@ -58,9 +67,13 @@ pub(crate) fn whole(title: &str, over: &str, sections: &[Section], version: &str
 }
 
 /// The content security policy, as strict as possible. The only data URL is the empty icon.
-fn policy() -> String {
-    let hash = base64(&Sha256::digest(STYLE.as_bytes()));
-    format!("default-src 'none'; style-src 'sha256-{hash}'; img-src data:; base-uri 'none'; form-action 'none'")
+fn policy(script: &str) -> String {
+    let hash = |text: &str| base64(&Sha256::digest(text.as_bytes()));
+    let scripts = if script.is_empty() { String::new() } else { format!(" script-src 'sha256-{}';", hash(script)) };
+    let style = hash(STYLE);
+    format!(
+        "default-src 'none';{scripts} style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
 }
 
 /// Bytes as base64, for hashes in the policy.
@@ -95,10 +108,11 @@ mod tests {
 
     #[test]
     fn the_policy_allows_our_style_and_nothing_else() {
-        let policy = policy();
-        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
-        for word in ["unsafe", "script-src", "http", "*", "nonce"] {
-            assert!(!policy.contains(word), "{word} in {policy}");
+        let [plain, script] = ["", "x"].map(policy);
+        assert!(plain.starts_with("default-src 'none'; style-src 'sha256-"), "{plain}");
+        assert!(!plain.contains("script-src") && script.contains("script-src 'sha256-"), "{script}");
+        for word in ["unsafe", "http", "*", "nonce", "strict-dynamic", "self", "blob"] {
+            assert!(!plain.contains(word) && !script.contains(word), "{word} in {script}");
         }
         assert!(!STYLE.contains("</") && visible::text(STYLE) == STYLE, "or the hash is not that of the page's style");
     }

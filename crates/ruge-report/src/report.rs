@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use ruge::complete::Proposal;
 use serde::{Deserialize, Serialize};
 
 /// An optional part of the report.
@@ -57,6 +58,10 @@ pub struct Report {
     pub calibration: Part<CalibrationCurve>,
     /// How far the model obeys the rules.
     pub consistency: Part<Consistency>,
+    /// Which evidence counts beside model and rules.
+    pub evidence: Part<EvidenceUse>,
+    /// All proposed facts, the truest first.
+    pub proposals: Part<Vec<Proposal>>,
     /// Some predicted facts with their explanations.
     pub predictions: Part<Vec<Prediction>>,
     /// Suspicious facts in the data.
@@ -69,6 +74,8 @@ pub struct Report {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum System {
+    /// The guided model combined with rules and evidence at ranking time: the best model of a run that has one.
+    Combined,
     /// The model with guidance.
     Guided,
     /// The same model without guidance.
@@ -274,10 +281,67 @@ pub struct RelationRow {
     pub queries: usize,
     /// Rules that conclude it.
     pub rules: Option<usize>,
+    /// MRR of the best model: with rules and evidence at ranking time. Nothing where there is no such model.
+    #[serde(default)]
+    pub combined: Option<f64>,
     /// MRR with guidance.
     pub guided: Option<f64>,
     /// MRR without guidance.
     pub unguided: Option<f64>,
+}
+
+impl RelationRow {
+    /// MRR of the best model there is.
+    pub fn best(&self) -> Option<f64> {
+        self.combined.or(self.guided)
+    }
+}
+
+/// Evidence for and against candidates, as fitted on validation.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EvidenceUse {
+    /// The features that count, each with the question that it asks.
+    pub features: Vec<(String, String)>,
+    /// Numbers fitted on validation for the whole ranking.
+    pub fitted: usize,
+    /// What was tried.
+    pub tried: Vec<TriedRow>,
+    /// What counts where a relation and direction has no weights of its own.
+    pub shared: Vec<Effect>,
+    /// The largest relations.
+    pub rows: Vec<EvidenceRow>,
+}
+
+/// A way of ranking that was tried on validation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TriedRow {
+    /// In words.
+    pub what: String,
+    /// Validation MRR, on the half it was not fitted on.
+    pub mrr: f64,
+    /// Whether it was taken.
+    pub taken: bool,
+}
+
+/// What evidence counts for one relation, where one end is asked for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EvidenceRow {
+    /// The relation.
+    pub relation: String,
+    /// `head` or `tail`.
+    pub asked: String,
+    /// The strongest effects.
+    pub effects: Vec<Effect>,
+}
+
+/// What a count adds to the score of a candidate.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Effect {
+    /// The count, in words.
+    pub words: String,
+    /// What it adds; below zero it speaks against the candidate.
+    pub value: f64,
 }
 
 /// Predicted truth against observed outcomes.
@@ -392,6 +456,15 @@ pub struct Prediction {
     pub rules: Vec<Firing>,
     /// The most similar known facts, if no rule fires.
     pub similar: Vec<Fact>,
+    /// What speaks against it: constraints and habits that it would break.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// What the score that ranks it is made of, the largest part first.
+    #[serde(default)]
+    pub parts: Vec<Effect>,
+    /// What the parts add up to, in words.
+    #[serde(default)]
+    pub closing: String,
     /// A note, as a sentence.
     pub note: Option<String>,
 }

@@ -2,16 +2,16 @@
 
 use crate::html::grouped;
 use crate::report::{
-    self, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Fact, Firing, MetricsTable, Part, Prediction,
-    RelationRow, ReliabilityBin, Repeat, Report, Suspect, System,
+    self, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Effect, EvidenceUse, Fact, Firing,
+    MetricsTable, Part, Prediction, RelationRow, ReliabilityBin, Repeat, Report, Suspect, System,
 };
 use crate::{gather, published};
-use ruge::GuidanceSpec;
 use ruge::calibrate::{Reliability, Source};
 use ruge::consistency;
 use ruge::explain;
 use ruge::run::curve;
 use ruge::spec::Weigh;
+use ruge::{GuidanceSpec, ModelFile};
 use ruge_kg::LoadReport;
 use ruge_lab::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
 
@@ -35,6 +35,11 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport, version: 
         relations: relations(findings, job),
         calibration: calibration(findings),
         consistency: obedience(findings),
+        evidence: evidence(findings, job),
+        proposals: match findings.proposals.as_ref().map_or(&[][..], |found| &found.facts) {
+            facts @ [_, ..] => facts.to_vec().into(),
+            [] => Part::LeftOut,
+        },
         predictions: match &findings.samples {
             Some(samples) if !samples.is_empty() => {
                 let moves_labels = !matches!(job.spec.guidance(), GuidanceSpec::Examples { .. });
@@ -59,12 +64,6 @@ fn summary(findings: &Findings) -> Vec<String> {
     let mut said = Vec::new();
     if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) {
         said.push("No rule concludes anything new here, so the guided model is the unguided one.".into());
-    }
-    if let Some(found) = findings.comparison.as_ref().and_then(|comparison| comparison.with_rules.as_ref()) {
-        let (rules, mrr) = (grouped(found.rules), found.result.filtered.mrr);
-        let alone = found.alone.as_ref();
-        let alone = alone.map_or_else(String::new, |metrics| format!("; those rules alone reach {:.3}", metrics.mrr));
-        said.push(format!("Combined with {rules} rules at ranking time it reaches {mrr:.3}{alone}."));
     }
     match findings.checked.as_ref().map(|checked| checked.splits) {
         Some([_, 0, 0]) => said.push("There are no held-out triples, so nothing could be evaluated.".into()),
@@ -126,7 +125,7 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
     }
     if let Some(found) = &comparison.with_rules {
         let name = format!("the same, combined with {} rules at ranking time", grouped(found.rules));
-        rows.push(gather::metrics(&name, System::Other, "with-rules", &found.result.filtered));
+        rows.push(gather::metrics(&name, System::Combined, "with-rules", &found.result.filtered));
         if let Some(metrics) = &found.alone {
             let name = format!("{} alone", counted("those", "", found.rules));
             rows.push(gather::metrics(&name, System::RulesAlone, "ranking-rules", metrics));
@@ -150,6 +149,7 @@ fn relations(findings: &Findings, job: &Job<'_>) -> Part<Vec<RelationRow>> {
     let of = |result: &Option<SystemResult>, name: &str| {
         result.as_ref().and_then(|result| result.by_relation.get(name)).map(|metrics| (metrics.mrr, metrics.queries))
     };
+    let combined = comparison.with_rules.as_ref().map(|found| found.result.clone());
     let names = &job.data.names().relations;
     let rows: Vec<RelationRow> = names
         .iter()
@@ -158,6 +158,7 @@ fn relations(findings: &Findings, job: &Job<'_>) -> Part<Vec<RelationRow>> {
             Some(RelationRow {
                 relation: name.to_string(),
                 queries: with.or(without)?.1,
+                combined: of(&combined, name).map(|(mrr, _)| mrr),
                 rules: Some(findings.rules.iter().filter(|record| record.rule.head() == id).count()),
                 guided: with.map(|(mrr, _)| mrr),
                 unguided: without.map(|(mrr, _)| mrr),
@@ -165,6 +166,22 @@ fn relations(findings: &Findings, job: &Job<'_>) -> Part<Vec<RelationRow>> {
         })
         .collect();
     rows.into()
+}
+
+/// Where the model that ranks with rules and evidence may be, in a run folder.
+const RANKS: [&str; 2] = ["evaluated", "with-rules"];
+
+fn evidence(findings: &Findings, job: &Job<'_>) -> Part<EvidenceUse> {
+    let folders = RANKS.iter().map(|name| ModelFile::find(&findings.out.join(name)));
+    let Some(path) = folders.into_iter().find(|path| path.is_file()) else { return Part::LeftOut };
+    let ranking = match ModelFile::read(&path) {
+        Ok(file) => file.ranking,
+        Err(error) => return Part::Missing(format!("The evidence could not be read: {error}.")),
+    };
+    match ranking.as_ref().and_then(|ranking| gather::evidence::of(ranking, job.data)) {
+        Some(found) => found.into(),
+        None => Part::LeftOut,
+    }
 }
 
 fn calibration(findings: &Findings) -> Part<CalibrationCurve> {
@@ -192,7 +209,7 @@ fn calibration(findings: &Findings) -> Part<CalibrationCurve> {
     CalibrationCurve {
         about: format!(
             "The first ten answers to both questions of every {split} triple, other known facts left out. An answer counts as \
-             true if it is the {split} triple; facts nobody listed count as wrong. Truth was fitted on validation."
+             true if it is the {split} triple; facts nobody listed count as wrong. The share was fitted on validation. The truth of a new fact is another number: see the proposed facts."
         ),
         bins: bins(found),
         before: trust.before.as_ref().map_or_else(Vec::new, bins),
@@ -275,6 +292,9 @@ fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
         rank_unguided: Some(sample.rank_unguided),
         rules: found.rules.iter().enumerate().map(firing).collect(),
         similar: found.similar.iter().map(|similar| fact(&similar.fact, false)).collect(),
+        against: found.against.clone(),
+        parts: found.parts.iter().map(|part| Effect { words: part.words.clone(), value: part.value }).collect(),
+        closing: explain::parts::closing(found.side).into(),
         note: match sample.standing {
             Standing::New => None,
             Standing::InTest => {

@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use ruge_report::*;
 use sample::{EVIL, LONG, report};
 
-const SECTIONS: [&str; 11] = [
+/// The one script of a page, which its policy knows.
+const SCRIPT: &str = concat!("<script>", include_str!("../src/proposals.js"), "</script>");
+
+const SECTIONS: [&str; 13] = [
     "summary",
     "data",
     "rules",
@@ -15,12 +18,20 @@ const SECTIONS: [&str; 11] = [
     "relations",
     "calibration",
     "consistency",
+    "evidence",
+    "proposals",
     "predictions",
     "clean-up",
     "repeat",
 ];
 const PLOTS: [&str; 6] =
     ["plot-confidence", "plot-curves", "plot-loss", "plot-relations", "plot-calibration", "plot-truths"];
+
+/// A page without the script that is ours.
+fn unscripted(page: &str) -> String {
+    assert_eq!(page.matches(SCRIPT).count(), 1, "our script, once");
+    page.replacen(SCRIPT, "", 1)
+}
 
 #[test]
 fn every_section_and_plot_is_there() {
@@ -37,8 +48,15 @@ fn every_section_and_plot_is_there() {
     assert_eq!(page.matches("class=\"plot\"").count(), 2 * PLOTS.len(), "each plot for a desk and a phone");
     assert_eq!(page.matches("class=\"evidence\"").count(), 3, "one per prediction with a rule");
     for figure in [
-        "<b>0.768</b>",
-        "0.078",
+        "<b>0.812</b>",
+        "MRR of the best model",
+        "+0.122",
+        "0.768",
+        "already the tail of 1 fact",
+        "the score that ranks it among tails",
+        "+5.00",
+        "2 smaller parts",
+        "311 facts that are not listed",
         "published: RUGE (Guo et al. 2018)",
         "± 0.004",
         "512 test triples",
@@ -50,23 +68,42 @@ fn every_section_and_plot_is_there() {
 
 #[test]
 fn the_page_loads_nothing_and_runs_nothing() {
-    let page = render(&report());
+    let page = unscripted(&render(&report()));
     let without_namespaces = page.replace("http://www.w3.org/2000/svg", "");
-    for word in ["<script", "http:", "https:", "@import", "url(\"", "url(h", "<img", "<iframe", "onload"] {
+    for word in ["<script", "src=", "@import", "url(\"", "url(h", "<img", "<iframe", "onload"] {
         assert!(!without_namespaces.contains(word), "{word} in the page");
     }
+    // A name may be an address; nothing leads to it.
+    for (at, _) in page.match_indices("href=\"") {
+        assert!(page[at..].starts_with("href=\"#") || page[at..].starts_with("href=\"data:,\""), "{:.60}", &page[at..]);
+    }
+    let plain = render(&Report { proposals: Part::LeftOut, ..report() });
+    assert!(!plain.contains("<script") && !plain.contains("script-src"), "a page without a script allows none");
+}
+
+/// Without a script the page is a plain long table with every fact and every reason.
+#[test]
+fn proposed_facts_need_no_script() {
+    let page = unscripted(&render(&report()));
+    assert_eq!(page.matches("<tr data-fact=").count(), 311);
+    assert!(
+        page.contains("data-part=\"controls\" role=\"search\" aria-label=\"Proposed facts\" hidden>"),
+        "no dead controls"
+    );
+    assert!(!page.contains("<th scope=\"col\" data-sort=\"truth\" class=\"n\"><button"), "no dead buttons");
+    assert!(page.contains("place 299") && page.contains("Against it: already listed: "));
 }
 
 #[test]
 fn names_with_markup_arrive_as_text() {
-    let page = render(&report());
+    let page = unscripted(&render(&report()));
     assert!(!page.contains(EVIL));
     assert!(page.contains("&lt;script&gt;alert("));
     assert!(page.contains(LONG), "a long name is there in full, if only for those who hover");
     assert!(page.contains("costs $x in $"), "a dollar sign is no formula");
     let mut evil = report();
     evil.title = "</title></style><script>1</script>".into();
-    assert!(!render(&evil).contains("<script"));
+    assert!(!unscripted(&render(&evil)).contains("<script"));
 }
 
 /// Any string of a report may be a user's name: each in turn, and all together, are made hostile.
@@ -91,7 +128,8 @@ fn no_string_of_a_report_becomes_markup_or_turns_text_around() {
             assert!(!page.contains(word), "{word:?} in the page, from {what}");
         }
     };
-    let whole = serde_json::to_value(report()).unwrap();
+    let few = sample::proposals().into_iter().take(4).collect::<Vec<_>>();
+    let whole = serde_json::to_value(Report { proposals: few.into(), ..report() }).unwrap();
     let (mut all, mut found) = (whole.clone(), Vec::new());
     places(&whole, "", &mut found);
     let mut changed = 0;
@@ -100,12 +138,12 @@ fn no_string_of_a_report_becomes_markup_or_turns_text_around() {
         *one.pointer_mut(&place).unwrap() = HOSTILE.into();
         // Enum variants cannot be replaced.
         let Ok(hostile) = serde_json::from_value::<Report>(one) else { continue };
-        clean(&render(&hostile), &place);
+        clean(&unscripted(&render(&hostile)), &place);
         *all.pointer_mut(&place).unwrap() = HOSTILE.into();
         changed += 1;
     }
     assert!(changed > 60, "only {changed} places");
-    let page = render(&serde_json::from_value(all).unwrap());
+    let page = unscripted(&render(&serde_json::from_value(all).unwrap()));
     clean(&page, "everywhere");
     assert!(page.contains("⟨U+202E⟩") && page.contains("⟨ESC⟩[31m"));
     std::fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/hostile-report.html"), page).unwrap();
@@ -128,6 +166,7 @@ fn what_is_missing_says_why_and_what_is_left_out_is_not_mentioned() {
         ..Report::default()
     });
     assert!(page.contains("Training was &lt;skipped&gt;."));
+    assert!(!page.contains("<script"));
     for id in SECTIONS.iter().filter(|id| !["summary", "training"].contains(id)) {
         assert!(!page.contains(&format!("id=\"{id}\"")), "{id}");
     }
@@ -139,6 +178,8 @@ fn what_is_missing_says_why_and_what_is_left_out_is_not_mentioned() {
         relations: Vec::new().into(),
         calibration: CalibrationCurve::default().into(),
         consistency: Consistency::default().into(),
+        evidence: EvidenceUse::default().into(),
+        proposals: Vec::new().into(),
         predictions: Vec::new().into(),
         clean_up: CleanUp::default().into(),
         repeat: Repeat::default().into(),
@@ -173,7 +214,7 @@ proptest! {
         odd.title = name.clone();
         let points: Vec<(u64, f64)> = values.iter().enumerate().map(|(at, value)| (at as u64, *value)).collect();
         odd.curves = vec![Curve { name: name.clone(), system: System::Other, valid_mrr: points.clone(), loss: points, best_epoch: Some(0) }].into();
-        odd.relations = vec![RelationRow { relation: name.clone(), queries: 1, rules: None, guided: Some(values[0]), unguided: Some(values[values.len() - 1]) }].into();
+        odd.relations = vec![RelationRow { relation: name.clone(), queries: 1, rules: None, combined: None, guided: Some(values[0]), unguided: Some(values[values.len() - 1]) }].into();
         let bins = values.iter().map(|&value| ReliabilityBin { predicted: value, observed: value, count: 1 }).collect();
         odd.calibration = CalibrationCurve { bins, brier: Some(values[0]), ..CalibrationCurve::default() }.into();
         let edges = (0..=counts.len()).map(|at| at as f64).collect();

@@ -147,6 +147,23 @@ fn ids() {
 }
 
 #[test]
+fn premises_are_joined_by_any_sign_and_a_stray_one_is_no_name() {
+    for joint in ["&&", "&", "∧", ",", " && ", " ∧ "] {
+        for format in [None, Some(RuleFormat::Kale), Some(RuleFormat::Text)] {
+            let line = format!("born_in(x,y){joint}part_of(y,z)==>nationality(x,z)");
+            let (options, mut names) = (RuleReadOptions { format, ..Default::default() }, Names::default());
+            let file = parse_rules(&line, &options, &mut names).expect("readable");
+            assert_eq!((file.bad.len(), file.rules.len()), (0, 1), "{line}: {:?}", file.bad);
+            assert_eq!(formula(&file.rules[0].rule, &names), NATION, "{line}");
+        }
+    }
+    let mut names = Names::default();
+    let stray = parse_rules("a(x,y)&&&b(y,z)==>c(x,z)\n", &RuleReadOptions::default(), &mut names).expect("readable");
+    assert!(stray.rules.is_empty() && stray.bad[0].reason.contains("\"&b\" begins with `&`"), "{:?}", stray.bad);
+    assert_eq!(names.relations.len(), 0, "a bad line adds no name");
+}
+
+#[test]
 fn plain_notations() {
     let located = "capital_of(x,y) ⇒ located_in(x,y)";
     check("sample.nne-aer.txt", RuleFormat::NneAer, &[(CAPITAL, 0.95), (located, 1.0)]);

@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let straight = Calibration { bend: Default::default(), ..fitted };
         show(&format!("logistic by relation, prior {prior}"), &test, |x| straight.truth(x.relation, x.score));
     }
-    let stored = Reliability::of(test.iter().map(|x| (engine.truth(x.relation, x.score), x.fact)));
+    let stored = Reliability::of(test.iter().map(|x| (engine.listed_share(x.relation, x.score), x.fact)));
     println!("as stored, by truth:");
     for bucket in &stored.curve {
         println!(

@@ -398,6 +398,10 @@ pub fn mined(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Resul
     let graph = data.graph();
     let size = [data.train().len(), graph.entity_count(), graph.relation_count()];
     let mut config = wanted.config_for(size);
+    if wanted.mine == MinePreset::Ranking {
+        config = config.at_hubs_of(graph);
+        config.max_body = wanted.max_body.unwrap_or(config.max_body);
+    }
     config.memory = memory::mining(config.memory);
     let mined = mine(graph, &config, control);
     if let Some(limit) = mined.over_memory {

@@ -13,6 +13,7 @@ use crate::error::{Result, RugeError};
 use crate::model_file::{Contents, ModelFile, data_hash};
 use crate::run::{Folder, KIND, MOST_RULES_AS_TEXT, Mode};
 use crate::spec::{ModelName, RulesSpec, Spec};
+use crate::truth::{Truth, Witness};
 use crate::workplace::{self, Kind, Workplace};
 
 /// What came of a combination.
@@ -60,6 +61,12 @@ pub fn combine(
     Ok(Outcome { model: path.join("model.safetensors"), ..outcome })
 }
 
+/// How many rules the budget leaves, in words; nothing where it leaves all.
+pub fn kept(prepared: &Prepared) -> Option<String> {
+    let (kept, all) = (prepared.rules.len(), prepared.rules.len() + prepared.over_budget);
+    (kept < all).then(|| format!("{kept} of {all} rules kept: budget"))
+}
+
 /// The same in a folder that is ours already.
 pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control: &Control<'_>) -> Result<Outcome> {
     Workplace::within(path, KIND, true)?;
@@ -71,11 +78,14 @@ pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control
         ranking.alone = Some(Box::new(fit(None, prepared, data, control)?));
     }
     let (rules, weights) = (&prepared.rules, prepared.weights(&ranking));
-    let model = Combined::new(base, prepared.scores(), &ranking);
+    let model = Combined::new(base.clone(), prepared.scores(), &ranking);
     let calibration = Calibration::fit(&model, data, engine.spec().seed, control)?;
+    let alone = base.as_ref().map(|base| &**base as &dyn Ranker);
+    let witness = Witness { ranker: &model, model: alone, rules: model.rules(), graph: data.graph(), listed: None };
+    let truth = Truth::fit(&witness, data, engine.spec().seed, control)?;
     let head = format!("# ruge {}, data sha256 {}\n", env!("CARGO_PKG_VERSION"), data_hash(data));
     // How the rules were weighed is part of what was done.
-    let Weighing { effort, evidence } = prepared.weighing();
+    let Weighing { effort, evidence, .. } = prepared.weighing();
     let rules_spec = RulesSpec { thorough: effort == Effort::THOROUGH, evidence, ..engine.spec().rules.clone() };
     let spec = &Spec { rules: rules_spec, ..engine.spec().clone() };
     let what = "# rules beside the model at ranking time: ruge combine\n";
@@ -89,6 +99,7 @@ pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control
     }
     let mut notes = engine.notes().clone();
     notes.extend(ranking.valid_mrr().map(|mrr| ("valid_mrr_with_rules".into(), mrr.to_string())));
+    notes.extend(kept(prepared).map(|kept| ("ranking_rules".into(), kept)));
     let contents = Contents {
         spec,
         embeddings: engine.embeddings()?,
@@ -96,6 +107,7 @@ pub fn combine_within(engine: &Engine, prepared: &Prepared, path: &Path, control
         rules,
         notes: &notes,
         calibration: calibration.as_ref(),
+        truth: truth.as_ref(),
         ranking: Some(&ranking),
         weights: weights.as_deref(),
     };

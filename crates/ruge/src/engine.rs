@@ -33,6 +33,7 @@ use ruge_rules::rank::{Combined, Ranking, RuleScores, Setting, Weights};
 use crate::assemble;
 use crate::calibrate::Calibration;
 use crate::complete::{CompleteOptions, Completion, complete};
+use crate::constraints::{Constraints, Habits};
 use crate::error::{Result, RugeError};
 use crate::explain::{ExplainOptions, Explainer, Explanation, RuleSet};
 use crate::model_file::{Contents, ModelFile};
@@ -40,6 +41,8 @@ use crate::predict::{Answer, PredictOptions, Question};
 use crate::similar::{Near, similar};
 use crate::spec::{DeviceName, Spec};
 use crate::suggest::nearest;
+use crate::truth::feedback::Feedback;
+use crate::truth::{self, Completeness, Judgement, Observed, Truth, Witness};
 
 /// Relations named where none is near to what was typed.
 const SHOWN: usize = 8;
@@ -48,17 +51,33 @@ const SHOWN: usize = 8;
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
+    /// What a user adds to the model.
+    said: Arc<Said>,
+}
+
+/// What a user says about the graph.
+#[derive(Clone, Default)]
+struct Said {
+    completeness: Option<Completeness>,
+    feedback: Option<Feedback>,
+    constraints: Constraints,
 }
 
 struct Inner {
     spec: Spec,
     data: Dataset,
-    rules: Vec<RuleRecord>,
+    rules: Arc<Vec<RuleRecord>>,
     notes: BTreeMap<String, String>,
     ranking: Option<Ranking>,
     weights: Option<Weights>,
     is_old: bool,
     calibration: Calibration,
+    /// Truth of unlisted facts, fitted when first asked for if the file has none.
+    truth: OnceLock<Option<Truth>>,
+    /// Rules of a model that ranks without them, ready to be asked.
+    rule_scores: OnceLock<RuleScores>,
+    /// What the listed facts say about relations.
+    habits: OnceLock<Habits>,
     /// The trained model; none where rules are all there is.
     model: Option<Arc<dyn Model>>,
     /// What ranks: the model, rules, or both.
@@ -67,6 +86,22 @@ struct Inner {
     combined: Option<Arc<Combined>>,
     /// The rules, ready to be asked about a triple.
     rule_set: OnceLock<Arc<RuleSet>>,
+    /// The same model on a graph of all listed facts; see [`Engine::on_all_listed`].
+    all_listed: OnceLock<Arc<Inner>>,
+}
+
+/// What an opened model is made from.
+struct Pieces {
+    spec: Spec,
+    model: Option<Arc<dyn Model>>,
+    data: Dataset,
+    rules: Arc<Vec<RuleRecord>>,
+    notes: BTreeMap<String, String>,
+    calibration: Option<Calibration>,
+    truth: OnceLock<Option<Truth>>,
+    ranking: Option<Ranking>,
+    weights: Option<Weights>,
+    is_old: bool,
 }
 
 /// How a model is opened.
@@ -104,7 +139,7 @@ impl Engine {
 
     /// The same, with choices.
     pub fn of(file: ModelFile, options: &OpenOptions) -> Result<Self> {
-        let ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old } = file;
+        let ModelFile { spec, embeddings, data, rules, notes, calibration, truth, ranking, weights, is_old } = file;
         let model: Option<Arc<dyn Model>> = match embeddings {
             Some(embeddings) => {
                 let spec = Spec { device: options.device, ..spec.clone() };
@@ -114,46 +149,47 @@ impl Engine {
             }
             None => None,
         };
-        let scores = |ranking: &Ranking| {
-            let scores = RuleScores::new(data.shared_graph(), &rules, ranking.smoothing, ranking.injective);
-            Arc::new(scores.with_weights(weights.as_deref().unwrap_or_default()))
-        };
-        let base = model.clone().map(|model| model as Arc<dyn Ranker>);
-        let combined = match (&base, &ranking) {
-            (Some(_), ranking) if !ranking.as_ref().is_some_and(Ranking::counts) => None,
-            (_, ranking) => {
-                let ranking = ranking.clone().unwrap_or_else(|| Ranking::of(Setting::ALONE));
-                Some(Arc::new(Combined::new(base.clone(), scores(&ranking), &ranking)))
+        let truth = truth.map_or_else(OnceLock::new, |truth| OnceLock::from(Some(truth)));
+        let rules = Arc::new(rules);
+        let pieces = Pieces { spec, model, data, rules, notes, calibration, truth, ranking, weights, is_old };
+        Ok(Self { inner: Arc::new(pieces.put_together()?), said: Arc::default() })
+    }
+
+    /// The same model on a graph of all listed facts. Facts that nobody has listed are asked about there: a second value is one
+    /// whichever part of the data has the first, and rules may use every listed fact. Parameters, rules, weights and the fit of
+    /// truth are shared. Evaluation does not use it.
+    pub fn on_all_listed(&self) -> Result<Self> {
+        let inner = &self.inner;
+        let data = self.data();
+        if data.valid().is_empty() && data.test().is_empty() {
+            return Ok(self.clone());
+        }
+        let of_all = match inner.all_listed.get() {
+            Some(made) => made,
+            None => {
+                let made = self.on(data.merged(), inner.model.clone())?.inner;
+                inner.all_listed.get_or_init(|| made)
             }
         };
-        let ranker: Arc<dyn Ranker> = match (&combined, base) {
-            (None, Some(model)) => model,
-            (combined, _) => {
-                Arc::clone(combined.as_ref().expect("rules rank where there is no model")) as Arc<dyn Ranker>
-            }
+        Ok(Self { inner: Arc::clone(of_all), said: Arc::clone(&self.said) })
+    }
+
+    /// The same rules, weights, evidence and truth beside these data, of the same names, and this model.
+    pub fn on(&self, data: Dataset, model: Option<Arc<dyn Model>>) -> Result<Self> {
+        let inner = &self.inner;
+        let pieces = Pieces {
+            spec: inner.spec.clone(),
+            model,
+            data,
+            rules: Arc::clone(&inner.rules),
+            notes: inner.notes.clone(),
+            calibration: Some(inner.calibration.clone()),
+            truth: OnceLock::from(self.fitted_truth()?.cloned()),
+            ranking: inner.ranking.clone(),
+            weights: inner.weights.clone(),
+            is_old: inner.is_old,
         };
-        let calibration = match calibration {
-            Some(calibration) => calibration,
-            None => Calibration::fit(&*ranker, &data, spec.seed, &Control::default())?
-                .unwrap_or_else(|| Calibration::plain(spec.shift())),
-        };
-        let rule_set = OnceLock::new();
-        Ok(Self {
-            inner: Arc::new(Inner {
-                spec,
-                data,
-                rules,
-                notes,
-                ranking,
-                weights,
-                is_old,
-                calibration,
-                model,
-                ranker,
-                combined,
-                rule_set,
-            }),
-        })
+        Ok(Self { inner: Arc::new(pieces.put_together()?), said: Arc::clone(&self.said) })
     }
 
     /// How the model was made.
@@ -238,21 +274,37 @@ impl Engine {
             rules: &inner.rules,
             notes: &inner.notes,
             calibration: Some(&inner.calibration),
+            truth: inner.truth.get().and_then(Option::as_ref),
             ranking: inner.ranking.as_ref(),
             weights: inner.weights.as_deref(),
         })
     }
 
-    /// The entity of that name, or an error that names the nearest ones.
+    /// The entity of that name, short form or label, or an error that names the nearest ones.
     pub fn entity(&self, name: &str) -> Result<EntityId> {
-        let names = &self.data().names().entities;
-        names.id(name).ok_or_else(|| unknown("entity", name, names.iter().map(|(_, name)| name)))
+        let data = self.data();
+        match data.entities_meant(name)[..] {
+            [entity] => Ok(entity),
+            [] => {
+                let names = data.names().entities.iter().map(|(_, name)| name);
+                Err(unknown("entity", name, names.chain(data.labels().all())))
+            }
+            ref several => {
+                let choices = several.iter().map(|&id| data.names().entities.name(id).to_string()).collect();
+                Err(RugeError::AmbiguousName { kind: "entities", name: name.to_string(), choices })
+            }
+        }
     }
 
-    /// The relation of that name, or an error that names the nearest ones.
+    /// The relation of that name, short form or label, or an error that names the nearest ones.
     pub fn relation(&self, name: &str) -> Result<RelationId> {
         let names = &self.data().names().relations;
-        names.id(name).ok_or_else(|| match unknown("relation", name, names.iter().map(|(_, name)| name)) {
+        let meant = self.data().relations_meant(name);
+        if meant.len() > 1 {
+            let choices = meant.iter().map(|&id| names.name(id).to_string()).collect();
+            return Err(RugeError::AmbiguousName { kind: "relations", name: name.to_string(), choices });
+        }
+        meant.first().copied().ok_or_else(|| match unknown("relation", name, names.iter().map(|(_, name)| name)) {
             // Relations are few, so that some of them help where none is near.
             RugeError::UnknownName { kind, name, nearest, .. } if nearest.is_empty() => {
                 let some: Vec<String> = names.iter().take(SHOWN).map(|(_, name)| name.to_string()).collect();
@@ -276,16 +328,153 @@ impl Engine {
     }
 
     /// φ of a score, the truth that rules reckon with: σ(η + shift) where training was told to make it one. Softmax and ranking with rules
-    /// only compare answers, any constant more or less would do, and there calibration says what a score is worth.
+    /// only compare answers, any constant more or less would do, and there the share of listed answers says what a score is worth.
     pub fn phi(&self, relation: RelationId, score: f32) -> f32 {
         let spec = self.spec();
         let compares = spec.training.only_compares() || self.ranking().is_some_and(Ranking::uses_rules);
-        if compares { self.truth(relation, score) as f32 } else { sigmoid(spec.shift() + score) }
+        if compares { self.listed_share(relation, score) as f32 } else { sigmoid(spec.shift() + score) }
     }
 
-    /// The calibrated truth of a score under a relation.
-    pub fn truth(&self, relation: RelationId, score: f32) -> f64 {
+    /// The share of answers of such a score that are listed facts, among those that evaluation would show. Evaluation needs it; it
+    /// is not the truth of an unlisted fact.
+    pub fn listed_share(&self, relation: RelationId, score: f32) -> f64 {
         self.inner.calibration.truth(relation, score)
+    }
+
+    /// The chance that each triple is true: 1 for a listed fact, which is known, and an estimate for others.
+    pub fn truths(&self, triples: &[Triple]) -> Result<Vec<f64>> {
+        let mut truths = self.estimates(triples)?;
+        let known = self.data().filter();
+        for (truth, &triple) in truths.iter_mut().zip(triples) {
+            if known.contains(triple) {
+                *truth = 1.0;
+            }
+        }
+        Ok(truths)
+    }
+
+    /// The chance that each triple would have if it were not listed. A triple of valid or test is judged by train alone: on a graph
+    /// that has it, it would speak for itself.
+    pub fn estimates(&self, triples: &[Triple]) -> Result<Vec<f64>> {
+        let all = self.on_all_listed()?;
+        let (known, graph) = (self.data().filter(), self.data().graph());
+        let is_held_out = |triple: &Triple| known.contains(*triple) && !graph.contains(*triple);
+        let (held_out, others): (Vec<usize>, Vec<usize>) =
+            (0..triples.len()).partition(|&at| is_held_out(&triples[at]));
+        let mut truths = vec![0.0; triples.len()];
+        for (engine, places) in [(self, held_out), (&all, others)] {
+            let asked: Vec<Triple> = places.iter().map(|&at| triples[at]).collect();
+            let seen = engine.witness().observe(&asked)?;
+            let found = engine.truths_of_seen(&asked, &seen)?;
+            places.into_iter().zip(found).for_each(|(at, truth)| truths[at] = truth);
+        }
+        Ok(truths)
+    }
+
+    /// The same, by what was seen.
+    pub(crate) fn truths_of_seen(&self, triples: &[Triple], seen: &[Observed]) -> Result<Vec<f64>> {
+        let (fitted, said) = (self.fitted_truth()?, &*self.said);
+        // Without anything to learn truth from, the model's own number stands in.
+        let mut scores = vec![0.0; triples.len()];
+        if fitted.is_none() {
+            self.scores(triples, &mut scores)?;
+        }
+        let of = |((&triple, seen), score): ((&Triple, &Observed), f32)| {
+            let truth = match fitted {
+                Some(fitted) => fitted.of(triple.relation, seen, said.completeness.as_ref()),
+                None => self.listed_share(triple.relation, score),
+            };
+            if said.constraints.forbid(self.data(), triple).is_some() {
+                return 0.0;
+            }
+            said.feedback.as_ref().map_or(truth, |feedback| feedback.correct(triple, truth))
+        };
+        Ok(triples.iter().zip(seen).zip(scores).map(of).collect())
+    }
+
+    /// The order of candidates of equal truth.
+    pub(crate) fn index(&self, relation: RelationId, seen: &Observed) -> f64 {
+        match self.inner.truth.get() {
+            Some(Some(truth)) => truth.index(relation, seen),
+            _ => f64::from(seen.scores[0]) + f64::from(seen.rule_sum),
+        }
+    }
+
+    /// How truth was fitted; nothing if there was no validation triple to learn from.
+    pub fn fitted_truth(&self) -> Result<Option<&Truth>> {
+        if let Some(truth) = self.inner.truth.get() {
+            return Ok(truth.as_ref());
+        }
+        let fitted = Truth::fit(
+            &Witness { listed: None, ..self.witness() },
+            self.data(),
+            self.spec().seed,
+            &Control::default(),
+        )?;
+        Ok(self.inner.truth.get_or_init(|| fitted).as_ref())
+    }
+
+    /// What truth means and assumes, in a sentence or two.
+    pub fn truth_assumes(&self) -> Result<String> {
+        let mut text = match self.fitted_truth()? {
+            Some(truth) => truth.assumes(self.said.completeness.as_ref()),
+            None => {
+                "Truth is the model's own number, and not calibrated: there are no validation triples to learn it from."
+                    .into()
+            }
+        };
+        if let Some(feedback) = self.said.feedback.as_ref().filter(|feedback| !feedback.is_empty()) {
+            text.push_str(&format!(" It is corrected by {} judged facts.", feedback.len()));
+        }
+        Ok(text)
+    }
+
+    /// Who is asked about triples.
+    pub fn witness(&self) -> Witness<'_> {
+        let inner = &*self.inner;
+        let rules = match &inner.combined {
+            Some(combined) => combined.rules(),
+            None => inner.rule_scores.get_or_init(|| truth::rule_scores(&inner.data, &inner.rules)),
+        };
+        let model = inner.model.as_ref().map(|model| &**model as &dyn Ranker);
+        Witness { ranker: &*inner.ranker, model, rules, graph: inner.data.graph(), listed: Some(inner.data.filter()) }
+    }
+
+    /// The same model, told how complete the graph is. Nothing is trained again.
+    #[must_use]
+    pub fn with_completeness(&self, completeness: Completeness) -> Self {
+        let said = Said { completeness: Some(completeness), ..(*self.said).clone() };
+        Self { inner: Arc::clone(&self.inner), said: Arc::new(said) }
+    }
+
+    /// The same model, corrected by facts that a person has judged.
+    pub fn with_feedback(&self, judgements: &[Judgement]) -> Result<Self> {
+        let before =
+            Self { inner: Arc::clone(&self.inner), said: Arc::new(Said { feedback: None, ..(*self.said).clone() }) };
+        let triples: Vec<Triple> = judgements.iter().map(|judgement| judgement.triple).collect();
+        let feedback = Feedback::of(judgements, &before.estimates(&triples)?);
+        let said = Said { feedback: Some(feedback), ..(*self.said).clone() };
+        Ok(Self { inner: Arc::clone(&self.inner), said: Arc::new(said) })
+    }
+
+    /// The same model under constraints of a user: what violates one is not true.
+    #[must_use]
+    pub fn with_constraints(&self, constraints: Constraints) -> Self {
+        let said = Said { constraints, ..(*self.said).clone() };
+        Self { inner: Arc::clone(&self.inner), said: Arc::new(said) }
+    }
+
+    /// What a person said about a fact.
+    pub fn judged(&self, triple: Triple) -> Option<bool> {
+        self.said.feedback.as_ref().and_then(|feedback| feedback.judged(triple))
+    }
+
+    /// What speaks against a triple that is not listed: constraints it violates, habits of its relation that it breaks.
+    pub fn against(&self, triple: Triple) -> Vec<String> {
+        let data = self.data();
+        let forbidden = self.said.constraints.forbid(data, triple);
+        let habits = self.inner.habits.get_or_init(|| Habits::of(data.graph()));
+        forbidden.into_iter().chain(habits.broken_by(data, triple)).collect()
     }
 
     /// The best answers to each question, best first.
@@ -316,6 +505,53 @@ impl Engine {
     /// The rules, ready to be asked about a triple; prepared with the first question.
     pub(crate) fn rule_set(&self) -> Arc<RuleSet> {
         Arc::clone(self.inner.rule_set.get_or_init(|| Arc::new(RuleSet::own(self))))
+    }
+}
+
+impl Pieces {
+    fn put_together(self) -> Result<Inner> {
+        let Self { spec, model, data, rules, notes, calibration, truth, ranking, weights, is_old } = self;
+        let scores = |ranking: &Ranking| {
+            let scores = RuleScores::new(data.shared_graph(), &rules, ranking.smoothing, ranking.injective);
+            Arc::new(scores.with_weights(weights.as_deref().unwrap_or_default()))
+        };
+        let base = model.clone().map(|model| model as Arc<dyn Ranker>);
+        let combined = match (&base, &ranking) {
+            (Some(_), ranking) if !ranking.as_ref().is_some_and(Ranking::counts) => None,
+            (_, ranking) => {
+                let ranking = ranking.clone().unwrap_or_else(|| Ranking::of(Setting::ALONE));
+                Some(Arc::new(Combined::new(base.clone(), scores(&ranking), &ranking)))
+            }
+        };
+        let ranker: Arc<dyn Ranker> = match (&combined, base) {
+            (None, Some(model)) => model,
+            (combined, _) => {
+                Arc::clone(combined.as_ref().expect("rules rank where there is no model")) as Arc<dyn Ranker>
+            }
+        };
+        let calibration = match calibration {
+            Some(calibration) => calibration,
+            None => Calibration::fit(&*ranker, &data, spec.seed, &Control::default())?
+                .unwrap_or_else(|| Calibration::plain(spec.shift())),
+        };
+        Ok(Inner {
+            spec,
+            data,
+            rules,
+            notes,
+            ranking,
+            weights,
+            is_old,
+            calibration,
+            truth,
+            rule_scores: OnceLock::new(),
+            habits: OnceLock::new(),
+            model,
+            ranker,
+            combined,
+            rule_set: OnceLock::new(),
+            all_listed: OnceLock::new(),
+        })
     }
 }
 

@@ -114,6 +114,16 @@ pub enum RugeError {
         /// How many there are besides.
         more: usize,
     },
+    /// A label that several have.
+    #[error("{} {kind} are called {name:?}: {}\n  remedy: give the name of one", choices.len(), listed(choices))]
+    AmbiguousName {
+        /// Entities or relations.
+        kind: &'static str,
+        /// What was typed.
+        name: String,
+        /// The names of those that have this label.
+        choices: Vec<String>,
+    },
     /// A fact that cannot be taken in.
     #[error("{}:{line}: {reason}", path.display())]
     Facts {
@@ -231,7 +241,7 @@ pub enum RugeError {
         path: PathBuf,
         /// Why not.
         reason: String,
-        /// The formats that can; none where the model has no vectors.
+        /// The formats that can.
         formats: &'static [&'static str],
     },
     /// Anything else that is wrong with a folder or a file of a run.
@@ -299,6 +309,14 @@ fn largest(parts: &[Share]) -> String {
 }
 
 /// Names that may have been meant.
+/// Choices named in an error.
+const CHOICES: usize = 10;
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(CHOICES).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > CHOICES { format!("{shown}, …") } else { shown }
+}
+
 fn near(nearest: &[String], some: &[String], more: usize) -> String {
     if !nearest.is_empty() || some.is_empty() {
         return meant(nearest);

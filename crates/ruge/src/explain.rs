@@ -24,16 +24,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::spec::GuidanceSpec;
 
 pub mod drawing;
 pub mod parts;
 pub mod redundant;
+mod say;
 pub mod similar;
 mod svg;
+mod weigh;
 
 pub use parts::ScorePart;
 pub use similar::SimilarFact;
+use weigh::{Fired, Setting, Weighed, WeighedGrounding};
 
 /// Groundings of one rule that are looked at for one triple; beyond, "at least as many".
 const MOST_GROUNDINGS: usize = 10_000;
@@ -60,14 +62,49 @@ impl Fact {
     }
 }
 
+/// What people call the parts of a triple, where the data say so.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FactLabels {
+    /// The label of the head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_label: Option<String>,
+    /// The label of the relation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation_label: Option<String>,
+    /// The label of the tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_label: Option<String>,
+}
+
+impl FactLabels {
+    /// Of a triple.
+    pub fn of(data: &Dataset, triple: Triple) -> Self {
+        let labels = data.labels();
+        Self {
+            head_label: labels.entity(triple.head).map(str::to_string),
+            relation_label: labels.relation(triple.relation).map(str::to_string),
+            tail_label: labels.entity(triple.tail).map(str::to_string),
+        }
+    }
+}
+
 /// What is known and what speaks for a triple.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Explanation {
     /// The triple.
     #[serde(flatten)]
     pub fact: Fact,
-    /// Its calibrated truth.
+    /// What people call its parts.
+    #[serde(flatten)]
+    pub labels: FactLabels,
+    /// The chance that it is true; 1 where it is known.
     pub truth: f64,
+    /// The chance that it would have if it were not listed.
+    #[serde(default)]
+    pub estimate: f64,
+    /// What speaks against it: constraints and habits that it would break.
+    #[serde(default)]
+    pub against: Vec<String>,
     /// η.
     pub score: f32,
     /// φ, the truth that guidance reckons with: σ(η + shift), or the calibrated truth where training only compared answers.
@@ -92,7 +129,7 @@ pub struct Explanation {
     pub rules: Vec<RuleEvidence>,
     /// Groundings shown: the first few of each rule in `rules`.
     pub groundings: Vec<GroundingEvidence>,
-    /// What the rules make of the triple's soft label; nothing where no rule fires.
+    /// What the rules make of the triple's soft label; nothing where no rule fires, or where training made no such labels.
     pub soft_label: Option<SoftLabel>,
     /// The most similar known facts, where no rule fires.
     pub similar: Vec<SimilarFact>,
@@ -109,8 +146,11 @@ pub struct RuleEvidence {
     pub rule: String,
     /// In words.
     pub words: String,
-    /// λ.
+    /// The confidence that was mined.
     pub confidence: f64,
+    /// λ, where it is not that: the rule's precision on validation, or one that was set for all rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts_as: Option<f64>,
     /// Groundings that conclude the triple.
     pub groundings: usize,
     /// Whether counting stopped there and there may be more.
@@ -126,7 +166,7 @@ pub struct RuleEvidence {
 pub struct RedundantRule {
     /// As a formula.
     pub rule: String,
-    /// λ.
+    /// The confidence that was mined.
     pub confidence: f64,
     /// Groundings that conclude the triple.
     pub groundings: usize,
@@ -141,7 +181,7 @@ pub struct GroundingEvidence {
     pub rule: String,
     /// Its place in [`Explanation::rules`].
     pub rule_index: usize,
-    /// λ.
+    /// The confidence that was mined.
     pub confidence: f64,
     /// What holds in train, and what does not where the rule negates.
     pub premises: Vec<Premise>,
@@ -159,7 +199,10 @@ pub struct Premise {
     pub fact: Fact,
     /// Whether the rule asks that it be absent from train.
     pub negated: bool,
-    /// Its calibrated truth.
+    /// Whether it is listed.
+    #[serde(default)]
+    pub known: bool,
+    /// The chance that it is true; 1 where it is known.
     pub truth: f64,
     /// φ, which the push is reckoned from.
     pub model_truth: f32,
@@ -246,14 +289,6 @@ pub struct Explainer {
     set: Arc<RuleSet>,
 }
 
-/// C, t-norm, and whether training used them with these rules.
-#[derive(Clone, Copy)]
-struct Setting {
-    slackness: f32,
-    t_norm: TNorm,
-    in_training: bool,
-}
-
 impl Explainer {
     /// With the model's own rules.
     pub fn new(engine: &Engine) -> Self {
@@ -263,6 +298,11 @@ impl Explainer {
     /// With other rules, for a model that was trained without.
     pub fn with_rules(engine: &Engine, rules: Vec<RuleRecord>) -> Self {
         Self { engine: engine.clone(), set: Arc::new(RuleSet::prepare(engine, Some(rules))) }
+    }
+
+    /// The same on a graph of all listed facts; see [`Engine::on_all_listed`].
+    pub fn on_all_listed(&self) -> Result<Self> {
+        Ok(Self { engine: self.engine.on_all_listed()?, set: Arc::clone(&self.set) })
     }
 
     /// The model.
@@ -301,8 +341,15 @@ impl Explainer {
         self.set.ranks_apart && RuleIndex::tells_apart(self.engine.data().graph(), &self.rules()[rule].rule)
     }
 
-    /// Explains one triple.
+    /// Explains one triple: by all listed facts if it is not listed, and by train alone, as evaluation ranks it, if it is.
     pub fn explain(&self, triple: Triple, options: &ExplainOptions) -> Result<Explanation> {
+        match self.engine.data().filter().contains(triple) {
+            true => self.explain_here(triple, options),
+            false => self.on_all_listed()?.explain_here(triple, options),
+        }
+    }
+
+    fn explain_here(&self, triple: Triple, options: &ExplainOptions) -> Result<Explanation> {
         let started = Instant::now();
         let data = self.engine.data();
         let names = data.names();
@@ -320,17 +367,24 @@ impl Explainer {
         let weighed = self.weigh(&fired, model_truth)?;
         let mut setting = self.set.setting;
         setting.in_training &= known != Some("train");
-        let soft_label = (!fired.is_empty()).then(|| weighed.soft_label(model_truth, setting));
-        let (rules, groundings) = self.show(&fired, &weighed, options);
+        let trained_by_labels = self.set.setting.in_training && !fired.is_empty();
+        let soft_label = trained_by_labels.then(|| weighed.soft_label(model_truth, setting));
+        let parts = parts::parts(&self.engine, &RankQuery { triple, side: options.side }, score)?;
+        let fired = parts::by_share(fired, &parts, self);
+        let weighed = if self.engine.combined().is_some() { self.weigh(&fired, model_truth)? } else { weighed };
+        let (rules, groundings) = self.show(&fired, &weighed, options)?;
         let similar = match fired.is_empty() {
             true => similar::facts(&self.engine, triple, options.similar)?,
             false => Vec::new(),
         };
         let rules_for_relation = self.concluding(triple.relation).len();
-        let parts = parts::parts(&self.engine, &RankQuery { triple, side: options.side }, score)?;
+        let estimate = self.engine.estimates(&[triple])?[0];
         let explanation = Explanation {
             fact: Fact::new(names, triple),
-            truth: self.engine.truth(triple.relation, score),
+            labels: FactLabels::of(data, triple),
+            truth: if known.is_some() { 1.0 } else { estimate },
+            estimate,
+            against: self.engine.against(triple),
             score,
             model_truth,
             rank: ranks[0].filtered.rank(Ties::Mean),
@@ -409,7 +463,7 @@ impl Explainer {
         fired: &[Fired],
         weighed: &Weighed,
         options: &ExplainOptions,
-    ) -> (Vec<RuleEvidence>, Vec<GroundingEvidence>) {
+    ) -> Result<(Vec<RuleEvidence>, Vec<GroundingEvidence>)> {
         let names = self.engine.data().names();
         let (mut rules, mut shown): (Vec<RuleEvidence>, Vec<GroundingEvidence>) = (Vec::new(), Vec::new());
         let mut by_group: FxHashMap<usize, usize> = FxHashMap::default();
@@ -418,8 +472,9 @@ impl Explainer {
         for Fired { rule, groundings } in fired {
             let weights = &weighed.groundings[first..first + groundings.len()];
             first += groundings.len();
-            let RuleRecord { rule: horn, confidence, .. } = &self.rules()[*rule];
-            let (formula, confidence) = (words::formula(horn, names), confidence.get());
+            let record = &self.rules()[*rule];
+            let horn = &record.rule;
+            let (formula, confidence) = (words::formula(horn, names), record.mined_confidence());
             let push = weights.iter().map(|x| f64::from(x.push)).sum();
             let premises = premise_sets(groundings);
             let group = by_group.get(&self.set.groups[*rule]).or_else(|| by_premises.get(&premises)).copied();
@@ -435,7 +490,7 @@ impl Explainer {
                     rule: formula.clone(),
                     rule_index: rules.len(),
                     confidence,
-                    premises: self.premises(horn, triples, &weighed.scores[weight.start..]),
+                    premises: self.premises(horn, triples, &weighed.scores[weight.start..])?,
                     premise_truth: f64::from(weight.truth),
                     push: f64::from(weight.push),
                 });
@@ -444,21 +499,27 @@ impl Explainer {
                 words: words::sentence(horn, names),
                 rule: formula,
                 confidence,
+                counts_as: record.other_confidence(),
                 groundings: groundings.len(),
                 at_least: groundings.len() >= MOST_GROUNDINGS,
                 push,
                 redundant: Vec::new(),
             });
         }
-        (rules, shown)
+        Ok((rules, shown))
     }
 
-    fn premises(&self, rule: &Rule, triples: &[Triple], scores: &[f32]) -> Vec<Premise> {
-        let premise = |(place, (&triple, &score)): (usize, (&Triple, &f32))| Premise {
-            fact: Fact::new(self.engine.data().names(), triple),
-            negated: place >= rule.premise.len(),
-            truth: self.engine.truth(triple.relation, score),
-            model_truth: self.engine.phi(triple.relation, score),
+    fn premises(&self, rule: &Rule, triples: &[Triple], scores: &[f32]) -> Result<Vec<Premise>> {
+        let data = self.engine.data();
+        let premise = |(place, (&triple, &score)): (usize, (&Triple, &f32))| {
+            let known = data.filter().contains(triple);
+            Ok(Premise {
+                fact: Fact::new(data.names(), triple),
+                negated: place >= rule.premise.len(),
+                known,
+                truth: if known { 1.0 } else { self.engine.estimates(&[triple])?[0] },
+                model_truth: self.engine.phi(triple.relation, score),
+            })
         };
         triples.iter().zip(scores).enumerate().map(premise).collect()
     }
@@ -480,75 +541,6 @@ fn is_usable(data: &Dataset, rule: &Rule) -> bool {
     };
     let known = |relation: RelationId| relation.index() < data.relation_count();
     rule.is_safe() && rule.atoms().all(|atom| known(atom.relation) && atom.terms().into_iter().all(knows))
-}
-
-impl Setting {
-    fn of(engine: &Engine, own: bool) -> Self {
-        match engine.spec().guidance() {
-            // Rules that a model ranks with came after its training.
-            GuidanceSpec::Ruge { slackness, t_norm, .. } => {
-                Self { slackness, t_norm, in_training: own && engine.ranking().is_none() }
-            }
-            // The paper's.
-            _ => Self { slackness: 0.01, t_norm: TNorm::Product, in_training: false },
-        }
-    }
-}
-
-struct Fired {
-    rule: usize,
-    /// Premises, then negated premises, of each.
-    groundings: Vec<Vec<Triple>>,
-}
-
-struct Weighed {
-    /// η of all premises, one grounding after the other.
-    scores: Vec<f32>,
-    groundings: Vec<WeighedGrounding>,
-}
-
-struct WeighedGrounding {
-    /// Where its premises begin in `scores`.
-    start: usize,
-    /// π of the premises.
-    truth: f32,
-    confidence: f32,
-    /// False where another rule gave the same premises before.
-    counts: bool,
-    push: f32,
-}
-
-impl Weighed {
-    /// (π, λ) of what counts, by falling truth, as `soft_label` takes them, and the places they came from.
-    fn supports(&self) -> (Vec<(f32, f32)>, Vec<usize>) {
-        let mut places: Vec<usize> = (0..self.groundings.len()).filter(|&at| self.groundings[at].counts).collect();
-        places.sort_by(|&a, &b| self.groundings[b].truth.total_cmp(&self.groundings[a].truth));
-        let pair = |&at: &usize| (self.groundings[at].truth, self.groundings[at].confidence);
-        (places.iter().map(pair).collect(), places)
-    }
-
-    fn push(&mut self, conclusion: f32, setting: Setting) {
-        let (supports, places) = self.supports();
-        let mut label = conclusion;
-        for (count, &at) in places.iter().enumerate() {
-            let (truth, confidence) = supports[count];
-            let push = match setting.t_norm {
-                TNorm::Product => setting.slackness * confidence * truth,
-                TNorm::Lukasiewicz | TNorm::Godel => {
-                    let next = setting.t_norm.soft_label(conclusion, &supports[..=count], setting.slackness);
-                    next - std::mem::replace(&mut label, next)
-                }
-            };
-            self.groundings[at].push = push;
-        }
-    }
-
-    fn soft_label(&self, before: f32, setting: Setting) -> SoftLabel {
-        let (supports, _) = self.supports();
-        let Setting { slackness, t_norm, in_training } = setting;
-        let after = t_norm.soft_label(before, &supports, slackness);
-        SoftLabel { before, after, slackness, t_norm, groundings: supports.len(), clipped: after >= 1.0, in_training }
-    }
 }
 
 /// What tells one rule's evidence from another's: the set of its premises, grounding by grounding, in any order.
@@ -576,25 +568,5 @@ impl Explanation {
         let of =
             |rule: &RuleEvidence| rule.groundings + rule.redundant.iter().map(|other| other.groundings).sum::<usize>();
         self.rules.iter().map(of).sum()
-    }
-
-    fn say(&self, all_rules: usize) -> String {
-        let fired = self.fired();
-        let relation = &self.fact.relation;
-        if fired > 0 {
-            let verb = if fired == 1 { "1 rule concludes" } else { &format!("{fired} rules conclude") };
-            return format!("{verb} it.");
-        }
-        let why = match (all_rules, self.rules_for_relation) {
-            (0, _) => "the model has no rules".to_string(),
-            (_, 0) => format!("none of the {all_rules} rules concludes {relation}"),
-            (_, 1) => format!("the premises of the one rule that concludes {relation} are not in train"),
-            (_, n) => format!("the premises of the {n} rules that conclude {relation} are not in train"),
-        };
-        let instead = match self.similar.is_empty() {
-            true => "No other fact of the relation is known.",
-            false => "The model's belief rests on its vectors alone; the most similar known facts are listed instead.",
-        };
-        format!("No rule concludes it: {why}. {instead}")
     }
 }

@@ -67,13 +67,28 @@ impl NewFacts {
         let entities = (data.entity_count()..names.entities.len()).map(|index| EntityId(index as u32)).collect();
         Ok(Self { names, triples: contents.triples, entities })
     }
+
+    /// All triples of these data. Relations must be the model's; entities may be new.
+    pub fn of(engine: &Engine, facts: &Dataset) -> Result<Self> {
+        let mut names = engine.data().names().clone();
+        let known = names.entities.len();
+        let mut triples = Vec::new();
+        for &triple in [facts.train(), facts.valid(), facts.test()].into_iter().flatten() {
+            let [head, relation, tail] = facts.show(triple);
+            let relation = engine.relation(relation)?;
+            triples.push(Triple { head: names.entities.intern(head), relation, tail: names.entities.intern(tail) });
+        }
+        let entities = (known..names.entities.len()).map(|index| EntityId(index as u32)).collect();
+        Ok(Self { names, triples, entities })
+    }
 }
 
 impl Engine {
     /// The same model with new entities folded in, on the processor; this one stays as it is.
     pub fn with_facts(&self, facts: &NewFacts, control: &Control<'_>) -> Result<Self> {
         let NewFacts { names, triples, entities: new } = facts.clone();
-        let Contents { spec, embeddings, data, rules, notes, calibration, ranking, weights } = self.contents()?;
+        let truth = self.fitted_truth()?;
+        let Contents { spec, embeddings, data, rules, notes, calibration, ranking, weights, .. } = self.contents()?;
         // Rules alone know no vectors: the new facts are all they need.
         let embeddings = match embeddings {
             None => None,
@@ -106,7 +121,10 @@ impl Engine {
         let weights = weights
             .map(|weights| weights.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(weight, _)| *weight).collect());
         let train = [data.train(), &triples].concat();
-        let data = Dataset::new(names, train, data.valid().to_vec(), data.test().to_vec());
+        let (labels, prefixes) = (data.labels().clone(), data.declared_prefixes().to_vec());
+        let data = Dataset::new(names, train, data.valid().to_vec(), data.test().to_vec())
+            .with_labels(labels)
+            .with_prefixes(prefixes);
         Self::new(ModelFile {
             spec: spec.clone(),
             embeddings,
@@ -114,6 +132,7 @@ impl Engine {
             rules,
             notes: notes.clone(),
             calibration: calibration.cloned(),
+            truth: truth.cloned(),
             ranking: ranking.cloned(),
             weights,
             is_old: self.is_old(),

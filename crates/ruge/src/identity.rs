@@ -184,8 +184,8 @@ impl Papers<'_> {
     }
 }
 
-/// `spec.toml`.
-pub(crate) fn spec_text(spec: &Spec, data: &str) -> String {
+/// The content of `spec.toml`.
+pub fn spec_text(spec: &Spec, data: &str) -> String {
     format!("# ruge {}, data sha256 {data}\n{}", env!("CARGO_PKG_VERSION"), spec.to_toml())
 }
 

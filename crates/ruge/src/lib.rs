@@ -41,11 +41,13 @@
 //! The examples in the folder `examples` are short essays: `check`, `mine`, `guide`, `ask` and `own_scoring`.
 
 pub mod assemble;
+pub mod budget;
 pub mod calibrate;
 pub mod classify;
 pub mod combine;
 pub mod complete;
 pub mod consistency;
+pub mod constraints;
 pub mod engine;
 pub mod error;
 pub mod evaluate;
@@ -55,12 +57,14 @@ pub mod identity;
 pub mod memory;
 pub mod model_file;
 pub mod predict;
+pub mod prepare;
 pub mod run;
 pub mod sealed_json;
 pub mod similar;
 pub mod spec;
 pub mod suggest;
 pub mod train;
+pub mod truth;
 pub mod unseen;
 pub mod workplace;
 

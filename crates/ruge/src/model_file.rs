@@ -3,7 +3,8 @@
 //! Tensors: `entities` and `relations` (F32, a row each), `entity_names` and `relation_names` (U8, UTF-8 end to end) with
 //! their ends (`…_ends`, U64), and `train`, `valid`, `test` (U32, head, relation, tail). The metadata entry `ruge` is a JSON object:
 //! format version, spec (TOML), rules (our TSV; where there are very many, the tensor `rules` instead), hash of the data, the
-//! calibration if there is one. The file is sealed ([`tensor_file`]): every byte is under a checksum, and what is written is read back.
+//! calibration if there is one. Where names have labels, descriptions or types, the tensor `labels` holds them as JSON, and
+//! `prefixes` in the metadata the prefixes that the data declared. The file is sealed ([`tensor_file`]): every byte is under a checksum, and what is written is read back.
 //! Any reader of the format can open it; Python's gives the tensors by these names.
 
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use ruge_embed::Embeddings;
 use ruge_embed::tensor_file::{self, Content, Fault, Stored, TensorFile};
-use ruge_kg::{Dataset, Id, Names, Triple, Vocabulary};
+use ruge_kg::{Dataset, Id, Labels, Names, Triple, Vocabulary};
 use ruge_rules::io::packed;
 use ruge_rules::rank::{Ranking, Weights};
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, write_rules};
@@ -21,6 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::calibrate::Calibration;
 use crate::error::{Result, RugeError};
 use crate::spec::Spec;
+use crate::truth::Truth;
 use crate::workplace;
 
 pub(crate) use packed::encode as encode_rules;
@@ -44,6 +46,8 @@ pub struct ModelFile {
     pub notes: std::collections::BTreeMap<String, String>,
     /// Scores to truth values; files of older versions have none.
     pub calibration: Option<Calibration>,
+    /// The chance that unlisted facts are true; files of older versions have none.
+    pub truth: Option<Truth>,
     /// How the rules take part in ranking; most models rank without them.
     pub ranking: Option<Ranking>,
     /// Learned weights of the rules, where the ranking uses them.
@@ -56,11 +60,38 @@ pub struct ModelFile {
 const OURS: &str = "ruge";
 /// The tensor of learned weights.
 const RULE_WEIGHTS: &str = "rule_weights";
+/// The tensor of labels, as JSON; most models have none.
+const LABELS: &str = "labels";
+
+/// Its name in a run folder.
+const FILE: &str = "model.safetensors";
+/// The model of a run that figures describe.
+const EVALUATED: &str = "evaluated/model.safetensors";
 
 impl ModelFile {
-    /// `MODEL` on the command line: a run folder or the file itself.
+    /// `MODEL` on the command line: a run folder or the file itself. A run that only evaluates has no other model than the evaluated
+    /// one.
     pub fn find(path: &Path) -> PathBuf {
-        if path.is_dir() { workplace::place_of(path, "model.safetensors") } else { path.to_path_buf() }
+        if !path.is_dir() {
+            return path.to_path_buf();
+        }
+        let own = workplace::place_of(path, FILE);
+        match !own.exists() && Self::evaluated(path) != own {
+            true => Self::evaluated(path),
+            false => own,
+        }
+    }
+
+    /// The model that figures describe: where a run has two, the one that has not seen the held-out facts.
+    pub fn evaluated(path: &Path) -> PathBuf {
+        let within = workplace::place_of(path, EVALUATED);
+        if path.is_dir() && within.exists() {
+            within
+        } else if path.is_dir() {
+            workplace::place_of(path, FILE)
+        } else {
+            path.to_path_buf()
+        }
     }
 
     /// Writes the file: complete or not at all.
@@ -94,6 +125,17 @@ impl ModelFile {
             "notes": contents.notes,
             "calibration": contents.calibration,
         });
+        if let Some(truth) = contents.truth {
+            ours["truth"] = serde_json::json!(truth);
+        }
+        if !contents.data.labels().is_empty() {
+            let bytes = serde_json::to_vec(contents.data.labels())
+                .map_err(|error| RugeError::io(path, "write")(error.into()))?;
+            tensors.push((LABELS.into(), Content::Bytes(Dtype::U8, vec![bytes.len()], bytes.into())));
+        }
+        if !contents.data.declared_prefixes().is_empty() {
+            ours["prefixes"] = serde_json::json!(contents.data.declared_prefixes());
+        }
         if let Some(ranking) = contents.ranking {
             ours["ranking"] = serde_json::json!(ranking);
         }
@@ -158,6 +200,8 @@ pub struct Contents<'a> {
     pub notes: &'a std::collections::BTreeMap<String, String>,
     /// Scores to truth values, where there was something to fit them on.
     pub calibration: Option<&'a Calibration>,
+    /// The chance that unlisted facts are true, where there was something to fit it on.
+    pub truth: Option<&'a Truth>,
     /// How the rules take part in ranking.
     pub ranking: Option<&'a Ranking>,
     /// Learned weights of the rules, where the ranking uses them.
@@ -274,6 +318,7 @@ fn parse(file: TensorFile) -> std::result::Result<ModelFile, Fault> {
 struct Fitted {
     notes: std::collections::BTreeMap<String, String>,
     calibration: Option<Calibration>,
+    truth: Option<Truth>,
     ranking: Option<Ranking>,
 }
 
@@ -293,7 +338,9 @@ impl Fitted {
             Err(_) if !sealed => None,
             Err(error) => return Err(damaged("truth values are damaged", error)),
         };
-        Ok(Self { notes, calibration, ranking })
+        // A truth of another kind is fitted again by whoever needs it.
+        let truth = serde_json::from_value(ours["truth"].clone()).unwrap_or(None);
+        Ok(Self { notes, calibration, truth, ranking })
     }
 }
 
@@ -340,7 +387,7 @@ fn put_together(
         Some(tensor) => packed::decode(&tensor.bytes).ok_or("its rules are damaged; copy it again")?,
         None => parse_rules(text(ours, "rules")?, &options, &mut vocabulary).map_err(|error| error.to_string())?.rules,
     };
-    let Fitted { notes, calibration, ranking } = Fitted::of(ours, sealed)?;
+    let Fitted { notes, calibration, truth, ranking } = Fitted::of(ours, sealed)?;
     // The rules may name entities and relations that no triple has; the data know only those of the tensors.
     let mut names = Names::default();
     for (_, name) in vocabulary.entities.iter().take(entities) {
@@ -364,9 +411,19 @@ fn put_together(
         weights.retain(|_| kept.next() == Some(true));
     }
     rules.retain(sayable);
-    let data = Dataset::new(names, train, valid, test);
+    let labels: Labels = match stored.tensor(LABELS) {
+        None => Labels::default(),
+        Some(tensor) => {
+            let labels: Option<Labels> = serde_json::from_slice(&tensor.bytes).ok();
+            let fitting = labels.filter(|labels| labels.fits(entities, relations));
+            fitting.ok_or("its labels are damaged; copy it again")?
+        }
+    };
+    let prefixes: Option<Vec<(String, String)>> = serde_json::from_value(ours["prefixes"].clone())
+        .map_err(|error| format!("its prefixes are damaged: {error}"))?;
+    let data = Dataset::new(names, train, valid, test).with_labels(labels).with_prefixes(prefixes.unwrap_or_default());
     let embeddings = (embeddings.entities.width() > 0).then_some(embeddings);
-    Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old: !sealed })
+    Ok(ModelFile { spec, embeddings, data, rules, notes, calibration, truth, ranking, weights, is_old: !sealed })
 }
 
 fn unflat<'t>(text: &'t [u8], ends: &'t [u8]) -> std::result::Result<impl Iterator<Item = &'t str>, String> {

@@ -152,9 +152,11 @@ pub struct Answer {
     pub who: Who,
     /// What that is called.
     pub name: String,
+    /// What people call it, if the data say so.
+    pub label: Option<String>,
     /// η of the triple it makes.
     pub score: f32,
-    /// Its calibrated truth; where rules are asked too, at least the confidence of the best one that concludes it.
+    /// The chance that it is true; 1 where it is known.
     pub truth: f64,
     /// Whether it is a fact of some split.
     pub known: bool,
@@ -167,6 +169,9 @@ impl Serialize for Answer {
         let kind = if matches!(self.who, Who::Entity(_)) { "entity" } else { "relation" };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry(kind, &self.name)?;
+        if let Some(label) = &self.label {
+            map.serialize_entry("label", label)?;
+        }
         // By its own shortest digits, not by those of the double next to it.
         map.serialize_entry("score", &self.score.to_string().parse::<f64>().unwrap_or(f64::NAN))?;
         map.serialize_entry("truth", &self.truth)?;
@@ -206,7 +211,9 @@ pub(crate) fn predict(
     options: &PredictOptions,
     control: &Control<'_>,
 ) -> Result<Vec<Vec<Answer>>> {
-    Predictor::new(engine, options, questions).answer(questions, control)
+    // New facts are asked about on a graph of all listed ones.
+    let all = if options.new { Some(engine.on_all_listed()?) } else { None };
+    Predictor::new(all.as_ref().unwrap_or(engine), options, questions).answer(questions, control)
 }
 
 /// One set of options, ready.
@@ -297,12 +304,13 @@ impl<'l> Predictor<'l> {
 
     fn named(&self, Scored { who, score, truth, known, rule }: Scored) -> Answer {
         let names = self.engine.data().names();
-        let name = match who {
-            Who::Entity(entity) => names.entities.name(entity),
-            Who::Relation(relation) => names.relations.name(relation),
+        let labels = self.engine.data().labels();
+        let (name, label) = match who {
+            Who::Entity(entity) => (names.entities.name(entity), labels.entity(entity)),
+            Who::Relation(relation) => (names.relations.name(relation), labels.relation(relation)),
         };
         let rule = rule.map(|place| words::formula(&self.engine.rules()[place].rule, names));
-        Answer { who, name: name.to_string(), score, truth, known, rule }
+        Answer { who, name: name.to_string(), label: label.map(str::to_string), score, truth, known, rule }
     }
 
     fn entities(&self, queries: &[RankQuery], control: &Control<'_>) -> Result<Vec<Vec<Scored>>> {
@@ -317,18 +325,30 @@ impl<'l> Predictor<'l> {
         let options = TopOptions {
             hide: if self.wishes.new { Hide::Known(data.filter()) } else { Hide::Nothing },
             only: filtered.then_some(&only as Only<'_>),
-            ..TopOptions::new(self.wishes.top)
+            // One more, because the asked entity itself may be left out.
+            ..TopOptions::new(self.wishes.top.saturating_add(1))
         };
         let lists = self.engine.ranker().top(queries, &options, control)?;
+        let itself = self.no_partner_of_itself(queries);
+        let is_known = |query: &RankQuery, entity: EntityId| data.filter().contains(query.answered(entity));
         // Scored triple by triple, as everywhere else: ranking may compare squares, and sums in another order.
         let found: Vec<Found> = queries
             .iter()
             .zip(&lists)
             .enumerate()
             .flat_map(|(query, (asked, list))| {
+                let known_end = asked.triple.head;
+                let is_left_out = |entity: EntityId| {
+                    entity == known_end && itself.contains(&asked.triple.relation) && !is_known(asked, entity)
+                };
                 let mut concluded = self.concluded(asked, only(asked));
-                let listed: Vec<Found> =
-                    list.iter().map(|x| Found { query, entity: x.entity, by: concluded.remove(&x.entity) }).collect();
+                concluded.retain(|&entity, _| !is_left_out(entity));
+                let listed: Vec<Found> = list
+                    .iter()
+                    .filter(|x| !is_left_out(x.entity))
+                    .take(self.wishes.top)
+                    .map(|x| Found { query, entity: x.entity, by: concluded.remove(&x.entity) })
+                    .collect();
                 let others = concluded.into_iter().map(move |(entity, by)| Found { query, entity, by: Some(by) });
                 listed.into_iter().chain(others)
             })
@@ -337,9 +357,9 @@ impl<'l> Predictor<'l> {
         let mut scores = vec![0.0; triples.len()];
         self.engine.ranker().score(&triples, &mut scores)?;
         let mut answers = vec![Vec::new(); queries.len()];
-        for ((Found { query, entity, by }, triple), score) in found.into_iter().zip(triples).zip(scores) {
-            let truth = self.engine.truth(triple.relation, score);
-            let truth = by.map_or(truth, |by| truth.max(by.confidence));
+        let truths = self.engine.truths(&triples)?;
+        let found = found.into_iter().zip(triples).zip(scores.into_iter().zip(truths));
+        for ((Found { query, entity, by }, triple), (score, truth)) in found {
             answers[query].push(Scored {
                 who: Who::Entity(entity),
                 score,
@@ -352,7 +372,19 @@ impl<'l> Predictor<'l> {
         Ok(answers)
     }
 
-    /// Where rules are asked, the truth they give decides; otherwise the score.
+    /// Relations that no entity has with itself in train: nobody asks whether one borders itself. If candidates are named, they are
+    /// all answered.
+    fn no_partner_of_itself(&self, queries: &[RankQuery]) -> FxHashSet<RelationId> {
+        let graph = self.engine.data().graph();
+        let asked: FxHashSet<RelationId> = match self.wishes.candidates {
+            Some(_) => FxHashSet::default(),
+            None => queries.iter().map(|query| query.triple.relation).collect(),
+        };
+        let is_reflexive = |relation: RelationId| graph.facts(relation).iter().any(|pair| pair.key == pair.other);
+        asked.into_iter().filter(|&relation| !is_reflexive(relation)).collect()
+    }
+
+    /// Where rules are asked, truth decides; otherwise the score.
     fn order(&self, list: &mut Vec<Scored>) {
         if self.wishes.by_rules {
             list.sort_by(|a, b| b.truth.total_cmp(&a.truth).then(b.score.total_cmp(&a.score)));
@@ -416,17 +448,19 @@ impl<'l> Predictor<'l> {
         let triples: Vec<Triple> = data.graph().relations().map(|relation| Triple { head, relation, tail }).collect();
         let mut scores = vec![0.0; triples.len()];
         self.engine.ranker().score(&triples, &mut scores)?;
-        let answer = |(triple, score): (Triple, f32)| Scored {
+        let truths = self.engine.truths(&triples)?;
+        let answer = |((triple, score), truth): ((Triple, f32), f64)| Scored {
             who: Who::Relation(triple.relation),
             score,
-            truth: self.engine.truth(triple.relation, score),
+            truth,
             known: data.filter().contains(triple),
             rule: None,
         };
         let mut list: Vec<Scored> = triples
             .into_iter()
             .zip(scores)
-            .filter(|(_, score)| !score.is_nan())
+            .zip(truths)
+            .filter(|((_, score), _)| !score.is_nan())
             .map(answer)
             .filter(|answer| !(self.wishes.new && answer.known))
             .collect();
@@ -465,6 +499,7 @@ mod tests {
         let answer = Answer {
             who: Who::Relation(RelationId(0)),
             name: "borders".into(),
+            label: None,
             score: 0.1,
             truth: 0.5,
             known: true,
@@ -472,8 +507,10 @@ mod tests {
         };
         let json = serde_json::to_value(&answer).unwrap();
         assert_eq!(json, serde_json::json!({"relation": "borders", "score": 0.1, "truth": 0.5, "known": true}));
-        let entity = Answer { who: Who::Entity(EntityId(0)), rule: Some("a ⇒ b".into()), ..answer };
+        let label = Some("has a border with".to_string());
+        let entity = Answer { who: Who::Entity(EntityId(0)), rule: Some("a ⇒ b".into()), label, ..answer };
         let json = serde_json::to_value(&entity).unwrap();
+        assert_eq!(json["label"], "has a border with");
         assert_eq!((&json["entity"], &json["rule"]), (&"borders".into(), &"a ⇒ b".into()));
     }
 }

@@ -8,14 +8,13 @@
 pub mod curve;
 mod keep;
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ruge_embed::{Model, Progress, StopReason, checkpoint};
 use ruge_kg::Dataset;
-use ruge_kg::io::write::replace_file_in;
+use ruge_kg::io::write::{remove_for_good, replace_file_in};
 use ruge_rules::RuleRecord;
 
 use crate::error::{Difference, Result, RugeError};
@@ -29,7 +28,7 @@ use crate::workplace::{self, Kind, Workplace};
 use keep::Keep;
 
 /// All files of a run folder, of `ruge train` and of `ruge run`: whichever is replaced, nothing of it stays.
-pub const FILES: [&str; 28] = [
+pub const FILES: [&str; 52] = [
     "stages.json",
     "run.json",
     "spec.toml",
@@ -43,7 +42,9 @@ pub const FILES: [&str; 28] = [
     "evaluation.json",
     "calibration.json",
     "consistency.json",
+    "deploy.json",
     "predictions.json",
+    "proposals.json",
     "report.html",
     "unguided/run.json",
     "unguided/spec.toml",
@@ -52,6 +53,29 @@ pub const FILES: [&str; 28] = [
     "unguided/checkpoint.safetensors",
     "unguided/checkpoint.safetensors.tmp",
     "unguided/model.safetensors",
+    "guided/run.json",
+    "guided/spec.toml",
+    "guided/rules.tsv",
+    "guided/metrics.jsonl",
+    "guided/checkpoint.safetensors",
+    "guided/checkpoint.safetensors.tmp",
+    "guided/model.safetensors",
+    "evaluated/run.json",
+    "evaluated/spec.toml",
+    "evaluated/rules.tsv",
+    "evaluated/metrics.jsonl",
+    "evaluated/checkpoint.safetensors",
+    "evaluated/checkpoint.safetensors.tmp",
+    "evaluated/model.safetensors",
+    "evaluated/prepared.safetensors",
+    "deployed/run.json",
+    "deployed/spec.toml",
+    "deployed/rules.tsv",
+    "deployed/metrics.jsonl",
+    "deployed/checkpoint.safetensors",
+    "deployed/checkpoint.safetensors.tmp",
+    "deployed/model.safetensors",
+    // Of earlier versions.
     "with-rules/run.json",
     "with-rules/spec.toml",
     "with-rules/rules.tsv",
@@ -61,6 +85,9 @@ pub const FILES: [&str; 28] = [
 ];
 
 const CHECKPOINT: &str = "checkpoint.safetensors";
+
+/// Rules that are being made ready to rank with; see [`prepare`](crate::prepare).
+pub(crate) const PREPARED: &str = "prepared.safetensors";
 
 /// What a run consists of.
 pub const KIND: Kind = Kind {
@@ -108,24 +135,28 @@ impl Folder {
     }
 
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
-        let path = self.file(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(RugeError::io(&path, "remove")(error)),
-            _ => Ok(()),
-        }
+        Ok(remove_for_good(&self.file(name))?)
     }
 }
 
 /// The spec of the run that `--resume` would continue in a folder; an error where there is none.
 pub fn stored_spec(home: &Path) -> Result<Spec> {
     let folder = workplace::current(home, KIND)?;
-    if folder.join("stages.json").exists() {
-        let (path, what) = (home.to_path_buf(), "a run of all stages");
-        return Err(RugeError::OtherKind { path, what, made_by: "run" });
-    }
+    refuse_stages(home, &folder)?;
     match begun(&folder)? {
         Some((identity, _)) => Ok(identity.spec),
         None => Err(RugeError::NothingToResume { path: home.to_path_buf(), what: KIND.name }),
+    }
+}
+
+/// Refuses a folder whose run has stages: this trains one model.
+fn refuse_stages(home: &Path, folder: &Path) -> Result<()> {
+    match folder.join("stages.json").exists() {
+        true => {
+            let (path, what) = (home.to_path_buf(), "a run of all stages");
+            Err(RugeError::OtherKind { path, what, made_by: "run" })
+        }
+        false => Ok(()),
     }
 }
 
@@ -166,6 +197,9 @@ pub struct Run<'r> {
 impl<'r> Run<'r> {
     /// Takes a folder for a run, and writes down what the run is made from, before any long work.
     pub fn open(spec: &'r Spec, data: &'r Dataset, path: &Path, mode: Mode) -> Result<Self> {
+        if mode != Mode::Force {
+            refuse_stages(path, path)?;
+        }
         Self::begin(spec, data, Workplace::open(path, KIND, mode)?, mode)
     }
 

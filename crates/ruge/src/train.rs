@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::evaluate::Questions;
 use crate::model_file::{Contents, ModelFile};
 use crate::spec::{ModelName, Spec};
+use crate::truth::{self, Truth, Witness};
 
 /// Trains as the spec says, guided by these rules; [`assemble::rules`] gets those that the spec asks for. A spec whose model is rules
 /// fits how they are summed instead. Whoever cancels it gets an error.
@@ -53,11 +54,12 @@ impl Trained {
     /// Opens it for questions, where it was trained; `data` is what it was trained on. [`ModelFile::write`] takes the
     /// [contents](Engine::contents) of an engine.
     pub fn engine(self, data: Dataset) -> Result<Engine> {
-        let Self { spec, rules, parts: Parts { model, notes, calibration, ranking, weights }, .. } = self;
+        let Self { spec, rules, parts: Parts { model, notes, calibration, truth, ranking, weights }, .. } = self;
         let embeddings = model.map(|model| model.state().map(|state| state.embeddings.clone())).transpose()?;
         let options = OpenOptions { device: spec.device, ..OpenOptions::default() };
         let is_old = false;
-        Engine::of(ModelFile { spec, embeddings, data, rules, notes, calibration, ranking, weights, is_old }, &options)
+        let file = ModelFile { spec, embeddings, data, rules, notes, calibration, truth, ranking, weights, is_old };
+        Engine::of(file, &options)
     }
 }
 
@@ -205,6 +207,7 @@ pub(crate) struct Parts {
     model: Option<Box<dyn Model>>,
     notes: BTreeMap<String, String>,
     calibration: Option<Calibration>,
+    truth: Option<Truth>,
     ranking: Option<Ranking>,
     weights: Option<Weights>,
 }
@@ -224,6 +227,7 @@ impl Parts {
             rules,
             notes: &self.notes,
             calibration: self.calibration.as_ref(),
+            truth: self.truth.as_ref(),
             ranking: self.ranking.as_ref(),
             weights: self.weights.as_deref(),
         })
@@ -323,8 +327,10 @@ pub(crate) fn learn(
         let kept = State { embeddings: best.embeddings, moments: moments.clone(), steps: *steps };
         model.restore(kept)?;
     }
-    let calibration = Calibration::fit(&*model, data, spec.seed, &control.quiet())?;
-    Ok((outcome, Some(Parts { model: Some(model), notes, calibration, ranking: None, weights: None })))
+    let quiet = control.quiet();
+    let calibration = Calibration::fit(&*model, data, spec.seed, &quiet)?;
+    let truth = truth::of_model(&*model, rules, data, spec.seed, &quiet)?;
+    Ok((outcome, Some(Parts { model: Some(model), notes, calibration, truth, ranking: None, weights: None })))
 }
 
 /// Rules as a model: nothing is trained, how they are summed is fitted on validation. The rules come back with it.
@@ -372,8 +378,10 @@ pub(crate) fn weigh(
     let mut notes = BTreeMap::from([("epochs".to_string(), "0".to_string())]);
     notes.extend(valid_mrr.map(|mrr| ("valid_mrr".to_string(), mrr.to_string())));
     let calibration = Calibration::fit(&model, data, spec.seed, control)?;
+    let witness = Witness { ranker: &model, model: None, rules: model.rules(), graph: data.graph(), listed: None };
+    let truth = Truth::fit(&witness, data, spec.seed, control)?;
     (outcome.valid_mrr, outcome.fitted) = (valid_mrr, Some(ranking.fitted));
     (outcome.rules, outcome.stop) = (prepared.rules.len(), StopReason::Epochs);
-    let parts = Parts { model: None, notes, calibration, ranking: Some(ranking), weights };
+    let parts = Parts { model: None, notes, calibration, truth, ranking: Some(ranking), weights };
     Ok((outcome, Some((parts, prepared.rules))))
 }

@@ -8,6 +8,7 @@ use crate::engine::{Engine, OpenOptions};
 use crate::error::{Result, RugeError};
 use crate::model_file::ModelFile;
 use crate::spec::{ModelName, Spec};
+use crate::truth::{Truth, Witness};
 
 /// What does not hold on the other graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,13 +34,16 @@ impl Engine {
                      remedy: train rules (model.name rules, rules.mine inductive), or combine the model with rules",
                 )
             })?;
-        let calibration = if vectors || constants > 0 {
+        let (calibration, truth) = if vectors || constants > 0 {
             let scores = RuleScores::new(own.shared_graph(), &rules, ranking.smoothing, ranking.injective);
             let scores = scores.with_weights(weights.as_deref().unwrap_or_default());
             let ranker = Combined::new(None, scores.into(), &ranking);
-            Calibration::fit(&ranker, own, self.spec().seed, &Control::default())?
+            let (seed, control) = (self.spec().seed, Control::default());
+            let witness =
+                Witness { ranker: &ranker, model: None, rules: ranker.rules(), graph: own.graph(), listed: None };
+            (Calibration::fit(&ranker, own, seed, &control)?, Truth::fit(&witness, own, seed, &control)?)
         } else {
-            None
+            (None, self.fitted_truth()?.cloned())
         };
         // The graph takes the model's ids of relations: rules, settings, evidence and truths then hold as they are.
         let (ours, theirs) = (&own.names().relations, &given.names().relations);
@@ -53,6 +57,7 @@ impl Engine {
             rules,
             notes: self.notes().clone(),
             calibration: Some(calibration.unwrap_or_else(|| self.calibration().clone())),
+            truth,
             ranking: Some(ranking),
             weights,
             is_old: false,

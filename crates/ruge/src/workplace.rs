@@ -287,7 +287,7 @@ fn discard(home: &Path) -> Result<()> {
 }
 
 /// Folders that the program fills are folders: a link would lead it elsewhere.
-fn refuse_link(folder: &Path) -> Result<()> {
+pub(crate) fn refuse_link(folder: &Path) -> Result<()> {
     if folder.is_symlink() {
         let reason = "it is a link, but ruge needs a folder of its own here".to_string();
         return Err(RugeError::InTheWay { path: folder.to_path_buf(), reason });

@@ -178,6 +178,7 @@ fn learned_weights_are_kept_with_the_model() {
         rules,
         notes: &Default::default(),
         calibration: None,
+        truth: None,
         ranking: Some(&ranking),
         weights: Some(&weights),
     };

@@ -40,6 +40,7 @@ fn train(data: Dataset, guided: bool) -> Engine {
         rules,
         notes: BTreeMap::new(),
         calibration: None,
+        truth: None,
         ranking: None,
         weights: None,
     };
@@ -54,7 +55,7 @@ fn guided() -> &'static Engine {
 fn all(engine: &Engine, options: &CompleteOptions) -> Vec<Proposal> {
     let explainer = Explainer::new(engine);
     let completion = complete(&explainer, options, &Control::default()).expect("candidates");
-    completion.proposals(0..completion.len())
+    completion.proposals(0..completion.len()).unwrap()
 }
 
 fn id(data: &Dataset, proposal: &Proposal) -> Triple {
@@ -83,11 +84,8 @@ fn proposals_are_new_ordered_and_have_their_rules() {
         let explained = explainer.explain(id(data, proposal), &ExplainOptions::default()).expect("an explanation");
         assert_eq!(explained.fired(), proposal.rule_count, "{proposal:?}");
         assert!(proposal.rules.is_sorted_by(|a, b| a.confidence >= b.confidence));
-        assert!(proposal.rule_count > 0 || proposal.tail_place.is_some() || proposal.head_place.is_some());
-        for (place, rank) in [(proposal.tail_place, explained.rank), (proposal.head_place, explained.head_rank)] {
-            // Valid and test are not left out when candidates are made, but they are in ranks.
-            assert!(place.is_none_or(|place| rank <= place as f64), "{proposal:?} ranks {rank}");
-        }
+        assert_eq!(explained.truth, proposal.truth, "one fact has one truth");
+        assert_eq!(explained.against, proposal.against);
     }
 }
 
@@ -134,7 +132,8 @@ fn truth_can_be_believed_on_test_and_never_looks_at_it() {
     let held_out = |data: &Dataset| data.test().iter().filter(|t| !data.graph().contains(**t)).count();
     let fit = |engine: &Engine| {
         let explainer = Explainer::new(engine);
-        complete(&explainer, &options, &Control::default()).expect("candidates").fitted.expect("validation triples")
+        complete(&explainer, &options, &Control::default()).expect("candidates");
+        engine.fitted_truth().expect("scores").expect("validation triples").clone()
     };
     let twin = ModelFile {
         is_old: false,
@@ -144,13 +143,15 @@ fn truth_can_be_believed_on_test_and_never_looks_at_it() {
         notes: BTreeMap::new(),
         // The model's own calibration is another matter, and fitted elsewhere.
         calibration: Some(engine.calibration().clone()),
+        truth: None,
         ranking: None,
         weights: None,
         data: other,
     };
     let twin = Engine::new(twin).expect("a model");
     let (one, two) = (fit(engine), fit(&twin));
-    assert_eq!((one.weights, &one.knots), (two.weights, &two.knots));
+    let [one, two] = [one, two].map(|truth| serde_json::to_value(truth).expect("plain data"));
+    assert_eq!((&one["weights"], &one["knots"]), (&two["weights"], &two["knots"]));
     assert_ne!(held_out(data), 0);
 }
 
@@ -166,6 +167,7 @@ fn without_validation_truth_is_the_models() {
         rules: engine.rules().to_vec(),
         notes: BTreeMap::new(),
         calibration: None,
+        truth: None,
         ranking: None,
         weights: None,
         data: bare,
@@ -173,9 +175,9 @@ fn without_validation_truth_is_the_models() {
     let bare = Engine::new(file).expect("a model");
     let explainer = Explainer::new(&bare);
     let completion = complete(&explainer, &CompleteOptions::default(), &Control::default()).expect("candidates");
-    assert!(completion.fitted.is_none() && completion.len() == 100);
+    assert!(completion.completeness.is_none() && completion.len() == 100);
     for (triple, truth) in completion.triples() {
-        assert_eq!(truth, bare.truth(triple.relation, bare.score(triple).expect("a score")));
+        assert_eq!(truth, bare.listed_share(triple.relation, bare.score(triple).expect("a score")));
     }
 }
 
@@ -232,6 +234,7 @@ fn train_on_half() -> Engine {
         rules: vec![],
         notes: BTreeMap::new(),
         calibration: None,
+        truth: None,
         ranking: None,
         weights: None,
     };

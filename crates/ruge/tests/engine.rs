@@ -30,6 +30,7 @@ fn write(path: &Path, data: &Dataset, calibration: Option<&Calibration>) {
         rules: &[],
         notes: &BTreeMap::new(),
         calibration,
+        truth: None,
         ranking: None,
         weights: None,
     };
@@ -118,7 +119,7 @@ fn eight_threads_ask_one_engine() {
     let options = CompleteOptions { top: Some(20), ..CompleteOptions::default() };
     let proposed = |engine: &Engine| {
         let found = engine.complete(&options, &Control::default()).unwrap();
-        found.proposals(0..found.len())
+        found.proposals(0..found.len()).unwrap()
     };
     assert_eq!(proposed(&shared), proposed(&alone));
     let control = Control::default();

@@ -147,7 +147,7 @@ fn start(yard: &Yard<'_>, name: &str, lines: &[&str]) -> Result<PathBuf> {
 fn alone(yard: &Yard<'_>, from: &Path, name: &str) -> Result<PathBuf> {
     let folder = yard.ground.join(format!("alone-{}", name.replace('/', "-")));
     copy_folder(&from.join(name), &folder.join("m"))?;
-    for inner in ["unguided", "with-rules"] {
+    for inner in ["unguided", "guided", "evaluated", "deployed"] {
         let inner = folder.join("m").join(inner);
         if inner.is_dir() {
             std::fs::remove_dir_all(inner)?;
@@ -171,10 +171,10 @@ fn models(yard: &Yard<'_>) -> Result<Vec<Target>> {
         ],
     )?;
     let mut targets = Vec::new();
-    for name in ["plain", "guided", "rules", "combined", "paths", "run", "run/with-rules"] {
+    for name in ["plain", "guided", "rules", "combined", "paths", "run", "run/evaluated"] {
         let start = alone(yard, &made, name)?;
         let lines: Vec<String> = [
-            "eval m --json",
+            "eval m --split train --json",
             "predict m --head person-1 --relation citizen_of --top 3 --json",
             "explain m person-1 citizen_of land-1 --json",
         ]

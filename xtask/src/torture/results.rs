@@ -112,9 +112,8 @@ impl Openings {
             let trouble = match before {
                 Some(trouble) => trouble,
                 None => {
-                    let shown = name.trim_end_matches("model.safetensors").trim_end_matches('/');
-                    let arguments = ["eval", if shown.is_empty() { "." } else { shown }, "--json", "--threads", "1"]
-                        .map(String::from);
+                    // A model that has seen every listed fact has no other split.
+                    let arguments = ["eval", name, "--split", "train", "--json", "--threads", "1"].map(String::from);
                     let outcome = ruge.call(&Call::new(&arguments, folder))?;
                     let readable = outcome.success() && serde_json::from_slice::<Value>(&outcome.output).is_ok();
                     let trouble = (!readable).then(|| outcome.last_words());

@@ -63,6 +63,11 @@ pub fn object(path: &Path, loaded: &Loaded, stats: &Stats) -> Value {
         "split_here": report.split_here,
         "files": report.files,
         "notes": crate::data_args::notes(report),
+        "warnings": loaded.warnings(),
+        "literals": report.files.iter().map(|file| file.literals).sum::<u64>(),
+        "graphs": report.files.iter().map(|file| file.graphs).sum::<u64>(),
+        "labelled": report.labelled,
+        "typed": report.typed,
         "splits": splits,
         "overlap": stats.overlap,
         "unseen": {

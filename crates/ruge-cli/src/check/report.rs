@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use ruge::constraints::Violation;
 use ruge_kg::stats::{Leakage, MIN_FACTS, Pattern, STRONG, Spread};
-use ruge_kg::{Format, RelationId, Stats};
+use ruge_kg::{Format, RelationId, Stats, visible};
 
+use super::Laws;
 use crate::console::Console;
 use crate::data_args::Loaded;
 use crate::text::{Column, Table, cut, grouped, percent, wrapped};
@@ -15,17 +17,21 @@ use Column::{Left, Name, Right};
 const ROWS: usize = 8;
 
 /// The whole report.
-pub fn text(path: &Path, loaded: &Loaded, stats: &Stats, console: Console) -> String {
+pub fn text(path: &Path, loaded: &Loaded, stats: &Stats, laws: &Laws, console: Console) -> String {
     let report = Report { loaded, stats, width: console.width() };
-    let sections: [(&str, String); 7] = [
+    let mut sections = vec![
         ("What was read", report.read(path)),
         ("Counts", report.counts()),
         ("Held-out parts", report.held_out()),
         ("Degrees (edges per entity in train)", report.degrees()),
         ("Relations (facts in train)", report.relations()),
         ("Patterns (all splits together)", report.patterns()),
+        ("Habits (all splits together)", report.habits(laws)),
         ("Leakage", report.leakage()),
     ];
+    if let Some(violations) = &laws.violations {
+        sections.push(("Facts that violate a constraint", broken_laws(violations, console)));
+    }
     let sections: Vec<String> =
         sections.iter().map(|(heading, body)| format!("{}\n{body}", console.heading(heading))).collect();
     sections.join("\n")
@@ -46,8 +52,8 @@ impl Report<'_> {
         wrapped(sentence, self.width)
     }
 
-    fn relation(&self, id: RelationId) -> &str {
-        self.loaded.data.names().relations.name(id)
+    fn relation(&self, id: RelationId) -> String {
+        self.loaded.data.called_relation(id)
     }
 
     fn read(&self, path: &Path) -> String {
@@ -60,6 +66,7 @@ impl Report<'_> {
                 ruge_kg::io::Compression::None => "",
                 ruge_kg::io::Compression::Gzip => ", gzip",
                 ruge_kg::io::Compression::Zstd => ", zstd",
+                ruge_kg::io::Compression::Zip => ", zip",
             };
             let format = format!("{}{packed}", format_name(file.format));
             let bad = match file.bad_lines {
@@ -70,6 +77,9 @@ impl Report<'_> {
         }
         let mut text = self.say(&format!("{} ({})", path.display(), report.layout));
         text += &self.render(&table);
+        for warning in self.loaded.warnings() {
+            text += &self.say(&format!("warning: {warning}"));
+        }
         for note in crate::data_args::notes(report) {
             // A note may hold a line of the file below it; that line is shown as it is.
             for (index, line) in note.lines().enumerate() {
@@ -125,20 +135,19 @@ impl Report<'_> {
         if stats.overlap.valid_test > 0 {
             text += &self.say(&format!("{} triples are in both valid and test", grouped(stats.overlap.valid_test)));
         }
-        let names = self.loaded.data.names();
-        let unseen = &stats.unseen;
-        let entities = unseen.first_entities.iter().map(|&id| names.entities.name(id));
+        let (data, unseen) = (&self.loaded.data, &stats.unseen);
+        let entities = unseen.first_entities.iter().map(|&id| data.called_entity(id));
         text += &self.unseen(["entity occurs", "entities occur"], unseen.entities, entities);
-        let relations = unseen.first_relations.iter().map(|&id| names.relations.name(id));
+        let relations = unseen.first_relations.iter().map(|&id| data.called_relation(id));
         text += &self.unseen(["relation occurs", "relations occur"], unseen.relations, relations);
         text
     }
 
-    fn unseen<'n>(&self, words: [&str; 2], count: usize, names: impl Iterator<Item = &'n str>) -> String {
+    fn unseen(&self, words: [&str; 2], count: usize, names: impl Iterator<Item = String>) -> String {
         if count == 0 {
             return String::new();
         }
-        let mut shown: Vec<String> = names.take(5).map(|name| cut(name, 40)).collect();
+        let mut shown: Vec<String> = names.take(5).map(|name| cut(&name, 40)).collect();
         if count > shown.len() {
             shown.push("…".to_string());
         }
@@ -150,7 +159,7 @@ impl Report<'_> {
         let mut text = self.render(&spread(&self.stats.degrees.spread));
         let mut table = Table::new(&[Name, Right]);
         for &(entity, degree) in self.stats.degrees.top.iter().take(ROWS) {
-            table.row([self.loaded.data.names().entities.name(entity).to_string(), grouped(degree)]);
+            table.row([self.loaded.data.called_entity(entity), grouped(degree)]);
         }
         text += &self.titled("most edges", &table);
         text
@@ -169,7 +178,7 @@ impl Report<'_> {
         for &(relation, facts) in sizes.largest.iter().take(ROWS) {
             let row = &self.stats.per_relation[relation.index()];
             table.row([
-                self.relation(relation).to_string(),
+                self.relation(relation),
                 grouped(facts),
                 row.cardinality.map_or("", |class| class.name()).to_string(),
                 format!("{:.1}", row.tails_per_head),
@@ -201,7 +210,7 @@ impl Report<'_> {
         let mut table = Table::new(&[Name, Right, Right]);
         table.row(["r", "share", "support"]);
         for pattern in patterns.symmetric.iter().take(ROWS) {
-            let name = self.relation(pattern.first).to_string();
+            let name = self.relation(pattern.first);
             table.row([name, percent(pattern.share_of_first), grouped(pattern.support)]);
         }
         text += &self.list("symmetric: r(x,y) and r(y,x)", patterns.symmetric.len(), &table);
@@ -218,8 +227,8 @@ impl Report<'_> {
         table.row(["r", "s", "of r", "of s", "support"]);
         for pattern in list.iter().take(ROWS) {
             table.row([
-                self.relation(pattern.first).to_string(),
-                self.relation(pattern.second).to_string(),
+                self.relation(pattern.first),
+                self.relation(pattern.second),
                 percent(pattern.share_of_first),
                 percent(pattern.share_of_second),
                 grouped(pattern.support),
@@ -242,6 +251,27 @@ impl Report<'_> {
 
     fn titled(&self, title: &str, table: &Table) -> String {
         format!("\n  {title}\n{}", self.render(table))
+    }
+
+    fn habits(&self, laws: &Laws) -> String {
+        if laws.habits.is_empty() {
+            return self.say("None: no relation has enough facts that all do alike.");
+        }
+        let mut text = self.say("What nearly all facts do. --suggest-constraints FILE writes them as constraints.");
+        let mut table = Table::new(&[Left, Name, Right, Right, Right]);
+        table.row(["", "r", "share", "of", "exceptions"]);
+        let mut habits: Vec<_> = laws.habits.iter().collect();
+        // What says most first: the habits of the largest relations.
+        habits.sort_by_key(|habit| std::cmp::Reverse(habit.of));
+        for habit in habits.iter().take(2 * ROWS) {
+            let (kind, exceptions) = (habit.kind.name().to_string(), grouped(habit.exceptions));
+            table.row([kind, habit.relation.clone(), percent(habit.share), grouped(habit.of), exceptions]);
+        }
+        text += &self.render(&table);
+        if habits.len() > 2 * ROWS {
+            text += &self.say(&format!("… and {} more; --json lists all", grouped(habits.len() - 2 * ROWS)));
+        }
+        text
     }
 
     fn leakage(&self) -> String {
@@ -269,14 +299,38 @@ impl Report<'_> {
     }
 }
 
+/// Listed facts that violate a constraint, each with its reason.
+pub fn broken_laws(violations: &[Violation], console: Console) -> String {
+    let width = console.width();
+    if violations.is_empty() {
+        return wrapped("None: all listed facts obey the constraints.", width);
+    }
+    let facts = if violations.len() == 1 { "fact" } else { "facts" };
+    let mut text = wrapped(&format!("{} listed {facts}:", grouped(violations.len())), width);
+    for Violation { fact, split, reason } in violations.iter().take(ROWS) {
+        // Cut would be the reason, which is what one wants to read.
+        text += &wrapped(&visible::line(&format!("{} (in {split}): {reason}", fact.join("  "))), width);
+    }
+    if violations.len() > ROWS {
+        text += &wrapped(&format!("… and {} more; --json lists all", grouped(violations.len() - ROWS)), width);
+    }
+    text
+}
+
 /// A format as `--format` names it.
 fn format_name(format: Format) -> &'static str {
     match format {
         Format::Tsv => "tsv",
         Format::Whitespace => "blanks",
+        Format::Csv(b'\t') => "tsv, quoted",
         Format::Csv(_) => "csv",
         Format::NTriples => "nt",
         Format::Turtle => "ttl",
+        Format::NQuads => "nq",
+        Format::TriG => "trig",
+        Format::RdfXml => "rdf",
+        Format::JsonLd => "jsonld",
+        Format::Parquet => "parquet",
     }
 }
 

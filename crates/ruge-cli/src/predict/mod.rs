@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use ruge::calibrate::Source;
 use ruge::fold_in::NewFacts;
-use ruge::predict::{Answer, PredictOptions, Question};
+use ruge::predict::{Answer, PredictOptions, Question, Who};
 use ruge::suggest::suggestion;
 use ruge::{Control, Engine, ModelFile};
 use ruge_kg::EntityId;
@@ -18,15 +17,16 @@ use serde_json::json;
 use crate::console::Console;
 use crate::device::DeviceArgs;
 use crate::open::GraphArgs;
-use crate::text::{Column, Table, grouped};
+use crate::text::{Column, Table, grouped, wrapped};
+use crate::truth_args::TruthArgs;
 use crate::usage::UsageError;
-use crate::{interrupt, output, progress};
+use crate::{interrupt, output, progress, shown};
 
 /// Answer questions by name: which tail, which head, which relation?
 ///
 /// A question names two of head, relation and tail. Every entity (or relation) is scored in the open place. The best are
-/// shown with their score, their calibrated truth (the probability that such an answer is a listed fact), and a mark if the
-/// fact is already known.
+/// shown with their score and their truth, the estimated chance that an unlisted fact is true; listed facts are marked as
+/// known.
 ///
 /// --queries reads many questions. A line is either head, relation and tail separated by tabs with ? in the open place, or
 /// a JSON object with two of the keys head, relation and tail. Answers are written as the questions come in, as
@@ -37,19 +37,20 @@ use crate::{interrupt, output, progress};
   ruge predict runs/demo --relation has_capital --tail Paris --new
   ruge predict runs/demo --head France --tail Paris
   ruge predict runs/demo --queries questions.tsv --top 3 > answers.tsv
+  ruge predict runs/demo --head France --relation borders --new --completeness 0.9
   ruge predict runs/demo --like France
   ruge predict runs/demo --with facts.tsv --head Atlantis --relation in_continent --typed")]
 pub struct PredictArgs {
     /// A run folder or a model.safetensors
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Head; omit it to ask for heads
+    /// Head, by name or label; omit it to ask for heads
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     head: Option<String>,
     /// Relation; omit it to ask for relations
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     relation: Option<String>,
-    /// Tail; omit it to ask for tails
+    /// Tail, by name or label; omit it to ask for tails
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     tail: Option<String>,
     /// Number of answers per question
@@ -85,6 +86,8 @@ pub struct PredictArgs {
     /// Skip and count bad lines of --queries instead of stopping
     #[arg(long, requires = "queries")]
     lenient: bool,
+    #[command(flatten)]
+    truth: TruthArgs,
     #[command(flatten)]
     graph: GraphArgs,
     #[command(flatten)]
@@ -138,6 +141,7 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
         engine = engine.with_facts(&facts, &interrupt::control())?;
     }
     drop(spinner);
+    let engine = args.truth.tell(engine, console)?;
     if let Some(name) = &args.like {
         return similar(args, &engine, name, console);
     }
@@ -172,22 +176,22 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
     let mut lists = engine.predict(&[question], &options, &Control::default())?;
     let answers = lists.pop().unwrap_or_default();
     if console.json {
-        return console.json_result(&json!({"answers": answers}));
+        return console.json_result(&json!({"answers": answers, "assumes": engine.truth_assumes()?}));
     }
-    console.result(&report(args, &engine, &answers, console))
+    console.result(&report(args, &engine, &answers, console)?)
 }
 
-fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Console) -> String {
+fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Console) -> Result<String> {
     let place = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".into());
     let question = format!("{}  {}  {}", place(&args.head), place(&args.relation), place(&args.tail));
     let mut text = format!("{}\n\n", console.heading(&question));
     if answers.is_empty() {
         let why = if args.typed || args.candidates.is_some() || args.new { "; the filters exclude all" } else { "" };
-        return format!("{text}  no answer{why}\n");
+        return Ok(format!("{text}  no answer{why}\n"));
     }
     let by_rules = answers.iter().any(|answer| answer.rule.is_some());
-    let mut columns = vec![Column::Right, Column::Name, Column::Right, Column::Right, Column::Left];
-    let mut head = vec!["rank", "answer", "score", "truth", ""];
+    let mut columns = vec![Column::Right, Column::Name, Column::Right, Column::Right];
+    let mut head = vec!["rank", "answer", "score", "truth"];
     if by_rules {
         columns.push(Column::Name);
         head.push("concluded by");
@@ -197,28 +201,19 @@ fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Cons
     for (at, answer) in answers.iter().enumerate() {
         let mut cells = vec![
             (at + 1).to_string(),
-            answer.name.clone(),
+            match answer.who {
+                Who::Entity(id) => engine.data().called_entity(id),
+                Who::Relation(id) => engine.data().called_relation(id),
+            },
             format!("{:.3}", answer.score),
-            format!("{:.3}", answer.truth),
-            if answer.known { "known" } else { "" }.to_string(),
+            if answer.known { "known".to_string() } else { format!("{:.3}", answer.truth) },
         ];
-        cells.extend(answer.rule.clone());
+        cells.extend(answer.rule.as_ref().map(|rule| shown::text(engine.data(), rule)));
         table.row(cells);
     }
     text.push_str(&table.render(console.width()));
-    text.push_str(&format!("\n  {}\n", meaning(engine)));
-    text
-}
-
-/// What a truth value means here.
-fn meaning(engine: &Engine) -> String {
-    match engine.calibration().source {
-        Source::Validation { questions, .. } => format!(
-            "truth: share of facts among such answers to {} validation questions; unlisted facts count as wrong",
-            grouped(questions)
-        ),
-        Source::Objective => "truth: the model's own φ, not calibrated: there are no validation triples".into(),
-    }
+    text.push_str(&format!("\n{}", wrapped(&engine.truth_assumes()?, console.width())));
+    Ok(text)
 }
 
 /// A list of entities, one name a line.
@@ -261,7 +256,7 @@ fn similar(args: &PredictArgs, engine: &Engine, name: &str, console: Console) ->
     for (at, x) in near.iter().enumerate() {
         table.row([
             (at + 1).to_string(),
-            x.entity.clone(),
+            shown::entity(engine.data(), &x.entity),
             format!("{:.3}", x.cosine),
             format!("{} ({:.0} %)", grouped(x.shared), 100.0 * x.overlap),
             if x.duplicate { "likely duplicate" } else { "" }.to_string(),

@@ -24,8 +24,8 @@ use crate::{interrupt, progress, remedy};
 /// Run the whole job: from triples to rules, two models, figures, new facts with reasons, and a report
 ///
 /// Checks the data, mines and grounds rules, trains the same model without and with their guidance, evaluates both and the
-/// rules alone, calibrates truth values, predicts new facts with explanations and writes report.html. Settings are sized to
-/// the data and printed; flags and --spec change any of them. Finished stages are skipped if their input has not changed, so
+/// rules alone, calibrates truth values, trains the model to deploy on every listed fact, predicts new facts with
+/// explanations and writes report.html. Settings are sized to the data and printed; flags and --spec change any of them. Finished stages are skipped if their input has not changed, so
 /// the same command continues after an interruption.
 #[derive(Debug, Args)]
 #[command(mut_arg("guidance", settings::guidance), mut_arg("preset", settings::preset))]
@@ -38,11 +38,13 @@ use crate::{interrupt, progress, remedy};
   ruge run demo --only report
 
 Stages: check, mine, ground, train-unguided, train-guided, with-rules, evaluate, calibrate,
-consistency, predict, report.
+consistency, deploy, predict, report.
 
-The run folder holds the guided model (model.safetensors), the same model combined with rules
-(with-rules/), the unguided model (unguided/), spec.toml, rules.tsv, metrics.jsonl, evaluation.json,
-report.html and a file per stage. `ruge predict`, `explain`, `complete` and `eval` take it as MODEL.")]
+The run folder holds the model to deploy, trained on every listed fact (model.safetensors), the
+model that the figures describe (evaluated/), the guided model without rules at ranking time
+(guided/), the unguided model (unguided/), spec.toml, rules.tsv, metrics.jsonl, evaluation.json,
+proposals.json, report.html and a file per stage. `ruge predict`, `explain`, `complete` and `eval`
+take it as MODEL; `eval` ranks the model in evaluated/.")]
 pub struct RunArgs {
     #[command(flatten)]
     pub data: DataArgs,
@@ -61,6 +63,9 @@ pub struct RunArgs {
     /// Run this stage and all later ones, even if they are finished
     #[arg(long, value_name = "STAGE", value_parser = stage, conflicts_with = "force")]
     from: Option<Stage>,
+    /// Do not train the model to deploy: figures, and new facts by the model that they describe
+    #[arg(long)]
+    evaluate_only: bool,
     /// Number of new facts to predict, and of held-out facts to show
     #[arg(long, value_name = "N", default_value_t = 3)]
     samples: usize,
@@ -88,6 +93,7 @@ impl RunArgs {
             resume: false,
             only: None,
             from: None,
+            evaluate_only: false,
             samples: 3,
             checkpoint_every: 30,
             settings: SettingsArgs::default(),
@@ -143,6 +149,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
             (_, Some(stage)) => Choice::From(stage),
             _ => Choice::All,
         },
+        deploys: !args.evaluate_only,
         samples: args.samples,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
     };

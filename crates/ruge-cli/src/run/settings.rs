@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Arg;
-use ruge::spec::{Preset, SoftmaxSpec, Training};
+use ruge::spec::{NegativesSpec, Preset, SoftmaxSpec, Training};
 use ruge::{DeviceName, GuidanceSpec, ModelName, RugeError, Spec};
 use ruge_embed::Penalty;
 use ruge_lab::recipe::{self, Size};
@@ -34,8 +34,14 @@ pub fn resolve(args: &SettingsArgs, size: Size, seed: Option<u64>) -> Result<Spe
     let request = args.request(seed)?;
     let resolved = request.resolve_over(&|base| {
         let model = base.model.unwrap_or(ModelName::ComplEx);
-        let guidance = base.guidance.as_deref().unwrap_or_else(|| recipe::usual_guidance(model));
-        let mut spec = recipe::sized(size, model, guidance, base.device.unwrap_or(DeviceName::Cpu))?;
+        let device = base.device.unwrap_or(DeviceName::Cpu);
+        let guidance = match base.guidance.as_deref() {
+            // A file of `ruge search` or `ruge train`: the settings are its own, as `ruge train` takes them.
+            Some("none") if model != ModelName::Rules => return Ok(Spec { device, ..Spec::paper(model, "none")? }),
+            Some(guidance) => guidance,
+            None => recipe::usual_guidance(model),
+        };
+        let mut spec = recipe::sized(size, model, guidance, device)?;
         compares(&spec)?;
         if base.rule_file {
             // Thresholds for mining would contradict it.
@@ -44,7 +50,29 @@ pub fn resolve(args: &SettingsArgs, size: Size, seed: Option<u64>) -> Result<Spe
         Ok(spec)
     });
     let (spec, _) = resolved.map_err(usage::of_spec)?;
+    let spec = guided(spec).map_err(usage::of_spec)?;
     compares(&spec).map_err(usage::of_spec)?;
+    Ok(spec)
+}
+
+/// A model without rules is compared with itself under the usual guidance of its training.
+fn guided(mut spec: Spec) -> ruge::error::Result<Spec> {
+    if spec.guidance() == GuidanceSpec::None {
+        let usual = |guidance: &str| Spec::paper(spec.model.name, guidance).map(|paper| paper.training);
+        match spec.training {
+            Training::Negatives(own) => {
+                if let Training::Negatives(NegativesSpec { guidance, .. }) = usual("ruge")? {
+                    spec.training = Training::Negatives(NegativesSpec { guidance, ..own });
+                }
+            }
+            Training::Softmax(own) => {
+                if let Training::Softmax(SoftmaxSpec { examples, .. }) = usual("examples")? {
+                    spec.training = Training::Softmax(SoftmaxSpec { examples, ..own });
+                }
+            }
+            Training::PTransE(_) | Training::Rules => {}
+        }
+    }
     Ok(spec)
 }
 

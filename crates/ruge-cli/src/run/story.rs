@@ -1,7 +1,8 @@
 //! What came out of a run, as a short story for people and as one JSON object for scripts.
 
+use ruge::explain::Fact;
 use ruge_embed::Metrics;
-use ruge_kg::Names;
+use ruge_kg::{Dataset, Names};
 use ruge_lab::pipeline::{Comparison, Findings, Job, Sample, Standing, SystemResult};
 use ruge_rules::measure::wilson_lower;
 use ruge_rules::{RuleRecord, words};
@@ -10,16 +11,13 @@ use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::eval::figures;
+use crate::shown;
 use crate::text::{Column, Table, grouped, percent, wrapped};
 
 /// Rules the story tells.
 const RULES: usize = 6;
 /// Rules told with a fact.
 const REASONS: usize = 2;
-
-/// What the truth of a new fact means.
-const TRUTH: &str = "Truth is that of `ruge complete`, where unlisted facts count as wrong. `ruge explain` and `ruge predict` \
-                     give its truth as the answer to a question, which is a different number.";
 
 /// The whole story.
 pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
@@ -32,7 +30,7 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
     };
     section("What is in the data", data(findings, width));
     let shown = shown_rules(findings, job.data.names());
-    section(&rules_title(shown.len(), findings.rules.len()), rules(findings, &shown, job.data.names(), width));
+    section(&rules_title(shown.len(), findings.rules.len()), rules(findings, &shown, job.data, width));
     if let Some(comparison) = &findings.comparison {
         section("With and without rules", comparison_table(findings, comparison, job, width));
     }
@@ -41,10 +39,12 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         if new.is_empty() {
             section("New facts", wrapped("No new fact is likely enough to be shown.", width));
         }
-        let mut said: String = new.iter().map(|sample| fact(sample, width)).collect::<Vec<_>>().join("\n");
+        let mut said: String = new.iter().map(|sample| fact(sample, job.data, width)).collect::<Vec<_>>().join("\n");
         if !new.is_empty() {
             said.push('\n');
-            said.push_str(&wrapped(TRUTH, width));
+            if let Some(proposals) = &findings.proposals {
+                said.push_str(&wrapped(&proposals.assumes, width));
+            }
         }
         let one = new.len() == 1;
         section(if one { "A new fact, predicted" } else { "New facts, predicted" }, said);
@@ -59,13 +59,8 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         let flags = [&head, &relation, &tail].into_iter().any(|name| name.starts_with('-'));
         let (names, join) = if flags { ("-- ", '=') } else { ("", ' ') };
         text.push_str(&format!("  next: ruge explain {out} {names}{head} {relation} {tail}\n"));
-        // The model that ranks best answers best.
-        let best = findings.comparison.as_ref().is_some_and(|comparison| comparison.with_rules.is_some());
-        let answers = if best { findings.out.join("with-rules") } else { findings.out.clone() };
-        text.push_str(&format!(
-            "        ruge predict {} --head{join}{head} --relation{join}{relation}\n",
-            answers.display()
-        ));
+        text.push_str(&format!("        ruge predict {out} --head{join}{head} --relation{join}{relation}\n"));
+        text.push_str(&format!("        ruge complete {out} --min-truth 0.5\n"));
     } else if let Some(split) = findings.comparison.as_ref().and_then(|comparison| comparison.split.as_deref()) {
         let split = if split == "test" { String::new() } else { format!(" --split {split}") };
         text.push_str(&format!("  next: ruge eval {out} --by-relation{split}\n"));
@@ -123,7 +118,7 @@ fn shown_rules<'a>(findings: &'a Findings, names: &Names) -> Vec<&'a RuleRecord>
     order.into_iter().filter(|record| few || heads.insert(record.rule.head())).take(RULES).collect()
 }
 
-fn rules(findings: &Findings, shown: &[&RuleRecord], names: &Names, width: usize) -> String {
+fn rules(findings: &Findings, chosen: &[&RuleRecord], data: &Dataset, width: usize) -> String {
     if findings.rules.is_empty() {
         return wrapped(
             "No rule passes the thresholds, or the rules conclude too much, so both models are the same. To get more rules, \
@@ -131,13 +126,17 @@ fn rules(findings: &Findings, shown: &[&RuleRecord], names: &Names, width: usize
             width,
         );
     }
-    let mut table = Table::new(&[Column::Right, Column::Right, Column::Name]);
-    table.row(["conf", "support", "rule"]);
-    for record in shown {
+    let mut table = Table::new(&[Column::Right, Column::Right, Column::Right, Column::Name]);
+    table.row(["conf", "support", "valid", "rule"]);
+    let validated = findings.grounded.as_ref().map_or(&[][..], |found| &found.validated);
+    for record in chosen {
+        let place = findings.rules.iter().position(|other| std::ptr::eq(other, *record));
+        let measured = place.and_then(|place| validated.get(place)).filter(|found| found.is_measured);
         table.row([
-            format!("{:.2}", record.confidence.get()),
+            format!("{:.2}", record.mined_confidence()),
             record.counts.map_or_else(String::new, |counts| grouped(counts.support)),
-            words::sentence(&record.rule, names),
+            measured.map_or_else(|| "–".into(), |found| format!("{} of {}", found.in_valid, found.conclusions)),
+            shown::text(data, &words::sentence(&record.rule, data.names())),
         ]);
     }
     let mut text = table.render(width);
@@ -153,6 +152,12 @@ fn rules(findings: &Findings, shown: &[&RuleRecord], names: &Names, width: usize
                 grouped(grounded.in_valid),
                 grouped(grounded.in_test)
             ));
+        }
+        if !validated.is_empty() {
+            said.push_str(
+                " conf is the mined (PCA) confidence; valid says how many of a rule's new conclusions are validation triples, which \
+                 decides what it counts in training.",
+            );
         }
         text.push_str(&wrapped(&said, width));
     }
@@ -214,17 +219,21 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     }
     if comparison.with_rules.is_some() {
         said.push_str(&format!(
-            " The guided model combined with rules at ranking time (weights fitted on validation) is in {}.",
-            findings.out.join("with-rules").display()
+            " What rules count at ranking time is fitted on validation. The evaluated model is in {}.",
+            findings.out.join("evaluated").display()
         ));
     }
     text.push_str(&wrapped(&said, width));
     text
 }
 
-fn fact(sample: &Sample, width: usize) -> String {
+fn fact(sample: &Sample, data: &Dataset, width: usize) -> String {
     let found = &sample.explanation;
-    let mut text = format!("  {} {} {}\n", found.fact.head, found.fact.relation, found.fact.tail);
+    let said = |fact: &Fact| {
+        let (head, tail) = (shown::entity(data, &fact.head), shown::entity(data, &fact.tail));
+        format!("{head} {} {tail}", shown::relation(data, &fact.relation))
+    };
+    let mut text = format!("  {}\n", said(&found.fact));
     let line = format!(
         "truth {}, rank {} of {} ({} without rules)",
         truth(sample.truth),
@@ -234,12 +243,15 @@ fn fact(sample: &Sample, width: usize) -> String {
     );
     text.push_str(&indented(&line, 2, width));
     for (place, rule) in found.rules.iter().enumerate().take(REASONS) {
-        text.push_str(&indented(&format!("because {} (confidence {:.2})", rule.words, rule.confidence), 2, width));
+        text.push_str(&indented(
+            &format!("because {} (confidence {:.2})", shown::text(data, &rule.words), rule.confidence),
+            2,
+            width,
+        ));
         let premises = found.groundings.iter().find(|grounding| grounding.rule_index == place);
         for premise in premises.iter().flat_map(|grounding| &grounding.premises) {
             let not = if premise.negated { "not known: " } else { "" };
-            let known = &premise.fact;
-            text.push_str(&indented(&format!("{not}{} {} {}", known.head, known.relation, known.tail), 4, width));
+            text.push_str(&indented(&format!("{not}{}", said(&premise.fact)), 4, width));
         }
     }
     let more = found.rules.len().saturating_sub(REASONS);
@@ -281,7 +293,9 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
     let mut object = json!({
         "data": findings.source,
         "out": out,
-        "model": out.join("model.safetensors"),
+        "model": if job.deploys { out.join("model.safetensors") } else { out.join("evaluated").join("model.safetensors") },
+        "evaluated_model": out.join("evaluated").join("model.safetensors"),
+        "guided_model": out.join("guided").join("model.safetensors"),
         "unguided_model": out.join("unguided").join("model.safetensors"),
         "report": out.join("report.html"),
         "rules_file": out.join("rules.tsv"),
@@ -298,10 +312,11 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
             let mut value = system(&Some(found.result.clone()));
             value["rules"] = found.rules.into();
             value["rules_only"] = json!(found.alone.as_ref().map(figures));
-            value["model"] = json!(out.join("with-rules").join("model.safetensors"));
+            value["model"] = json!(out.join("evaluated").join("model.safetensors"));
             value
         }),
         "ece": findings.trust.as_ref().and_then(|trust| trust.guided.as_ref()).map(|found| found.ece),
+        "deployed": findings.deployed,
         "predictions": findings.samples,
         "stages": findings.ledger.stages.iter()
             .map(|(name, entry)| (name.clone(), json!({ "seconds": entry.seconds, "finished": entry.finished })))

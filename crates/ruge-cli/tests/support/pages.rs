@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::text;
 
 /// The sections of a report, in order.
-pub const SECTIONS: [&str; 11] = [
+pub const SECTIONS: [&str; 13] = [
     "summary",
     "data",
     "rules",
@@ -14,16 +14,22 @@ pub const SECTIONS: [&str; 11] = [
     "relations",
     "calibration",
     "consistency",
+    "evidence",
+    "proposals",
     "predictions",
     "clean-up",
     "repeat",
 ];
 
+/// A small run.
+pub const SMALL: [&str; 11] =
+    ["run", "demo", "--dim", "16", "--epochs", "20", "--validate-every", "5", "--sample", "200", "--quiet"];
+
 /// The report of a small run.
 pub fn report(folder: &Path) -> PathBuf {
     let out = folder.join("run");
-    let small = ["run", "demo", "--dim", "16", "--epochs", "20", "--validate-every", "5", "--sample", "200", "--quiet"];
-    text(&[&small[..], &["--out", out.to_str().expect("a path")]].concat());
+    let folder = out.to_str().expect("a path");
+    text(&[&SMALL[..], &["--out", folder]].concat());
     out.join("report.html")
 }
 

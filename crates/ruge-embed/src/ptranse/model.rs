@@ -37,6 +37,12 @@ impl Ranker for PTransE {
         Ok(())
     }
 
+    /// A triple has one score, whichever end is asked for.
+    fn score_answers(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        let triples: Vec<Triple> = queries.iter().map(|query| query.triple).collect();
+        self.score(&triples, scores)
+    }
+
     /// The data shared by queries of the same relation is prepared once.
     fn score_many(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         let scorer = Scorer::new(&self.paths, &self.state.embeddings, &self.config, queries, self.isa);

@@ -104,6 +104,8 @@ pub(super) struct Block<T> {
     pub(super) items: Vec<T>,
     /// (item, line) wherever an item is not on the line after the previous one.
     jumps: Vec<(usize, u64)>,
+    /// Whether the current line has no items on purpose, and is not blank.
+    left_out: bool,
     /// The first problems, and the count of the others by kind.
     problems: Vec<(u64, String, Reason)>,
     further: BTreeMap<&'static str, u64>,
@@ -119,6 +121,7 @@ impl<T> Block<T> {
         Self {
             items: Vec::with_capacity(capacity),
             jumps: Vec::new(),
+            left_out: false,
             problems: Vec::new(),
             further: BTreeMap::new(),
             lines: 0,
@@ -126,6 +129,11 @@ impl<T> Block<T> {
             crlf_lines: 0,
             trimmed_fields: 0,
         }
+    }
+
+    /// Says that the current line is a statement which adds no item.
+    pub(super) fn left_out(&mut self) {
+        self.left_out = true;
     }
 
     /// Passes every line to `read`, which adds the items it finds. A line without items counts as blank; a line that
@@ -160,7 +168,7 @@ impl<T> Block<T> {
             let known = block.items.len();
             match checked.and_then(|line| read(&mut block, line)) {
                 Ok(()) if block.items.len() == known => {
-                    block.blank_lines += 1;
+                    block.blank_lines += u64::from(!std::mem::take(&mut block.left_out));
                     jumped = true;
                 }
                 Ok(()) => {

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{FileReport, Limits};
+use super::{FileReport, Found, Limits};
 use crate::error::KgError;
 use crate::memory;
 use crate::triple::Triple;
@@ -82,11 +82,22 @@ pub struct FileContents {
     pub repeated: Repeats,
     /// The report on the file.
     pub report: FileReport,
+    /// Whether triples have no lines.
+    pub(crate) lineless: bool,
+    /// What RDF says beside triples.
+    pub(crate) found: Found,
 }
 
 impl FileContents {
     pub(crate) fn new(report: FileReport) -> Self {
-        Self { triples: Vec::new(), lines: LineMap::default(), repeated: Repeats::default(), report }
+        Self {
+            triples: Vec::new(),
+            lines: LineMap::default(),
+            repeated: Repeats::default(),
+            report,
+            lineless: false,
+            found: Found::default(),
+        }
     }
 
     /// Triples read, including dropped ones.

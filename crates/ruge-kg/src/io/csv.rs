@@ -15,7 +15,7 @@ use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 use super::source::{BLOCK, blocks};
 use super::tsv::{self, short_enough, trim, wrong_columns};
-use super::{BOM, FileContents, Header, ReadOptions, Source, looks_like_header};
+use super::{BOM, Columns, FileContents, Header, ReadOptions, Source, looks_like_header};
 use crate::error::{KgError, Reason, shown};
 use crate::vocabulary::Names;
 
@@ -76,6 +76,29 @@ pub(super) fn read(
             text.pass_line()?;
         }
     }
+}
+
+/// The records of a text that is held as a whole. A line whose quotes do not close is cut at separators alone.
+pub(super) fn records(text: &[u8], separator: u8) -> impl Iterator<Item = Vec<String>> {
+    let mut rest = text;
+    let mut fields = Vec::new();
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match cut(rest, separator, &mut fields) {
+            Ok(end) => {
+                rest = &rest[end..];
+                Some(fields.iter().map(|field| said(&field.text)).collect())
+            }
+            Err(_) => {
+                let (line, after) = rest.split_at(line_end(rest));
+                rest = after;
+                Some(stripped(line).split(|&byte| byte == separator).map(said).collect())
+            }
+        }
+    })
 }
 
 /// Whether unterminated text is longer than a record with its line end may be.
@@ -151,7 +174,7 @@ impl Records<'_> {
                 contents.report.bad_lines(line, 1 + newlines(record), text, Reason::LongLine { most });
                 continue;
             }
-            let columns = checked(record, &fields, separator, options);
+            let columns = checked(record, &fields, separator, contents.report.table());
             if may_be_header && is_header(options.header, columns.as_ref().ok()) {
                 contents.report.header = Some(String::from_utf8_lossy(record).into_owned());
                 continue;
@@ -274,13 +297,12 @@ fn checked<'f>(
     record: &[u8],
     fields: &'f [Field<Cow<'_, [u8]>>],
     separator: u8,
-    options: &ReadOptions,
+    columns: Columns,
 ) -> Result<[Field<&'f str>; 3], Reason> {
     if memchr(0, record).is_some() {
         return Err(Reason::NulByte);
     }
     let line = std::str::from_utf8(record).map_err(|_| Reason::InvalidUtf8)?;
-    let columns = options.columns;
     if fields.len() != columns.count {
         return Err(match wrong_columns(line, super::Format::Csv(separator), columns) {
             Reason::Columns { expected, .. } => Reason::Columns { found: fields.len(), expected },

@@ -21,6 +21,8 @@ pub enum Layout {
     OpenKe(PathBuf),
     /// A LibKGE folder: `dataset.yaml` and `.del` files.
     LibKge(PathBuf),
+    /// Several files for everything, to be split together.
+    Several(Vec<PathBuf>),
 }
 
 impl Layout {
@@ -29,9 +31,16 @@ impl Layout {
         if data.as_os_str() == "demo" {
             return Ok(Layout::Demo);
         }
-        let metadata = std::fs::metadata(data).map_err(KgError::io(data, "open"))?;
+        let metadata = match std::fs::metadata(data) {
+            Ok(metadata) => metadata,
+            Err(_) if super::zipped::split(data).is_some() => return Ok(Layout::Single(data.to_path_buf())),
+            Err(error) => match listed_files(data)? {
+                Some(files) => return Ok(Layout::Several(files)),
+                None => return Err(KgError::io(data, "open")(error)),
+            },
+        };
         if !metadata.is_dir() {
-            return Ok(Layout::Single(data.to_path_buf()));
+            return Self::of_file(data);
         }
         if data.join("dataset.yaml").is_file() {
             return Ok(Layout::LibKge(data.to_path_buf()));
@@ -50,6 +59,42 @@ impl Layout {
         Err(KgError::NoTrain { path: data.to_path_buf(), found: in_words(&names) })
     }
 
+    /// One file, which may be an archive of several.
+    fn of_file(data: &Path) -> Result<Self, KgError> {
+        let members = super::zipped::members(data)?.unwrap_or_default();
+        if members.len() < 2 {
+            return Ok(Layout::Single(data.to_path_buf()));
+        }
+        let mut splits = [None, None, None];
+        for (place, split) in splits.iter_mut().zip(SPLITS) {
+            let mut found =
+                members.iter().filter(|member| is_split(member.rsplit('/').next().unwrap_or(member), split));
+            if let (Some(first), second) = (found.next(), found.next()) {
+                if let Some(second) = second {
+                    return Err(KgError::Ambiguous { first: data.join(first), second: data.join(second) });
+                }
+                *place = Some(data.join(first));
+            }
+        }
+        if splits[0].is_some() {
+            return Ok(Layout::Splits(splits));
+        }
+        // Whatever lies beside the data, such as a licence, is no data.
+        let known = |member: &&String| {
+            super::Format::from_name(Path::new(member)).is_some() || strip_compression(member).ends_with(".txt")
+        };
+        let prose = |member: &&String| {
+            let name = member.rsplit('/').next().unwrap_or(member).to_ascii_lowercase();
+            ["readme", "license", "licence", "copying", "notice", "changelog"].iter().any(|word| name.starts_with(word))
+        };
+        let files: Vec<PathBuf> =
+            members.iter().filter(|it| known(it) && !prose(it)).map(|member| data.join(member)).collect();
+        if files.is_empty() {
+            return Err(KgError::NoTrain { path: data.to_path_buf(), found: in_words(&members) });
+        }
+        Ok(Layout::Several(files))
+    }
+
     /// All files of the data set, including those that are not read for train alone.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
@@ -58,7 +103,11 @@ impl Layout {
             Layout::Splits(paths) => paths.iter().flatten().cloned().collect(),
             Layout::OpenKe(folder) => super::openke::files(folder),
             Layout::LibKge(folder) => super::libkge::files(folder),
+            Layout::Several(paths) => paths.clone(),
         }
+        .into_iter()
+        .map(|path| super::zipped::split(&path).map_or(path, |(archive, _)| archive))
+        .collect()
     }
 
     /// The layout, in words.
@@ -69,8 +118,28 @@ impl Layout {
             Layout::Splits(_) => "one file per split",
             Layout::OpenKe(_) => "OpenKE folder",
             Layout::LibKge(_) => "LibKGE folder",
+            Layout::Several(_) => "several files, split here",
         }
     }
+}
+
+/// The files of `a.tsv,b.tsv`; `None` if there is no comma. Each must be there.
+fn listed_files(data: &Path) -> Result<Option<Vec<PathBuf>>, KgError> {
+    let Some(text) = data.to_str().filter(|text| text.contains(',')) else { return Ok(None) };
+    let files: Vec<PathBuf> = text.split(',').filter(|part| !part.is_empty()).map(PathBuf::from).collect();
+    if !files.iter().any(|file| file.exists()) {
+        return Ok(None);
+    }
+    for file in &files {
+        if let Err(error) = std::fs::metadata(file) {
+            return Err(KgError::io(file, "open")(error));
+        }
+        if file.is_dir() {
+            let message = "a folder cannot be one of several files\n  remedy: name its files".to_string();
+            return Err(KgError::Description { path: file.clone(), message });
+        }
+    }
+    Ok(Some(files))
 }
 
 fn list(folder: &Path) -> Result<Vec<String>, KgError> {
@@ -98,19 +167,23 @@ fn find_split(folder: &Path, names: &[String], split: &str) -> Result<Option<Pat
     Ok(found.map(|name| folder.join(name)))
 }
 
+/// Endings of the files of a split.
+const ENDINGS: [&str; 13] =
+    [".txt", ".tsv", ".csv", ".nt", ".ttl", ".nq", ".trig", ".rdf", ".owl", ".xml", ".jsonld", ".json", ".parquet"];
+
 /// `train`, `train.ENDING` or `NAME_triples.train`, compressed or not.
 fn is_split(name: &str, split: &str) -> bool {
     let name = strip_compression(name);
     let aliases: &[&str] = if split == "valid" { &["valid", "validation", "dev"] } else { &[split] };
     aliases.iter().any(|split| match name.strip_prefix(split) {
         Some("") => true,
-        Some(ending) => [".txt", ".tsv", ".csv", ".nt", ".ttl"].contains(&ending),
+        Some(ending) => ENDINGS.contains(&ending),
         None => name.strip_suffix(split).is_some_and(|stem| stem.ends_with("_triples.")),
     })
 }
 
 fn strip_compression(name: &str) -> &str {
-    name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name)
+    [".gz", ".zst", ".zip"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
 fn in_words(names: &[String]) -> String {

@@ -74,6 +74,15 @@ fn replace<T, E: From<KgError>>(
     Ok(result)
 }
 
+/// Removes a file, if it exists, so that a power failure cannot bring it back.
+pub fn remove_for_good(path: &Path) -> Result<(), KgError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(KgError::io(path, "remove")(error)),
+        Ok(()) => sync_folder(folder_of(path)).map_err(KgError::io(path, "sync the folder of the removed file")),
+    }
+}
+
 /// Removes the drafts of killed processes from a folder; drafts being written stay.
 pub fn remove_drafts(folder: &Path, files: &[&str]) -> Result<(), KgError> {
     for file in files {
@@ -123,7 +132,7 @@ fn folder_of(target: &Path) -> &Path {
     target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes a rename durable. File systems that cannot sync folders are ignored; disk errors are not.
+/// Makes a rename or a removal durable. File systems that cannot sync folders are ignored; disk errors are not.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         Err(error) if cannot_sync(&error) => Ok(()),

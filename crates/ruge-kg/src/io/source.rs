@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use memchr::{memchr, memrchr};
 use serde::Serialize;
 
-use super::{Limits, ReadOptions};
+use super::{Limits, ReadOptions, zipped};
 use crate::error::KgError;
 use crate::memory;
 
@@ -39,6 +39,8 @@ pub enum Compression {
     Gzip,
     /// Zstandard, any number of frames.
     Zstd,
+    /// A member of a zip archive.
+    Zip,
 }
 
 impl Compression {
@@ -55,6 +57,7 @@ impl Compression {
             Compression::None => "plain",
             Compression::Gzip => "gzip",
             Compression::Zstd => "zstd",
+            Compression::Zip => "zip",
         }
     }
 }
@@ -85,12 +88,20 @@ pub(crate) struct Source<'a> {
     compression: Compression,
     start: Vec<u8>,
     limits: Limits,
+    /// The only member of the archive that the path names.
+    member: Option<PathBuf>,
 }
 
 impl<'a> Source<'a> {
     /// Opens a file of any compression. A pipe is read to its end, as far as memory allows.
     pub(crate) fn open(path: &Path, limits: Limits) -> Result<Source<'static>, KgError> {
-        let mut file = File::open(path).map_err(KgError::io(path, "open"))?;
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) => {
+                let (archive, member) = zipped::split(path).ok_or_else(|| KgError::io(path, "open")(error))?;
+                return Self::unzipped(path, &archive, &member, limits);
+            }
+        };
         let metadata = file.metadata().map_err(KgError::io(path, "read"))?;
         if metadata.is_dir() {
             let source = std::io::Error::from(ErrorKind::IsADirectory);
@@ -99,6 +110,16 @@ impl<'a> Source<'a> {
         let (origin, compression) = if metadata.is_file() && metadata.len() > 0 {
             let mut start = Vec::with_capacity(4);
             (&file).take(4).read_to_end(&mut start).map_err(KgError::io(path, "read"))?;
+            if zipped::is_zip(&start) {
+                let members = zipped::members(path)?.unwrap_or_default();
+                let [member] = members.as_slice() else {
+                    let message = format!("the archive holds {} files ({})", members.len(), members.join(", "));
+                    let message = format!("{message}\n  remedy: name one, as in {}/{}", path.display(), members[0]);
+                    return Err(KgError::Description { path: path.to_path_buf(), message });
+                };
+                let source = Self::unzipped(path, path, member, limits)?;
+                return Ok(Source { member: Some(PathBuf::from(member)), ..source });
+            }
             (Origin::File(file, Stamp::of(&metadata)), Compression::of(&start))
         } else {
             let most = most_held(limits);
@@ -113,17 +134,34 @@ impl<'a> Source<'a> {
             let compression = Compression::of(&bytes);
             (Origin::Bytes(Cow::Owned(bytes)), compression)
         };
-        Ok(Source { path: path.to_path_buf(), origin, compression, start: Vec::new(), limits })
+        Ok(Source { path: path.to_path_buf(), origin, compression, start: Vec::new(), limits, member: None })
+    }
+
+    /// A member of an archive, in memory.
+    fn unzipped(path: &Path, archive: &Path, member: &str, limits: Limits) -> Result<Source<'static>, KgError> {
+        let bytes = zipped::read(archive, member, most_held(limits), limits)?;
+        // A member may be compressed itself.
+        let compression = match Compression::of(&bytes) {
+            Compression::None => Compression::Zip,
+            packed => packed,
+        };
+        let origin = Origin::Bytes(Cow::Owned(bytes));
+        Ok(Source { path: path.to_path_buf(), origin, compression, start: Vec::new(), limits, member: None })
     }
 
     /// A source over bytes in memory.
     pub(crate) fn from_bytes(name: &Path, bytes: &'a [u8], limits: Limits) -> Self {
         let (path, origin) = (name.to_path_buf(), Origin::Bytes(Cow::Borrowed(bytes)));
-        Self { path, origin, compression: Compression::of(bytes), start: Vec::new(), limits }
+        Self { path, origin, compression: Compression::of(bytes), start: Vec::new(), limits, member: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The name that tells the format: of the file, or of the only member of an archive.
+    pub(crate) fn inner_name(&self) -> &Path {
+        self.member.as_deref().unwrap_or(&self.path)
     }
 
     pub(crate) fn compression(&self) -> Compression {
@@ -147,7 +185,7 @@ impl<'a> Source<'a> {
 
     /// The whole text, if there is memory for it and for what is built from it.
     pub(crate) fn whole(&self) -> Result<Cow<'_, [u8]>, KgError> {
-        if let (Origin::Bytes(bytes), Compression::None) = (&self.origin, self.compression) {
+        if let (Origin::Bytes(bytes), Compression::None) = (&self.origin, self.packing()) {
             return Ok(Cow::Borrowed(bytes));
         }
         let most = most_held(self.limits);
@@ -185,14 +223,33 @@ impl<'a> Source<'a> {
             }
             Origin::Bytes(bytes) => Box::new(bytes.as_ref()),
         };
-        Ok(match self.compression {
-            Compression::None => raw,
+        Ok(match self.packing() {
+            Compression::None | Compression::Zip => raw,
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(PACKED, raw))),
             Compression::Zstd => {
                 let raw = BufReader::with_capacity(PACKED, raw);
                 Box::new(zstd::stream::read::Decoder::with_buffer(raw).map_err(|source| self.failed(source))?)
             }
         })
+    }
+
+    /// What is still to be unpacked: members of archives are held unpacked.
+    fn packing(&self) -> Compression {
+        match self.compression {
+            Compression::Zip => Compression::None,
+            other => other,
+        }
+    }
+
+    /// The file itself, if it is one and needs no unpacking.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn file(&self) -> Result<Option<File>, KgError> {
+        match (&self.origin, self.compression) {
+            (Origin::File(file, _), Compression::None) => {
+                file.try_clone().map(Some).map_err(KgError::io(&self.path, "read"))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Checks that the file has not changed since it was opened.

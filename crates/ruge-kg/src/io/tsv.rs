@@ -36,8 +36,8 @@ pub(super) fn read_batch(
     options: &ReadOptions,
     contents: &mut FileContents,
 ) -> Result<ControlFlow<()>, KgError> {
-    let format = contents.report.format;
-    let parsed: Vec<_> = blocks.par_iter().map(|&block| parse(block, names, format, options)).collect();
+    let (format, columns) = (contents.report.format, contents.report.table());
+    let parsed: Vec<_> = blocks.par_iter().map(|&block| parse(block, names, format, columns, options)).collect();
     for (new, block) in parsed {
         block.merge_named(new, names, contents, options)?;
         if contents.report.enough(options) {
@@ -58,7 +58,7 @@ pub(super) fn open_file<'t>(block: &'t [u8], options: &ReadOptions, contents: &m
         Header::No => false,
         Header::Auto => std::str::from_utf8(line)
             .ok()
-            .and_then(|line| fields(line, format, options.columns))
+            .and_then(|line| fields(line, format, contents.report.table()))
             .is_some_and(|[head, relation, tail]| looks_like_header(head, relation, tail)),
     };
     if is_header && !text.is_empty() {
@@ -135,16 +135,22 @@ impl<'t, 'k> Local<'t, 'k> {
 
 type New<'t> = NewNames<&'t str>;
 
-fn parse<'t>(text: &'t [u8], known: &Names, format: Format, options: &ReadOptions) -> ((New<'t>, New<'t>), Items) {
+fn parse<'t>(
+    text: &'t [u8],
+    known: &Names,
+    format: Format,
+    columns: Columns,
+    options: &ReadOptions,
+) -> ((New<'t>, New<'t>), Items) {
     let mut local = Local::new(known);
     // The common case has its own loop: three fields in order, no allocation.
     let mut block = match format.separator_byte() {
-        Some(separator) if options.columns == Columns::default() => {
+        Some(separator) if columns == Columns::default() => {
             let most = options.limits.name;
             Block::parse(text, options, |block, line| in_order(block, &mut local, line, separator, format, most))
         }
         _ => Block::parse(text, options, |block, line| {
-            by_columns(block, &mut local, line, format, options.columns, options.limits.name)
+            by_columns(block, &mut local, line, format, columns, options.limits.name)
         }),
     };
     local.look_up(&mut block);

@@ -1,18 +1,20 @@
-//! Turtle, read sequentially: a statement may span lines, and prefixes apply to all that follows.
+//! Turtle and TriG, read sequentially: a statement may span lines, and prefixes apply to all that follows.
 //!
 //! The text is read in pieces twice: once to collect the labels of blank nodes, once for the parser. The parser buffers
 //! incomplete tokens, so the text without a result has a maximum length.
 
 use memchr::{memchr, memchr_iter, memrchr};
-use oxrdf::{NamedOrBlankNode, Term, Triple as Statement};
-use oxttl::TurtleParser;
+use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
+use oxttl::trig::LowLevelTriGParser;
+use oxttl::turtle::LowLevelTurtleParser;
+use oxttl::{TriGParser, TurtleParser, TurtleSyntaxError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::block::strip_line_end;
-use super::rdf::{located, named};
+use super::rdf::{bad_base, located};
 use super::source::Text;
 use super::tsv::short_enough;
-use super::{BOM, FileContents, ReadOptions, Source};
+use super::{BOM, FileContents, Format, ReadOptions, Source};
 use crate::error::{KgError, Problem, Reason, shown};
 use crate::vocabulary::Names;
 
@@ -25,7 +27,63 @@ const PIECE: usize = 1 << 16;
 /// Maximum text without a result, comments and prefixes included, in units of [`Limits::line`](super::Limits).
 const SILENT_LINES: usize = 2;
 
-/// Reads Turtle. After an error the parser resumes after the next full stop; triples that the broken statement gave
+/// The parser of one of the two notations.
+enum Parser {
+    Turtle(Box<LowLevelTurtleParser>),
+    TriG(Box<LowLevelTriGParser>),
+}
+
+impl Parser {
+    fn new(format: Format, options: &ReadOptions) -> Result<Self, KgError> {
+        let base = options.base.as_deref();
+        if format == Format::TriG {
+            let parser = TriGParser::new();
+            let parser = match base {
+                Some(base) => parser.with_base_iri(base).map_err(|error| bad_base(base, &error))?,
+                None => parser,
+            };
+            return Ok(Parser::TriG(Box::new(parser.low_level())));
+        }
+        let parser = TurtleParser::new();
+        let parser = match base {
+            Some(base) => parser.with_base_iri(base).map_err(|error| bad_base(base, &error))?,
+            None => parser,
+        };
+        Ok(Parser::Turtle(Box::new(parser.low_level())))
+    }
+
+    fn extend(&mut self, text: &[u8]) {
+        match self {
+            Parser::Turtle(parser) => parser.extend_from_slice(text),
+            Parser::TriG(parser) => parser.extend_from_slice(text),
+        }
+    }
+
+    fn end(&mut self) {
+        match self {
+            Parser::Turtle(parser) => parser.end(),
+            Parser::TriG(parser) => parser.end(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Result<Quad, TurtleSyntaxError>> {
+        match self {
+            Parser::Turtle(parser) => Some(parser.parse_next()?.map(|triple| triple.in_graph(GraphName::DefaultGraph))),
+            Parser::TriG(parser) => parser.parse_next(),
+        }
+    }
+
+    /// The prefixes declared so far.
+    fn prefixes(&self) -> Vec<(String, String)> {
+        let owned = |(prefix, namespace): (&str, &str)| (prefix.to_string(), namespace.to_string());
+        match self {
+            Parser::Turtle(parser) => parser.prefixes().map(owned).collect(),
+            Parser::TriG(parser) => parser.prefixes().map(owned).collect(),
+        }
+    }
+}
+
+/// Reads Turtle or TriG. After an error the parser resumes after the next full stop; triples that the broken statement gave
 /// before the error are kept.
 ///
 /// The parser is fed line by line, and a triple is assigned to the line that completed it.
@@ -35,10 +93,10 @@ pub(super) fn read(
     options: &ReadOptions,
     contents: &mut FileContents,
 ) -> Result<(), KgError> {
-    let mut blank_nodes = BlankNodes::of(source.text()?)?;
+    let mut blank_nodes = BlankNodes::of(source.text()?, &[b"_:"])?;
     let mut feed = Feed::new(source.text()?, options)?;
     contents.report.bom = feed.bom;
-    let mut parser = TurtleParser::new().low_level();
+    let mut parser = Parser::new(contents.report.format, options)?;
     // A token of many lines is scanned again with every added line. After many lines without a result, the amount added
     // doubles, which keeps the time linear; only line numbers after such a stretch are less precise.
     let mut silent_pieces = 0usize;
@@ -53,16 +111,19 @@ pub(super) fn read(
                 parser.end();
                 break;
             }
-            parser.extend_from_slice(piece);
+            parser.extend(piece);
             silent_bytes += piece.len();
             silent_pieces += 1;
         }
         let line = feed.line();
-        while let Some(outcome) = parser.parse_next() {
+        while let Some(outcome) = parser.next() {
             (silent_pieces, silent_bytes) = (0, 0);
             let (line, text, reason) = match outcome {
                 Ok(statement) => {
-                    let triple = named(blank_nodes.renamed(statement, names));
+                    contents.found.sayings.ensure_room(&options.limits)?;
+                    let Some(triple) = contents.found.sift(blank_nodes.renamed(statement, names), options) else {
+                        continue;
+                    };
                     let [head, relation, tail] = &triple;
                     match short_enough([head, relation, tail], options.limits.name) {
                         Ok(()) => {
@@ -94,6 +155,8 @@ pub(super) fn read(
             }
         }
         if ending {
+            contents.found.prefixes = parser.prefixes();
+            contents.found.prefixes.sort();
             feed.tell(contents);
             return Ok(());
         }
@@ -238,27 +301,37 @@ fn newlines(text: &[u8]) -> u64 {
     memchr_iter(b'\n', text).count() as u64
 }
 
-/// Gives the anonymous nodes of Turtle, `[…]` and `(…)`, names that are the same in every run.
+/// Gives anonymous nodes, in Turtle `[…]` and `(…)`, names that are the same in every run.
 ///
 /// The parser generates random names that look like labels a file could use. So the labels of the file are collected
 /// first; a hexadecimal label that is not among them was generated.
-struct BlankNodes {
+pub(super) struct BlankNodes {
     labels: FxHashSet<Box<[u8]>>,
     given: FxHashMap<u128, oxrdf::BlankNode>,
     next: usize,
 }
 
 impl BlankNodes {
-    fn of(mut text: Text<'_>) -> Result<Self, KgError> {
+    /// For a text that writes labels after one of these marks.
+    pub(super) fn of(mut text: Text<'_>, marks: &[&[u8]]) -> Result<Self, KgError> {
         let mut labels = FxHashSet::default();
         loop {
             text.fill(SCANNED)?;
             let window = text.window();
             // A label cut by the window is read again in the next one, unless it is longer than any window.
-            let tail = window.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count() + 2;
+            let mark = marks.iter().map(|mark| mark.len()).max().unwrap_or(0);
+            let tail = window.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count() + mark;
             let end = if text.ended() || tail >= window.len() { window.len() } else { window.len() - tail };
-            for at in memchr::memmem::find_iter(window, b"_:").take_while(|&at| at < end) {
-                let rest = &window[at + 2..];
+            let places = |mark: &&'_ [u8]| {
+                let mark = *mark;
+                let found: Vec<usize> = memchr::memmem::find_iter(window, mark)
+                    .take_while(|&at| at < end)
+                    .map(|at| at + mark.len())
+                    .collect();
+                found
+            };
+            for at in marks.iter().flat_map(places) {
+                let rest = &window[at..];
                 let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
                 let label = &rest[..length];
                 if (label.starts_with(b"anon") || label.iter().all(u8::is_ascii_hexdigit)) && !labels.contains(label) {
@@ -272,11 +345,14 @@ impl BlankNodes {
         }
     }
 
-    fn renamed(&mut self, mut statement: Statement, names: &Names) -> Statement {
+    pub(super) fn renamed(&mut self, mut statement: Quad, names: &Names) -> Quad {
         if let NamedOrBlankNode::BlankNode(node) = &mut statement.subject {
             self.rename(node, names);
         }
         if let Term::BlankNode(node) = &mut statement.object {
+            self.rename(node, names);
+        }
+        if let GraphName::BlankNode(node) = &mut statement.graph_name {
             self.rename(node, names);
         }
         statement

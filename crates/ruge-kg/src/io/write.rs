@@ -1,6 +1,6 @@
 //! Writes triples as tab-separated text or as N-Triples.
 //!
-//! The output reads back as the same names in the same order. TSV rejects a name it cannot represent. N-Triples
+//! The output reads back as the same names in the same order, if literals are read as entities. TSV rejects a name it cannot represent. N-Triples
 //! represents every name: an RDF term as that term, any other name as an IRI under `urn:ruge:`.
 
 use std::fs::File;
@@ -10,12 +10,47 @@ use std::path::Path;
 use oxttl::NTriplesParser;
 
 use super::rdf::{self, PLAIN};
-use super::{Format, looks_like_header};
+use super::{Format, is_header};
 use crate::error::KgError;
 use crate::triple::{EntityId, RelationId, Triple};
 use crate::vocabulary::Names;
 
-pub use super::replace::{remove_drafts, replace_file, replace_file_in};
+pub use super::replace::{remove_drafts, remove_for_good, replace_file, replace_file_in};
+
+/// The base of IRIs that stand for names which are no RDF terms. The reader turns such IRIs into the names again.
+pub const BASE: &str = PLAIN;
+
+/// A place in an RDF statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// An IRI or a blank node.
+    Subject,
+    /// An IRI.
+    Predicate,
+    /// Any term.
+    Object,
+}
+
+/// A name as a term of N-Triples and Turtle: itself if it is a term that may stand there, otherwise an IRI of `base` and the name,
+/// percent-encoded.
+///
+/// ```
+/// use ruge_kg::io::write::{BASE, Place, rdf_term};
+/// assert_eq!(rdf_term("http://example.org/Paris", Place::Subject, BASE), "<http://example.org/Paris>");
+/// assert_eq!(rdf_term("New York", Place::Object, BASE), "<urn:ruge:New%20York>");
+/// ```
+pub fn rdf_term(name: &str, place: Place, base: &str) -> String {
+    match term(name) {
+        Some(term) if place == Place::Object || term.starts_with('<') => term,
+        Some(term) if place == Place::Subject && !term.starts_with('"') => term,
+        _ => disguised(name, base),
+    }
+}
+
+/// Whether names can be put behind it to give IRIs.
+pub fn is_base(base: &str) -> bool {
+    oxrdf::NamedNodeRef::new(&format!("{base}name")).is_ok() && !base.chars().any(|c| c.is_whitespace() || c == '>')
+}
 
 /// Writes triples to a file, compressed if its name ends in `.gz` or `.zst`; returns their number.
 pub fn write_triples(
@@ -38,7 +73,7 @@ pub fn print_triples(
     match format {
         Format::Tsv => print_tsv(out, name, names, triples),
         Format::NTriples => print_ntriples(out, name, names, triples),
-        Format::Whitespace | Format::Csv(_) | Format::Turtle => {
+        _ => {
             let message = format!("{}: triples are written as .tsv or .nt, not as {format:?}", name.display());
             Err(KgError::Option(message))
         }
@@ -103,8 +138,11 @@ fn print_tsv(
         check("entity", head, &mut entities_checked[triple.head.index()])?;
         check("relation", relation, &mut relations_checked[triple.relation.index()])?;
         check("entity", tail, &mut entities_checked[triple.tail.index()])?;
-        // A first triple that looks like a header would be skipped by readers; after a real header it is safe.
-        if count == 0 && looks_like_header(head, relation, tail) {
+        // A first triple that looks like a header would be skipped by readers, and quotes around all names taken away; after a
+        // real header both are safe.
+        if count == 0
+            && (is_header(&[head, relation, tail]) || [head, relation, tail].iter().all(|it| it.starts_with('"')))
+        {
             out.write_all(b"head\trelation\ttail\n").map_err(KgError::io(path, "write"))?;
         }
         writeln!(out, "{head}\t{relation}\t{tail}").map_err(KgError::io(path, "write"))?;
@@ -143,7 +181,7 @@ fn print_ntriples(
     for Triple { head, relation, tail } in triples {
         let disguise = |name: &str, what| match name {
             "" => Err(KgError::Unwritable { what, name: String::new(), format: "N-Triples", reason: "it is empty" }),
-            name => Ok(disguised(name).into_boxed_str()),
+            name => Ok(disguised(name, BASE).into_boxed_str()),
         };
         let entity = |id: EntityId| match term(names.entities.name(id)) {
             Some(term) => Ok(term.into_boxed_str()),
@@ -166,7 +204,7 @@ fn print_ntriples(
         let object = entities[tail.index()].as_deref().unwrap_or_default();
         // RDF allows a literal as an object but not as a subject.
         let written = if subject.starts_with('"') {
-            writeln!(out, "{} {predicate} {object} .", disguised(names.entities.name(head)))
+            writeln!(out, "{} {predicate} {object} .", disguised(names.entities.name(head), BASE))
         } else {
             writeln!(out, "{subject} {predicate} {object} .")
         };
@@ -190,8 +228,8 @@ fn term(name: &str) -> Option<String> {
     }
 }
 
-fn disguised(name: &str) -> String {
-    let mut out = format!("<{PLAIN}");
+fn disguised(name: &str, base: &str) -> String {
+    let mut out = format!("<{base}");
     for byte in name.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
@@ -216,6 +254,11 @@ mod tests {
         {
             assert_eq!(term(name), None, "{name}");
         }
-        assert_eq!(disguised("/m/é"), "<urn:ruge:%2Fm%2F%C3%A9>");
+        assert_eq!(disguised("/m/é", BASE), "<urn:ruge:%2Fm%2F%C3%A9>");
+        assert_eq!(rdf_term("\"text\"@en", Place::Object, BASE), "\"text\"@en");
+        assert_eq!(rdf_term("\"x\"", Place::Subject, "http://a.org/"), "<http://a.org/%22x%22>");
+        assert_eq!(rdf_term("_:b0", Place::Predicate, BASE), "<urn:ruge:_%3Ab0>");
+        assert!(is_base("http://example.org/#") && is_base(BASE));
+        assert!(!is_base("") && !is_base("example.org/") && !is_base("http://a b/") && !is_base("http://a> <b:"));
     }
 }

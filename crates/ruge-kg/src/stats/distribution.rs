@@ -1,7 +1,7 @@
 //! How facts are distributed over entities and relations, and how many partners a relation allows.
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::EXAMPLES;
 use crate::graph::Graph;
@@ -73,8 +73,8 @@ impl Spread {
     }
 }
 
-/// Whether a head has one tail or many, and a tail one head or many.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+/// Whether a head has one tail or many on average, and a tail one head or many.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum CardinalityClass {
     /// One head, one tail.
     #[serde(rename = "1-1")]
@@ -104,7 +104,14 @@ impl CardinalityClass {
         }
     }
 
-    fn of(tails_per_head: f64, heads_per_tail: f64) -> Self {
+    /// The class of a relation in the training graph; one without facts counts as 1-1.
+    pub fn of(graph: &Graph, relation: RelationId) -> Self {
+        let facts = graph.facts(relation).len() as f64;
+        let per = |distinct: usize| facts / distinct.max(1) as f64;
+        Self::of_means(per(graph.distinct_heads(relation)), per(graph.distinct_tails(relation)))
+    }
+
+    fn of_means(tails_per_head: f64, heads_per_tail: f64) -> Self {
         match (heads_per_tail >= MANY, tails_per_head >= MANY) {
             (false, false) => Self::OneToOne,
             (false, true) => Self::OneToMany,
@@ -205,7 +212,7 @@ pub(super) fn per_relation(graph: &Graph) -> Vec<RelationStats> {
                 tails,
                 tails_per_head,
                 heads_per_tail,
-                cardinality: (!facts.is_empty()).then(|| CardinalityClass::of(tails_per_head, heads_per_tail)),
+                cardinality: (!facts.is_empty()).then(|| CardinalityClass::of_means(tails_per_head, heads_per_tail)),
                 reflexive: facts.iter().filter(|pair| pair.key == pair.other).count(),
                 symmetric: 0.0,
             }

@@ -9,7 +9,7 @@ use super::*;
 
 fn limited(line: usize, lenient: bool) -> ReadOptions {
     let limits = Limits { line, name: line / 2, ..Limits::default() };
-    ReadOptions { limits, lenient, block: 16, ..Default::default() }
+    ReadOptions { limits, lenient, block: 16, literals: Literals::Entities, ..Default::default() }
 }
 
 fn with_memory(memory: u64) -> ReadOptions {

@@ -1,13 +1,17 @@
 //! A model for other tools: its vectors, its names, its rules and where they hold.
 //!
 //! Each format is a folder of plain files. All of them have `about.json` (which model, how its rows are laid out), and, where
-//! rules guided the model, the table of rules and the table of their groundings. Nothing is overwritten unless asked
-//! for, and an export is complete or not there: see [`staging`].
+//! rules guided the model, the table of rules and the table of their groundings. Where rules and evidence rank, formats of tables have
+//! the rules with their weights, the settings and the weights of evidence; formats of vectors alone leave them out and say so
+//! ([`left_out`]). Nothing is overwritten unless asked for, and an export is complete or not there: see [`staging`]. [`facts`] writes
+//! proposed facts.
 
+pub mod facts;
 mod npy;
 mod parquet;
 mod parquet_file;
 mod pykeen;
+mod ranking;
 mod staging;
 mod tables;
 mod word2vec;
@@ -23,7 +27,8 @@ use ruge::Engine;
 use ruge::error::{Result, RugeError};
 use ruge::model_file::data_hash;
 use ruge::spec::ModelName;
-use ruge_embed::Embeddings;
+use ruge_rules::rank::Ranking;
+use ruge_rules::words;
 use staging::Staging;
 
 /// What to write.
@@ -51,19 +56,20 @@ impl ExportFormat {
         }
     }
 
-    /// The files it consists of, for a model with or without rules.
-    fn files(self, rules: bool) -> Vec<&'static str> {
-        let (mut files, tables) = match self {
-            ExportFormat::Npy => (
-                vec!["entities.npy", "relations.npy", "entities.txt", "relations.txt"],
-                ["rules.tsv", "groundings.tsv"],
-            ),
-            ExportFormat::Word2vec => (vec!["entities.w2v.txt", "relations.w2v.txt"], ["rules.tsv", "groundings.tsv"]),
-            ExportFormat::Parquet => {
-                (vec!["entities.parquet", "relations.parquet"], ["rules.parquet", "groundings.parquet"])
-            }
+    /// Whether it has tables of what ranks besides vectors.
+    fn has_tables(self) -> bool {
+        matches!(self, ExportFormat::Npy | ExportFormat::Parquet)
+    }
+
+    /// The files it consists of, for a model of such parts.
+    fn files(self, parts: &Parts) -> Vec<&'static str> {
+        let text = self != ExportFormat::Parquet;
+        let (vectors, tables): (&[&str], [&str; 4]) = match self {
+            ExportFormat::Npy => (&["entities.npy", "relations.npy", "entities.txt", "relations.txt"], TEXT),
+            ExportFormat::Word2vec => (&["entities.w2v.txt", "relations.w2v.txt"], TEXT),
+            ExportFormat::Parquet => (&["entities.parquet", "relations.parquet"], PARQUET),
             ExportFormat::Pykeen => (
-                vec![
+                &[
                     "entities.npy",
                     "relations.npy",
                     "entity_to_id.tsv",
@@ -74,15 +80,73 @@ impl ExportFormat {
                     "expected.tsv",
                     "load.py",
                 ],
-                ["rules.tsv", "groundings.tsv"],
+                TEXT,
             ),
         };
-        if rules {
-            files.extend(tables);
-        }
+        let [rules, groundings, ranking, evidence] = tables;
+        let mut files = if parts.vectors { vectors.to_vec() } else { Vec::new() };
+        let more = [
+            (parts.rules, rules),
+            (parts.groundings, groundings),
+            (parts.ranking, ranking),
+            (parts.evidence, evidence),
+            (parts.weights && text, ranking::RULE_WEIGHTS),
+        ];
+        files.extend(more.into_iter().filter_map(|(there, file)| there.then_some(file)));
         files.push("about.json");
         files
     }
+}
+
+/// Rules, their groundings, settings and weights of evidence.
+const TEXT: [&str; 4] = ["rules.tsv", "groundings.tsv", "ranking.tsv", "evidence.tsv"];
+const PARQUET: [&str; 4] = ["rules.parquet", "groundings.parquet", "ranking.parquet", "evidence.parquet"];
+
+/// What of a model goes into an export.
+struct Parts {
+    vectors: bool,
+    rules: bool,
+    /// Where rules guided. Rules that rank are far too many for it.
+    groundings: bool,
+    ranking: bool,
+    evidence: bool,
+    /// What was learned that rules weigh.
+    weights: bool,
+}
+
+impl Parts {
+    const ALL: Parts =
+        Parts { vectors: true, rules: true, groundings: true, ranking: true, evidence: true, weights: true };
+
+    fn of(engine: &Engine, format: ExportFormat) -> Result<Self> {
+        let contents = engine.contents()?;
+        let (vectors, rules) = (contents.embeddings.is_some(), !contents.rules.is_empty());
+        let Some(ranking) = contents.ranking else {
+            return Ok(Self { vectors, rules, groundings: rules, ranking: false, evidence: false, weights: false });
+        };
+        let tables = format.has_tables();
+        Ok(Self {
+            vectors,
+            rules: rules && tables,
+            groundings: false,
+            ranking: tables,
+            evidence: tables && has_evidence(ranking),
+            weights: tables && rules && contents.weights.is_some(),
+        })
+    }
+}
+
+/// Whether evidence counts, next to a model or with rules alone.
+fn has_evidence(ranking: &Ranking) -> bool {
+    ranking.evidence.is_some() || ranking.alone.as_ref().is_some_and(|alone| alone.evidence.is_some())
+}
+
+/// What a format leaves out of a model, in words; nothing where it has all of it.
+pub fn left_out(engine: &Engine, format: ExportFormat) -> Option<String> {
+    let ranking = engine.ranking().filter(|ranking| !format.has_tables() && ranking.counts())?;
+    let parts = [(ranking.uses_rules(), "rules"), (ranking.evidence.is_some(), "evidence")];
+    let parts: Vec<&str> = parts.into_iter().filter_map(|(counts, name)| counts.then_some(name)).collect();
+    Some(format!("the model also ranks by {}, which this format leaves out", parts.join(" and ")))
 }
 
 /// Writes a model into a folder; returns the files.
@@ -90,21 +154,30 @@ impl ExportFormat {
 /// Without `force` nothing is written where one of the files is already there. `about.json` comes last, so a folder that has
 /// it is complete. A link in the place of a file is refused.
 pub fn export(engine: &Engine, format: ExportFormat, out: &Path, force: bool) -> Result<Vec<PathBuf>> {
-    let (Some(embeddings), None) = (engine.embeddings()?, engine.ranking()) else {
-        let reason = "this model ranks by rules, which no format of vectors can say".into();
-        return Err(RugeError::Unwritable { path: out.to_path_buf(), reason, formats: &[] });
-    };
-    let (every, names) = (format.files(true), format.files(!engine.rules().is_empty()));
-    let staging = Staging::begin(out, &every, &names, force)?;
-    let target = Target { out, folder: staging.folder(), engine, embeddings };
-    match format {
-        ExportFormat::Npy => npy::write(&target)?,
-        ExportFormat::Word2vec => word2vec::write(&target)?,
-        ExportFormat::Parquet => parquet::write(&target)?,
-        ExportFormat::Pykeen => pykeen::write(&target)?,
+    let embeddings = engine.embeddings()?;
+    if embeddings.is_none() && !format.has_tables() {
+        let reason = "this model is rules alone, and the format holds nothing but vectors".into();
+        return Err(RugeError::Unwritable { path: out.to_path_buf(), reason, formats: &["npy", "parquet"] });
     }
-    if !engine.rules().is_empty() && format != ExportFormat::Parquet {
-        tables::write(&target)?;
+    let parts = Parts::of(engine, format)?;
+    let (every, names) = (format.files(&Parts::ALL), format.files(&parts));
+    let staging = Staging::begin(out, &every, &names, force)?;
+    let target = Target { out, folder: staging.folder(), engine, format };
+    if let Some(embeddings) = embeddings {
+        match format {
+            ExportFormat::Npy => npy::write(&target, embeddings)?,
+            ExportFormat::Word2vec => word2vec::write(&target, embeddings)?,
+            ExportFormat::Parquet => parquet::write(&target, embeddings)?,
+            ExportFormat::Pykeen => pykeen::write(&target, embeddings)?,
+        }
+    }
+    match format {
+        _ if !parts.rules => {}
+        ExportFormat::Parquet => parquet::write_rules(&target, parts.groundings)?,
+        _ => tables::write(&target, parts.groundings)?,
+    }
+    if let Some(ranking) = engine.ranking().filter(|_| parts.ranking) {
+        ranking::write(&target, ranking)?;
     }
     target.put("about.json", |out| {
         serde_json::to_writer_pretty(&mut *out, &about(engine, format))?;
@@ -121,7 +194,7 @@ struct Target<'t> {
     /// Where it is written.
     folder: &'t Path,
     engine: &'t Engine,
-    embeddings: &'t Embeddings,
+    format: ExportFormat,
 }
 
 impl Target<'_> {
@@ -144,6 +217,13 @@ impl Target<'_> {
     /// Relation names in the order of their rows.
     fn relations(&self) -> impl Iterator<Item = &str> {
         self.engine.data().names().relations.iter().map(|(_, name)| name)
+    }
+
+    /// Rules that the model's own names can say, by their place.
+    fn sayable(&self) -> impl Iterator<Item = usize> {
+        let names = self.engine.data().names();
+        let rules = self.engine.rules().iter().enumerate();
+        rules.filter(|(_, record)| words::is_sayable(&record.rule, names)).map(|(at, _)| at)
     }
 
     /// The error of a model that this format cannot hold, and these can.
@@ -173,7 +253,7 @@ fn about(engine: &Engine, format: ExportFormat) -> serde_json::Value {
     };
     let halves = "; relations: such a row for (h, r, ?), then one for (t, r⁻¹, ?)";
     let rows = format!("{rows}{}", if engine.spec().model.reciprocal { halves } else { "" });
-    json!({
+    let mut about = json!({
         "format": format.name(),
         "model": engine.spec().model.name.name(),
         "dimension": engine.spec().model.dimension,
@@ -185,5 +265,15 @@ fn about(engine: &Engine, format: ExportFormat) -> serde_json::Value {
         "rules": engine.rules().len(),
         "data_sha256": data_hash(engine.data()),
         "version": env!("CARGO_PKG_VERSION"),
-    })
+    });
+    if let (Some(ranking), Some(about)) = (engine.ranking(), about.as_object_mut()) {
+        let features = ranking.evidence.as_ref().map(|evidence| &evidence.features);
+        let ranking = json!({
+            "smoothing": ranking.smoothing, "injective": ranking.injective, "hiding": ranking.hiding,
+            "near": ranking.near, "rules": ranking.uses_rules(), "evidence": features,
+        });
+        about.insert("ranking".into(), ranking);
+        about.extend(left_out(engine, format).map(|words| ("left_out".into(), words.into())));
+    }
+    about
 }

@@ -2,22 +2,20 @@
 
 use std::borrow::Cow;
 
-use ruge_embed::Table;
+use ruge_embed::{Embeddings, Table};
 use ruge_kg::Triple;
-use ruge_rules::{Counts, words};
+use ruge_rules::{Counts, RuleRecord, words};
 
 use super::parquet_file::{Cells, Column, write_table};
 use super::{Target, tables};
 use ruge::error::Result;
 
-/// Entities and relations with their vectors; rules and groundings where there are some.
-pub fn write(target: &Target<'_>) -> Result<()> {
-    let embeddings = target.embeddings;
+/// Entities and relations with their vectors.
+pub fn write(target: &Target<'_>, embeddings: &Embeddings) -> Result<()> {
     let entities: Vec<&str> = target.entities().collect();
     let relations: Vec<&str> = target.relations().collect();
     vectors(target, "entities.parquet", &entities, &embeddings.entities)?;
-    vectors(target, "relations.parquet", &relations, &embeddings.relations)?;
-    if target.engine.rules().is_empty() { Ok(()) } else { rules_and_groundings(target) }
+    vectors(target, "relations.parquet", &relations, &embeddings.relations)
 }
 
 /// `id`, `name`, `vector`.
@@ -30,14 +28,19 @@ fn vectors(target: &Target<'_>, file: &str, names: &[&str], table: &Table) -> Re
     target.put(file, |out| write_table(out, names.len(), &columns))
 }
 
-fn rules_and_groundings(target: &Target<'_>) -> Result<()> {
-    let (rules, groundings) = tables::grounded(target);
-    let (rules, groundings) = (&rules, &groundings);
-    let names = target.engine.data().names();
-    fn counts<'c>(rules: &'c [&ruge_rules::RuleRecord], of: fn(&Counts) -> f64) -> Cells<'c> {
+/// The rules, with what was learned that they weigh where they rank, and their groundings where they guided.
+pub fn write_rules(target: &Target<'_>, with_groundings: bool) -> Result<()> {
+    let (rules, places) = (&tables::sayable(target), &target.sayable().collect::<Vec<usize>>());
+    let (names, contents) = (target.engine.data().names(), target.engine.contents()?);
+    let weights = contents.weights;
+    fn counts<'c>(rules: &'c [&RuleRecord], of: fn(&Counts) -> f64) -> Cells<'c> {
         Cells::Real(Box::new(move |row| rules[row].counts.as_ref().map(of)))
     }
-    let columns = [
+    let weight = |side: usize| {
+        let of = move |row: usize| Some(f64::from(weights?.get(places[row])?[side]));
+        Cells::Real(Box::new(of))
+    };
+    let mut columns = vec![
         Column::new("rule", Cells::Int(Box::new(|row| Some(row as i32 + 1)))),
         Column::new("words", Cells::Text(Box::new(|row| Some(words::sentence(&rules[row].rule, names).into())))),
         Column::new("formula", Cells::Text(Box::new(|row| Some(words::formula(&rules[row].rule, names).into())))),
@@ -46,7 +49,15 @@ fn rules_and_groundings(target: &Target<'_>) -> Result<()> {
         Column::new("standard_confidence", counts(rules, Counts::standard)),
         Column::new("head_coverage", counts(rules, Counts::head_coverage)),
     ];
+    if target.engine.ranking().is_some() {
+        columns.extend([Column::new("weight_head", weight(0)), Column::new("weight_tail", weight(1))]);
+    }
     target.put("rules.parquet", |out| write_table(out, rules.len(), &columns))?;
+    if with_groundings { write_groundings(target, rules) } else { Ok(()) }
+}
+
+fn write_groundings(target: &Target<'_>, rules: &[&RuleRecord]) -> Result<()> {
+    let (groundings, names) = (&tables::groundings(target, rules), target.engine.data().names());
 
     let mut columns = vec![
         Column::new("rule", Cells::Int(Box::new(|row| Some(groundings.rule(row) as i32 + 1)))),

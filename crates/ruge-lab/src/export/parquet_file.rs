@@ -42,6 +42,25 @@ impl<'c> Column<'c> {
         Self { name: name.into(), cells }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a row has, as text; empty for null.
+    pub fn text(&self, row: usize) -> Cow<'c, str> {
+        fn said<'t, T: ToString>(value: Option<T>) -> Cow<'t, str> {
+            value.map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_string()))
+        }
+        match &self.cells {
+            Cells::Int(of) => said(of(row)),
+            Cells::Long(of) => said(of(row)),
+            Cells::Real(of) => said(of(row)),
+            Cells::Text(of) => of(row).unwrap_or_default(),
+            Cells::Floats(of) => of(row).iter().map(f32::to_string).collect::<Vec<_>>().join(" ").into(),
+        }
+    }
+
     /// Parquet's number of the physical type.
     fn physical(&self) -> i64 {
         match self.cells {

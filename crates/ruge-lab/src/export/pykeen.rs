@@ -7,6 +7,7 @@
 use ruge_kg::{Control, RankQuery, Ties};
 use std::io::Write;
 
+use ruge_embed::Embeddings;
 use ruge_kg::Triple;
 
 use super::{Target, npy};
@@ -19,7 +20,7 @@ const SCRIPT: &str = include_str!("load.py");
 const EXPECTED: usize = 100;
 
 /// Everything `load.py` needs, and `load.py`.
-pub fn write(target: &Target<'_>) -> Result<()> {
+pub fn write(target: &Target<'_>, embeddings: &Embeddings) -> Result<()> {
     if let Training::PTransE(_) = target.engine.spec().training {
         let reason = "PyKEEN has no PTransE, whose paths score too";
         return Err(target.unwritable(reason, &["npy", "word2vec", "parquet"]));
@@ -29,7 +30,7 @@ pub fn write(target: &Target<'_>) -> Result<()> {
         return Err(target.unwritable(reason, &["npy", "parquet"]));
     }
     target.check_lines("a table of text")?;
-    npy::arrays(target)?;
+    npy::arrays(target, embeddings)?;
     let data = target.engine.data();
     target.put("entity_to_id.tsv", |out| {
         target.entities().enumerate().try_for_each(|(id, name)| writeln!(out, "{id}\t{name}"))
@@ -55,7 +56,8 @@ fn expected(target: &Target<'_>) -> Result<()> {
     let from = [data.test(), data.valid(), data.train()].into_iter().find(|split| !split.is_empty()).unwrap_or(&[]);
     let step = from.len().div_ceil(EXPECTED).max(1);
     let triples: Vec<Triple> = from.iter().copied().step_by(step).collect();
-    let model = target.engine.ranker();
+    // Of the vectors alone: what else ranks is left out.
+    let Some(model) = target.engine.model() else { return Ok(()) };
     let mut scores = vec![0.0; triples.len()];
     model.score(&triples, &mut scores)?;
     let queries = RankQuery::both_sides(&triples);

@@ -4,30 +4,36 @@ use std::io::Write;
 
 use ruge_kg::{Names, Triple};
 use ruge_rules::io::decimal;
-use ruge_rules::{Groundings, Rule, RuleFormat, RuleRecord, RuleWriteOptions, ground, words, write_rules};
+use ruge_rules::{Groundings, Rule, RuleFormat, RuleRecord, RuleWriteOptions, ground, write_rules};
 
 use super::Target;
 use ruge::error::Result;
 
-/// The rules of a model that its own names can say, and where they hold in its training triples.
-pub fn grounded<'t>(target: &Target<'t>) -> (Vec<&'t RuleRecord>, Groundings) {
-    let data = target.engine.data();
-    let rules: Vec<&RuleRecord> =
-        target.engine.rules().iter().filter(|record| words::is_sayable(&record.rule, data.names())).collect();
+/// The rules of a model that its own names can say.
+pub fn sayable<'t>(target: &Target<'t>) -> Vec<&'t RuleRecord> {
+    let rules = target.engine.rules();
+    target.sayable().map(|at| &rules[at]).collect()
+}
+
+/// Where rules hold in the training triples.
+pub fn groundings(target: &Target<'_>, rules: &[&RuleRecord]) -> Groundings {
     let horn: Vec<Rule> = rules.iter().map(|record| record.rule.clone()).collect();
-    let groundings = ground(data.graph(), &horn);
-    (rules, groundings)
+    ground(target.engine.data().graph(), &horn)
 }
 
 /// `rules.tsv` in our own format, and `groundings.tsv` with the columns of `ruge ground`.
-pub fn write(target: &Target<'_>) -> Result<()> {
+pub fn write(target: &Target<'_>, with_groundings: bool) -> Result<()> {
     target.check_lines("a table of text")?;
-    let (rules, groundings) = grounded(target);
+    let rules = sayable(target);
     let names = target.engine.data().names();
     let records: Vec<RuleRecord> = rules.iter().map(|record| (*record).clone()).collect();
     let mut text = Vec::new();
     write_rules(&mut text, RuleFormat::Native, &records, names, &RuleWriteOptions::default())?;
     target.put("rules.tsv", |out| out.write_all(&text))?;
+    if !with_groundings {
+        return Ok(());
+    }
+    let groundings = groundings(target, &rules);
     target.put("groundings.tsv", |out| {
         // Rules are counted from 1, in the order of rules.tsv.
         writeln!(out, "#rule\tconfidence\thead\trelation\ttail\tpremises")?;

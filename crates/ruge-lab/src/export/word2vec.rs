@@ -4,15 +4,14 @@
 
 use std::io::Write;
 
-use ruge_embed::Table;
+use ruge_embed::{Embeddings, Table};
 use rustc_hash::FxHashMap;
 
 use super::Target;
 use ruge::error::Result;
 
 /// A file for entities, one for relations.
-pub fn write(target: &Target<'_>) -> Result<()> {
-    let embeddings = target.embeddings;
+pub fn write(target: &Target<'_>, embeddings: &Embeddings) -> Result<()> {
     let entities = words(target, target.entities())?;
     let relations = words(target, target.relations())?;
     vectors(target, "entities.w2v.txt", &entities, &embeddings.entities)?;

@@ -24,6 +24,8 @@ pub(super) struct Bench<'j> {
     guides: OnceCell<Guides>,
     unguided: OnceCell<Engine>,
     guided: OnceCell<Engine>,
+    evaluated: OnceCell<Engine>,
+    deployed: OnceCell<Engine>,
 }
 
 impl<'j> Bench<'j> {
@@ -35,6 +37,8 @@ impl<'j> Bench<'j> {
             guides: OnceCell::new(),
             unguided: OnceCell::new(),
             guided: OnceCell::new(),
+            evaluated: OnceCell::new(),
+            deployed: OnceCell::new(),
         }
     }
 
@@ -75,7 +79,20 @@ impl<'j> Bench<'j> {
 
     /// The model with it.
     pub fn guided(&self) -> Result<&Engine> {
-        once(&self.guided, || Engine::open(&self.job.out))
+        once(&self.guided, || Engine::open(&self.job.out.join("guided")))
+    }
+
+    /// The model that figures describe: the guided one, with rules and evidence where validation gains by them.
+    pub fn evaluated(&self) -> Result<&Engine> {
+        once(&self.evaluated, || Engine::open(&self.job.out.join("evaluated")))
+    }
+
+    /// The model to deploy; the evaluated one where the run only evaluates.
+    pub fn deployed(&self) -> Result<&Engine> {
+        match self.job.deploys {
+            true => once(&self.deployed, || Engine::open(&self.job.out.join("model.safetensors"))),
+            false => self.evaluated(),
+        }
     }
 
     /// Groundings of an explainer's usable rules: those of the run where they are the same rules.

@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 
 use ruge_embed::{Evaluation, Metrics};
 use ruge_kg::Names;
+use ruge_rules::rank::validated::Validated;
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, read_rules};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ledger::{Ledger, write_file};
-use super::{Job, Sample, Stage};
+use super::{Deployed, Job, Proposals, Sample, Stage};
 use ruge::Engine;
 use ruge::calibrate::{Reliability, Source};
 use ruge::consistency::{Consistency, Doubtful};
 use ruge::error::{Result, RugeError};
+
+/// The second file of the stage that predicts.
+pub(super) const PROPOSALS: &str = "proposals.json";
 
 /// `check.json`: what is in the data.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -51,6 +55,9 @@ pub struct GroundingCounts {
     pub in_test: usize,
     /// Groundings of each rule, in the order of `rules.tsv`.
     pub of_rule: Vec<usize>,
+    /// What validation says of each rule; empty without validation triples.
+    #[serde(default)]
+    pub validated: Vec<Validated>,
 }
 
 /// How training went, by the model's own words.
@@ -201,8 +208,12 @@ pub struct Findings {
     pub trust: Option<Trust>,
     /// How far rules are obeyed.
     pub obedience: Option<Obedience>,
+    /// The model to deploy.
+    pub deployed: Option<Deployed>,
     /// Predicted facts with reasons.
     pub samples: Option<Vec<Sample>>,
+    /// New facts worth a look.
+    pub proposals: Option<Proposals>,
 }
 
 impl Findings {
@@ -218,7 +229,9 @@ impl Findings {
             comparison: stored(out, Stage::Evaluate, done(Stage::Evaluate))?,
             trust: stored(out, Stage::Calibrate, done(Stage::Calibrate))?,
             obedience: stored(out, Stage::Consistency, done(Stage::Consistency))?,
+            deployed: stored(out, Stage::Deploy, done(Stage::Deploy))?,
             samples: stored(out, Stage::Predict, done(Stage::Predict))?,
+            proposals: stored_as(&out.join(PROPOSALS), Stage::Predict, done(Stage::Predict))?,
             source: job.source.clone(),
             spec: job.spec.to_toml(),
             out: out.clone(),
@@ -236,13 +249,16 @@ pub(super) fn rules(out: &Path, job: &Job<'_>) -> Result<Vec<RuleRecord>> {
 }
 
 fn stored<T: DeserializeOwned>(out: &Path, stage: Stage, finished: bool) -> Result<Option<T>> {
+    stored_as(&out.join(stage.outputs()[0]), stage, finished)
+}
+
+fn stored_as<T: DeserializeOwned>(path: &Path, stage: Stage, finished: bool) -> Result<Option<T>> {
     if !finished {
         return Ok(None);
     }
-    let path = out.join(stage.outputs()[0]);
-    let text = std::fs::read_to_string(&path).map_err(RugeError::io(&path, "read"))?;
+    let text = std::fs::read_to_string(path).map_err(RugeError::io(path, "read"))?;
     serde_json::from_str(&text).map(Some).map_err(|error| RugeError::Stage {
-        path,
+        path: path.to_path_buf(),
         stage: stage.name(),
         reason: format!("it is damaged ({error}) and has to be made again"),
     })

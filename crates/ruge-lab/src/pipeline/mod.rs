@@ -1,14 +1,16 @@
 //! From triples to a finished run: every stage a function, its result a file, finished stages skipped.
 //!
-//! check → mine → ground → train without guidance (`unguided/`) and with it (same trainer, same budget) → put rules beside the guided
-//! model (`with-rules/`, where [`Job::ranks_with_rules`]) → evaluate all, and the rules alone → calibrate → consistency → predict, with explanations → report. The [`ledger`] knows what is finished and
-//! what it was made from, so a run that was interrupted or killed at any moment goes on where it was, and ends
-//! with the same model, to the bit.
+//! check → mine → ground → train without guidance (`unguided/`) and with it (`guided/`; same trainer, same budget) → combine the
+//! guided model with rules and evidence (`evaluated/`; see [`Job::ranks_with_rules`]) → evaluate all, and the rules alone →
+//! calibrate → consistency → train the same model on every listed fact (`model.safetensors`, the one to deploy) → predict, with
+//! explanations → report. The [`ledger`] knows what is finished and what it was made from, so a run that was interrupted or killed
+//! at any moment goes on where it was, and ends with the same model, to the bit.
 //!
 //! Nothing is printed here: a [`Control`] hears what happens and may stop it. The page of the last stage is made by a function
 //! that the caller hands in, which keeps plotting out of this crate.
 
 mod bench;
+mod deploy;
 mod findings;
 pub mod ledger;
 mod samples;
@@ -20,16 +22,18 @@ use std::time::{Duration, Instant};
 use ruge_kg::{Control, Dataset, Work};
 use serde::{Deserialize, Serialize};
 
+pub use deploy::{Carried, Deployed};
 pub use findings::{
     Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, SystemResult, Trust, WithRules,
 };
-use ledger::{Found, Ledger, file_hash, hash};
+use ledger::{Found, Ledger, file_hash, hash, write_file};
 use ruge::error::{Difference, Result, RugeError};
+use ruge::identity::spec_text;
 use ruge::model_file::data_hash;
 use ruge::run::FILES;
 use ruge::spec::Spec;
 use ruge::workplace::{self, Kind, Mode, Workplace};
-pub use samples::{Sample, Standing};
+pub use samples::{Proposals, Sample, Standing};
 
 /// A step of the pipeline, in the order in which they are taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -45,7 +49,7 @@ pub enum Stage {
     TrainUnguided,
     /// The same trainer and budget, guided by the rules.
     TrainGuided,
-    /// The guided model with rules beside it at ranking time.
+    /// The guided model combined with rules and evidence at ranking time: the one that is evaluated.
     WithRules,
     /// Exact filtered ranks of the held-out triples: all models, and the rules alone.
     Evaluate,
@@ -53,6 +57,8 @@ pub enum Stage {
     Calibrate,
     /// How far the models obey the rules.
     Consistency,
+    /// The model to deploy: the same settings and epochs, trained on every listed fact.
+    Deploy,
     /// Some new facts, with their reasons.
     Predict,
     /// The page.
@@ -61,7 +67,7 @@ pub enum Stage {
 
 impl Stage {
     /// All of them, in order.
-    pub const ALL: [Stage; 11] = [
+    pub const ALL: [Stage; 12] = [
         Stage::Check,
         Stage::Mine,
         Stage::Ground,
@@ -71,6 +77,7 @@ impl Stage {
         Stage::Evaluate,
         Stage::Calibrate,
         Stage::Consistency,
+        Stage::Deploy,
         Stage::Predict,
         Stage::Report,
     ];
@@ -87,6 +94,7 @@ impl Stage {
             Stage::Evaluate => "evaluate",
             Stage::Calibrate => "calibrate",
             Stage::Consistency => "consistency",
+            Stage::Deploy => "deploy",
             Stage::Predict => "predict",
             Stage::Report => "report",
         }
@@ -99,12 +107,13 @@ impl Stage {
             Stage::Mine => &["rules.tsv"],
             Stage::Ground => &["ground.json"],
             Stage::TrainUnguided => &["unguided/model.safetensors"],
-            Stage::TrainGuided => &["model.safetensors"],
-            Stage::WithRules => &["with-rules/model.safetensors", "with-rules/rules.tsv", "with-rules/spec.toml"],
+            Stage::TrainGuided => &["guided/model.safetensors"],
+            Stage::WithRules => &["evaluated/model.safetensors", "evaluated/rules.tsv", "evaluated/spec.toml"],
             Stage::Evaluate => &["evaluation.json"],
             Stage::Calibrate => &["calibration.json"],
             Stage::Consistency => &["consistency.json"],
-            Stage::Predict => &["predictions.json"],
+            Stage::Deploy => &["deploy.json", "model.safetensors"],
+            Stage::Predict => &["predictions.json", "proposals.json"],
             Stage::Report => &["report.html"],
         }
     }
@@ -117,8 +126,10 @@ impl Stage {
             Stage::TrainGuided => &[Stage::Mine, Stage::TrainUnguided],
             Stage::WithRules => &[Stage::TrainGuided],
             Stage::Evaluate => &[Stage::TrainUnguided, Stage::TrainGuided, Stage::WithRules],
-            Stage::Calibrate => &[Stage::TrainUnguided, Stage::TrainGuided],
-            Stage::Consistency | Stage::Predict => &[Stage::Mine, Stage::TrainUnguided, Stage::TrainGuided],
+            Stage::Calibrate => &[Stage::TrainUnguided, Stage::TrainGuided, Stage::WithRules],
+            Stage::Consistency => &[Stage::Mine, Stage::TrainUnguided, Stage::TrainGuided],
+            Stage::Deploy => &[Stage::Mine, Stage::TrainGuided, Stage::WithRules],
+            Stage::Predict => &[Stage::Mine, Stage::TrainUnguided, Stage::TrainGuided, Stage::WithRules, Stage::Deploy],
             Stage::Report => &[
                 Stage::Check,
                 Stage::Mine,
@@ -128,6 +139,7 @@ impl Stage {
                 Stage::Evaluate,
                 Stage::Calibrate,
                 Stage::Consistency,
+                Stage::Deploy,
                 Stage::Predict,
             ],
         }
@@ -186,6 +198,8 @@ pub struct Job<'j> {
     pub force: bool,
     /// Which stages.
     pub choice: Choice,
+    /// Whether the model to deploy is trained, too.
+    pub deploys: bool,
     /// New facts to predict, and held-out ones to show.
     pub samples: usize,
     /// Least time between two checkpoints.
@@ -204,8 +218,8 @@ impl Job<'_> {
 
     /// The stages of this job, in order.
     pub fn stages(&self) -> impl Iterator<Item = Stage> {
-        let all = self.ranks_with_rules();
-        Stage::ALL.into_iter().filter(move |stage| all || *stage != Stage::WithRules)
+        let all = self.deploys;
+        Stage::ALL.into_iter().filter(move |stage| all || *stage != Stage::Deploy)
     }
 }
 
@@ -300,13 +314,7 @@ pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Resu
     if let Choice::Only(stage) | Choice::From(stage) = job.choice
         && !job.stages().any(|of_job| of_job == stage)
     {
-        return Err(RugeError::NoStage {
-            stage: stage.name(),
-            reason: format!(
-                "rules stand beside a model where guidance is by examples, there are validation triples, and no more than \
-                 {MOST_WITH_RULES} training triples"
-            ),
-        });
+        return Err(RugeError::NoStage { stage: stage.name(), reason: "this run only evaluates".into() });
     }
     let data = data_hash(job.data);
     let (place, mut ledger, is_new) = open(job, &data)?;
@@ -447,6 +455,7 @@ fn open(job: &Job<'_>, data: &str) -> Result<(Workplace, Ledger, bool)> {
     }
     let ledger = Ledger::new(data.to_string(), spec);
     ledger.write(place.work())?;
+    write_file(&place.work().join("spec.toml"), spec_text(&job.spec, data).as_bytes())?;
     Ok((place, ledger, true))
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::bench::Bench;
 use super::{Job, Stage, Stagehand};
 use ruge::Engine;
-use ruge::complete::{CompleteOptions, complete};
+use ruge::complete::{CompleteOptions, Proposal, complete};
 use ruge::error::Result;
 use ruge::explain::{ExplainOptions, Explainer, Explanation};
 
@@ -23,6 +23,8 @@ use ruge::explain::{ExplainOptions, Explainer, Explanation};
 const SMALL: usize = 100_000;
 /// A proposal of less truth is not worth showing.
 const WORTH_SHOWING: f64 = 0.1;
+/// Proposals kept for the report.
+const MOST_KEPT: usize = 3_000;
 /// Held-out triples looked at.
 const LOOKED_AT: usize = 5_000;
 
@@ -41,11 +43,11 @@ pub enum Standing {
 pub struct Sample {
     /// What is known about it.
     pub standing: Standing,
-    /// Its truth: of a new fact as a proposal, so that facts nobody asked for count as wrong; of a held-out one as an answer.
+    /// The chance that it is true; of a held-out fact, the chance that it would have if it were not listed.
     pub truth: f64,
-    /// Its truth as an answer, its ranks, and the rules that speak for it.
+    /// Its truth, its ranks, and the rules that speak for it.
     pub explanation: Explanation,
-    /// Its truth as an answer under the unguided model.
+    /// The same under the unguided model.
     pub truth_unguided: f64,
     /// The rank of its tail under the unguided model.
     pub rank_unguided: f64,
@@ -58,24 +60,39 @@ struct Chosen {
     truth: Option<f64>,
 }
 
-/// Chooses `job.samples` new facts and as many held-out ones.
-pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<Vec<Sample>> {
-    let (without, with) = (bench.unguided()?, bench.guided()?);
+/// `proposals.json`: new facts worth a look.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Proposals {
+    /// The least truth of a proposal.
+    pub min_truth: f64,
+    /// How many reach it.
+    pub count: usize,
+    /// What truth means and assumes.
+    pub assumes: String,
+    /// The surest of them.
+    pub facts: Vec<Proposal>,
+}
+
+/// Chooses `job.samples` new facts and as many held-out ones; and all proposals, as far as they are kept.
+pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<(Vec<Sample>, Proposals)> {
+    let (without, with, deployed) = (bench.unguided()?, bench.evaluated()?, bench.deployed()?);
     // What the rules conclude.
     let concluded = bench.guides(&watcher.control.quiet())?.groundings.unlabeled();
-    let explainer = Explainer::new(with);
-    let mut chosen = new_facts(job, &explainer, concluded, watcher)?;
+    let proposing = Explainer::new(deployed);
+    let (mut chosen, proposals) = new_facts(job, &proposing, concluded, watcher)?;
+    let explaining = Explainer::new(with);
     chosen.extend(held_out(job, without, with, concluded, watcher)?);
     let mut samples = Vec::new();
     for Chosen { standing, triple, truth } in chosen {
+        let explainer = if standing == Standing::New { &proposing } else { &explaining };
         // How long it took is not part of the result.
         let explanation = Explanation { seconds: 0.0, ..explainer.explain(triple, &ExplainOptions::default())? };
-        let truth_unguided = without.truth(triple.relation, without.score(triple)?);
+        let truth_unguided = without.estimates(&[triple])?[0];
         let rank_unguided = ranks(without, &[triple], watcher)?[0];
-        let truth = truth.unwrap_or(explanation.truth);
+        let truth = truth.unwrap_or(explanation.estimate);
         samples.push(Sample { standing, truth, explanation, truth_unguided, rank_unguided });
     }
-    Ok(samples)
+    Ok((samples, proposals))
 }
 
 /// Filtered ranks of tails.
@@ -91,30 +108,37 @@ fn new_facts(
     explainer: &Explainer,
     concluded: &[Triple],
     watcher: &Stagehand<'_>,
-) -> Result<Vec<Chosen>> {
+) -> Result<(Vec<Chosen>, Proposals)> {
     let options = CompleteOptions { top: None, min_truth: WORTH_SHOWING, ..CompleteOptions::default() };
     let follow = watcher.hearing(Stage::Predict, "");
     let control = watcher.control.heard_by(&follow);
     let mut truths: FxHashMap<Triple, f64> = FxHashMap::default();
-    match job.data.train().len() <= SMALL {
-        true => truths.extend(complete(explainer, &options, &control)?.triples()),
+    let mut kept = Proposals { min_truth: WORTH_SHOWING, ..Proposals::default() };
+    let relations = match job.data.train().len() <= SMALL {
+        true => vec![None],
         // Proposing for every relation of a large graph would take as long as training it.
-        false => {
-            for relation in promising(job, concluded) {
-                let options = CompleteOptions { relation: Some(relation), ..options };
-                truths.extend(complete(explainer, &options, &control)?.triples());
-            }
-        }
+        false => promising(job, concluded).into_iter().map(Some).collect(),
+    };
+    for relation in relations {
+        let found = complete(explainer, &CompleteOptions { relation, ..options }, &control)?;
+        truths.extend(found.triples());
+        kept.count += found.len();
+        kept.assumes = found.assumes.clone();
+        kept.facts.extend(found.proposals(0..found.len().min(MOST_KEPT))?);
     }
+    kept.facts.sort_by(|a, b| b.truth.total_cmp(&a.truth));
+    kept.facts.truncate(MOST_KEPT);
     let concluded: FxHashSet<Triple> = concluded.iter().copied().collect();
     let (by_rules, others): (Vec<_>, Vec<_>) =
         truths.iter().map(|(&triple, &truth)| (truth, triple)).partition(|(_, triple)| concluded.contains(triple));
     let mut chosen = varied(by_rules, job.samples);
     chosen.extend(varied(others, job.samples - chosen.len()));
-    Ok(chosen
-        .into_iter()
-        .map(|triple| Chosen { standing: Standing::New, triple, truth: truths.get(&triple).copied() })
-        .collect())
+    let chosen = chosen.into_iter().map(|triple| Chosen {
+        standing: Standing::New,
+        triple,
+        truth: truths.get(&triple).copied(),
+    });
+    Ok((chosen.collect(), kept))
 }
 
 /// The relations for which rules conclude most.

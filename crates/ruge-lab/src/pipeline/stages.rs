@@ -10,24 +10,28 @@ use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Soft
 
 use super::bench::Bench;
 use super::findings::{
-    Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, SystemResult, Trust, WithRules, store,
+    Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, PROPOSALS, SystemResult, Trust, WithRules,
+    store,
 };
 use super::ledger::write_file;
-use super::{Job, Stage, Stagehand, samples, unguided};
+use super::{Job, MOST_WITH_RULES, Stage, Stagehand, deploy, samples, unguided};
 use ruge::Engine;
 use ruge::assemble;
+use ruge::budget::ranking_steps;
 use ruge::calibrate::Calibration;
-use ruge::combine::combine_within;
+use ruge::combine::{combine_within, kept};
 use ruge::consistency::{consistency_over, doubtful};
 use ruge::error::{Result, RugeError};
 use ruge::evaluate::{Questions, ranks_sha256};
 use ruge::explain::Explainer;
-use ruge::identity::Papers;
-use ruge::model_file::{Contents, ModelFile};
+use ruge::identity::{Papers, spec_text};
+use ruge::model_file::{Contents, ModelFile, data_hash};
+use ruge::prepare::{self, Hearers, prepare};
 use ruge::run::{Guides, Run, TrainEvent, curve};
 use ruge::spec::{RulesSpec, SoftmaxSpec, Training};
 use ruge_rules::rank::only::RulesOnly;
-use ruge_rules::rank::{Prepared, Ranking, Tried};
+use ruge_rules::rank::validated::validated;
+use ruge_rules::rank::{Ranking, Tried, Weighing};
 
 /// Doubtful training triples kept for people to look at.
 const DOUBTFUL: usize = 20;
@@ -46,10 +50,11 @@ pub(super) fn take(
         Stage::Ground => ground_rules(job, bench, watcher),
         Stage::TrainUnguided => train_unguided(job, anew, watcher),
         Stage::TrainGuided => train_guided(job, bench, anew, watcher),
-        Stage::WithRules => with_rules(job, bench, watcher),
+        Stage::WithRules => with_rules(job, bench, anew, watcher),
         Stage::Evaluate => evaluate(job, bench, watcher),
         Stage::Calibrate => calibrate(job, bench, watcher),
         Stage::Consistency => obey(job, bench, watcher),
+        Stage::Deploy => deploy::deploy(job, bench, anew, watcher),
         Stage::Predict => predict(job, bench, watcher),
         Stage::Report => report(job, watcher),
     }
@@ -160,6 +165,10 @@ fn ground_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Re
         in_valid: groundings.overlap(job.data.valid()),
         in_test: groundings.overlap(job.data.test()),
         of_rule: (0..records.len()).map(|rule| groundings.of_rule(rule).len()).collect(),
+        validated: match job.data.valid().is_empty() {
+            true => Vec::new(),
+            false => validated(records, groundings, job.data),
+        },
     };
     store(&job.out, Stage::Ground, &found)?;
     Ok(format!(
@@ -176,15 +185,35 @@ fn train_unguided(job: &Job<'_>, anew: bool, watcher: &Stagehand<'_>) -> Result<
 
 fn train_guided(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Stagehand<'_>) -> Result<String> {
     let guides = bench.guides(&watcher.control.quiet())?;
+    let folder = job.out.join("guided");
     if guides.groundings.is_empty() {
         let twin = job.out.join("unguided").join(curve::FILE);
         let lines = std::fs::read(&twin).map_err(RugeError::io(&twin, "read"))?;
-        write_file(&job.out.join(curve::FILE), &lines)?;
+        std::fs::create_dir_all(&folder).map_err(RugeError::io(&folder, "create"))?;
+        write_file(&folder.join(curve::FILE), &lines)?;
         take_unguided(job, bench, &job.spec)?;
+        settle(job, &job.spec)?;
         return Ok("no rule concludes anything new: the guided model is the unguided one".into());
     }
-    let (line, valid_mrr) = train(job, Stage::TrainGuided, &job.spec, Some(guides), &job.out, anew, watcher)?;
-    choose_by_validation(job, bench, valid_mrr, watcher).map(|without| without.unwrap_or(line))
+    let (line, valid_mrr) = train(job, Stage::TrainGuided, &job.spec, Some(guides), &folder, anew, watcher)?;
+    match choose_by_validation(job, bench, valid_mrr, watcher)? {
+        Some((spec, without)) => {
+            settle(job, &spec)?;
+            Ok(without)
+        }
+        None => {
+            settle(job, &job.spec)?;
+            Ok(line)
+        }
+    }
+}
+
+/// What people look for at the top of a run folder: the spec that was decided on, and the guided model's curve.
+fn settle(job: &Job<'_>, spec: &ruge::Spec) -> Result<()> {
+    let curve = job.out.join("guided").join(curve::FILE);
+    let lines = std::fs::read(&curve).map_err(RugeError::io(&curve, "read"))?;
+    write_file(&job.out.join(curve::FILE), &lines)?;
+    write_file(&job.out.join("spec.toml"), spec_text(spec, &data_hash(job.data)).as_bytes())
 }
 
 /// Validation chooses whether rules guide: where the model with them is no better, the one without, which is what examples of weight 0
@@ -194,7 +223,7 @@ fn choose_by_validation(
     bench: &Bench<'_>,
     with: Option<f64>,
     watcher: &Stagehand<'_>,
-) -> Result<Option<String>> {
+) -> Result<Option<(ruge::Spec, String)>> {
     if job.spec.is_of_the_paper() {
         return Ok(None);
     }
@@ -216,20 +245,37 @@ fn choose_by_validation(
     };
     take_unguided(job, bench, &spec)?;
     watcher.note("rules are not used: validation is better without them");
-    Ok(Some(format!("validation MRR {with:.3} with {tried}, {without:.3} without: rules are not used")))
+    let line = format!("validation MRR {with:.3} with {tried}, {without:.3} without: rules are not used");
+    Ok(Some((spec, line)))
 }
 
 /// The unguided model in the guided one's place, with the rules that explain it.
 fn take_unguided(job: &Job<'_>, bench: &Bench<'_>, spec: &ruge::Spec) -> Result<()> {
     let twin = bench.unguided()?;
-    let write = |name: &str, text: &[u8]| write_file(&job.out.join(name), text);
-    Papers::new(&job.out, &write).replace_spec(spec, job.data)?;
+    let folder = job.out.join("guided");
+    let write = |name: &str, text: &[u8]| write_file(&folder.join(name), text);
+    Papers::new(&folder, &write).replace_spec(spec, job.data)?;
     let contents = Contents { spec, data: job.data, rules: bench.rules()?, ..twin.contents()? };
-    ModelFile::write(&job.out.join("model.safetensors"), &contents)
+    ModelFile::write(&folder.join("model.safetensors"), &contents)
 }
 
-/// Trains, with rules where there are some. The answer: what came out, and the validation MRR.
+/// Trains on the data of the job. The answer: what came out, and the validation MRR.
 fn train(
+    job: &Job<'_>,
+    stage: Stage,
+    spec: &ruge::Spec,
+    guides: Option<&Guides>,
+    folder: &Path,
+    anew: bool,
+    watcher: &Stagehand<'_>,
+) -> Result<(String, Option<f64>)> {
+    train_on(job.data, job, stage, spec, guides, folder, anew, watcher)
+}
+
+/// Trains, with rules where there are some.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn train_on(
+    data: &Dataset,
     job: &Job<'_>,
     stage: Stage,
     spec: &ruge::Spec,
@@ -253,7 +299,7 @@ fn train(
     };
     let control = watcher.control.heard_by(&hear);
     // The rules of a run are the file of the stage that mined them.
-    let run = Run::within(spec, job.data, folder, anew, folder == job.out)?.without_rules_file();
+    let run = Run::within(spec, data, folder, anew, false)?.without_rules_file();
     let run = run.checkpoint_every(job.checkpoint_every);
     let outcome = match guides {
         Some(guides) => run.train_grounded(guides, &control)?,
@@ -270,16 +316,31 @@ fn train(
 }
 
 /// Mines rules for ranking, which are many more than guide, and fits what they count beside the guided model.
-fn with_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
+fn with_rules(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Stagehand<'_>) -> Result<String> {
+    let folder = job.out.join("evaluated");
+    if !job.ranks_with_rules() {
+        let guided = bench.guided()?;
+        std::fs::create_dir_all(&folder).map_err(RugeError::io(&folder, "create"))?;
+        ModelFile::write(&folder.join("model.safetensors"), &guided.contents()?)?;
+        write_file(&folder.join("spec.toml"), spec_text(guided.spec(), &data_hash(job.data)).as_bytes())?;
+        return Ok(match job.data.valid().is_empty() {
+            true => "no rules at ranking time: there are no validation triples to weigh them on".into(),
+            false if job.spec.is_of_the_paper() => "no rules at ranking time in the paper's setting".into(),
+            false => format!("no rules at ranking time: there are more than {MOST_WITH_RULES} training triples"),
+        });
+    }
+    if anew {
+        prepare::clear(&folder)?;
+    }
     let mining = watcher.hearing(Stage::WithRules, "mining");
-    let rules = assemble::ranking_rules(&job.spec.rules, job.data, &watcher.control.heard_by(&mining))?;
-    watcher.progress(Stage::WithRules, 0, 0, "weighing rules");
     let learning = watcher.hearing(Stage::WithRules, "learning weights");
-    let weighing = job.spec.rules.weighing();
-    let prepared = Prepared::beside(rules, job.data, weighing, &watcher.control.heard_by(&learning))?;
+    let control = Hearers { mining: watcher.control.heard_by(&mining), learning: watcher.control.heard_by(&learning) };
+    let weighing = Weighing { steps: Some(ranking_steps(&job.spec, job.data)), ..job.spec.rules.weighing() };
+    let prepared = prepare(&folder, &job.spec.rules, weighing, job.data, &control)?;
+    kept(&prepared).iter().for_each(|kept| watcher.note(kept));
     watcher.progress(Stage::WithRules, 0, 0, "fitting on validation");
-    let folder = job.out.join("with-rules");
     let outcome = combine_within(bench.guided()?, &prepared, &folder, &watcher.control.quiet())?;
+    prepare::clear(&folder)?;
     let gain = |tried: &[Tried]| {
         let taken = tried.iter().find(|tried| tried.taken).or(tried.first());
         let mrr = |tried: Option<&Tried>| tried.map_or(0.0, |tried| tried.mrr);
@@ -324,9 +385,9 @@ fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result
     let (unguided, guided) = (Some(result(0, bench.unguided()?)?), Some(result(1, bench.guided()?)?));
     let mut with_rules = None;
     if job.ranks_with_rules() {
-        let engine = Engine::open(&job.out.join("with-rules"))?;
+        let engine = bench.evaluated()?;
         if engine.ranking().is_some_and(Ranking::counts) {
-            let result = result(2, &engine)?;
+            let result = result(2, engine)?;
             let alone = match engine.rules_alone() {
                 Some(alone) => Some(questions.metrics(&questions.rank(&alone, &watcher.control.heard_by(&follow(3)))?)),
                 None => None,
@@ -357,7 +418,7 @@ fn evaluate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result
 }
 
 fn calibrate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
-    let (without, with) = (bench.unguided()?, bench.guided()?);
+    let (without, with) = (bench.unguided()?, bench.evaluated()?);
     let data = job.data;
     // Where it was fitted is no place to try it.
     let fitted = !data.valid().is_empty();
@@ -377,10 +438,10 @@ fn calibrate(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Resul
     store(&job.out, Stage::Calibrate, &trust)?;
     Ok(match &trust.guided {
         Some(found) => {
-            format!("truth values are off by {:.3} on average on test (expected calibration error)", found.ece)
+            format!("expected and listed shares of answers differ by {:.3} on average on test", found.ece)
         }
         None if fitted => "fitted on valid; there are no test triples to check it on".into(),
-        None => "no valid triples to calibrate truth values on".into(),
+        None => "no valid triples to fit truth on".into(),
     })
 }
 
@@ -410,10 +471,16 @@ fn obey(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<Str
 }
 
 fn predict(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
-    let found = samples::choose(job, bench, watcher)?;
+    let (found, proposals) = samples::choose(job, bench, watcher)?;
     let new = found.iter().filter(|sample| sample.standing == samples::Standing::New).count();
     store(&job.out, Stage::Predict, &found)?;
-    Ok(format!("{new} new facts, {} held-out ones, with their reasons", found.len() - new))
+    let text = serde_json::to_string(&proposals).expect("a result is plain data");
+    write_file(&job.out.join(PROPOSALS), text.as_bytes())?;
+    Ok(format!(
+        "{} proposed facts; {new} of them and {} held-out ones with their reasons",
+        proposals.facts.len(),
+        found.len() - new
+    ))
 }
 
 fn report(job: &Job<'_>, watcher: &Stagehand<'_>) -> Result<String> {

@@ -22,10 +22,10 @@ use ruge::error::{Result, RugeError};
 use ruge::evaluate::{Questions, ranks_sha256};
 use ruge::model_file::{data_hash, hex};
 use ruge::run::{Grounds, Mode, Run, Tick, TrainEvent, curve};
-use ruge::spec::{DeviceName, MinePreset, RulesSpec, Spec};
+use ruge::spec::{DeviceName, RankingRules, RulesSpec, Spec};
 use ruge::{Engine, OpenOptions};
 use ruge_rules::rank::only::RulesOnly;
-use ruge_rules::rank::{Prepared, Ranking, Weighing};
+use ruge_rules::rank::{Prepared, Ranking};
 
 /// Above so many rules the rules-only row is left out of training cells: walking them all costs more than training.
 pub const MOST_RULES_ALONE: usize = 5_000;
@@ -52,8 +52,8 @@ pub struct Place<'a> {
     pub until: Option<Instant>,
     /// Runs again what is recorded.
     pub force: bool,
-    /// Rules for ranking that the last cell needed, by the hash of their data: all seeds of a cell share them.
-    pub ranking_rules: RefCell<Option<(String, Arc<Prepared>)>>,
+    /// Rules for ranking that the last cell needed, by the hash of their data and where they come from: all seeds of a cell share them.
+    pub ranking_rules: RefCell<Option<(String, RankingRules, Arc<Prepared>)>>,
 }
 
 impl Place<'_> {
@@ -63,17 +63,16 @@ impl Place<'_> {
     }
 
     /// Rules to rank with in addition to models of these data, mined and weighed once.
-    fn ranking_rules(&self, data: &Dataset, weighing: Weighing, control: &CellControl<'_>) -> Result<Arc<Prepared>> {
+    fn ranking_rules(&self, data: &Dataset, wanted: &RulesSpec, control: &CellControl<'_>) -> Result<Arc<Prepared>> {
         let hash = data_hash(data);
-        if let Some((of, prepared)) = &*self.ranking_rules.borrow()
-            && (of, prepared.weighing()) == (&hash, weighing)
+        if let Some((of, from, prepared)) = &*self.ranking_rules.borrow()
+            && (of, from, prepared.weighing()) == (&hash, &wanted.ranking, wanted.weighing())
         {
             return Ok(Arc::clone(prepared));
         }
-        let mining = RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() };
-        let rules = assemble::mined(&mining, data, &control.quiet())?;
-        let prepared = Arc::new(Prepared::beside(rules, data, weighing, &control.quiet())?);
-        *self.ranking_rules.borrow_mut() = Some((hash, Arc::clone(&prepared)));
+        let rules = assemble::ranking_rules(wanted, data, &control.quiet())?;
+        let prepared = Arc::new(Prepared::beside(rules, data, wanted.weighing(), &control.quiet())?);
+        *self.ranking_rules.borrow_mut() = Some((hash, wanted.ranking.clone(), Arc::clone(&prepared)));
         Ok(prepared)
     }
 }
@@ -228,10 +227,23 @@ pub fn repeat(
     }
 }
 
-/// Named by all that the run depends on, so that two cells of one setting share it.
+/// The spec that a cell trains with. Where rules are added to the trained model, their settings are no part of it: cells that differ
+/// only in them share the model.
+fn trained_spec(cell: &Cell, spec: &Spec) -> Spec {
+    match cell.rank_by {
+        RankBy::Combined => Spec { rules: spec.rules.in_training(), ..spec.clone() },
+        RankBy::Model | RankBy::RulesFirst => spec.clone(),
+    }
+}
+
+/// The first digits of the hash of a spec, the same on any machine.
+fn short_hash(spec: &Spec) -> String {
+    hex(&Sha256::digest(portable(spec, spec.device).to_toml())).chars().take(12).collect()
+}
+
+/// Named by all that the trained model depends on, so that two cells of one setting share it.
 fn run_folder(runs: &Path, cell: &Cell, spec: &Spec) -> PathBuf {
-    let hash = hex(&Sha256::digest(portable(spec, spec.device).to_toml()));
-    let short: String = hash.chars().take(12).collect();
+    let short = short_hash(&trained_spec(cell, spec));
     runs.join(format!("{}-{}-{}-{short}", cell.data, spec.model.name.name(), spec.guidance().name()))
 }
 
@@ -356,7 +368,8 @@ fn train(
         TrainEvent::Epoch(tick) => control.report(&CellEvent::Epoch(tick.clone(), spec.schedule.epochs)),
         TrainEvent::Paths(_) => {}
     };
-    let run = Run::open(spec, data, folder, mode)?.checkpoint_every(Duration::from_secs(60));
+    let trained_spec = trained_spec(cell, spec);
+    let run = Run::open(&trained_spec, data, folder, mode)?.checkpoint_every(Duration::from_secs(60));
     let trained = run.train(if given { rules.clone() } else { Vec::new() }, &control.heard_by(&hear))?;
     if trained.stop == StopReason::Asked {
         return Err(Cancelled.into());
@@ -403,8 +416,13 @@ fn beside(
     control: &CellControl<'_>,
 ) -> Result<Engine> {
     let started = Instant::now();
-    let prepared = place.ranking_rules(data, spec.rules.weighing(), control)?;
-    let combined = combine(engine, &prepared, &folder.join("with-rules"), Mode::Force, &control.quiet())?;
+    let prepared = place.ranking_rules(data, &spec.rules, control)?;
+    // The trained model is shared; what is made of it has a folder by its settings.
+    let name = match spec.rules == spec.rules.in_training() {
+        true => "with-rules".to_string(),
+        false => format!("with-rules-{}", short_hash(spec)),
+    };
+    let combined = combine(engine, &prepared, &folder.join(name), Mode::Force, &control.quiet())?;
     let seconds = started.elapsed().as_secs_f64();
     let questions = Questions::about(data.test(), data.filter());
     let alone = questions.metrics(&questions.rank(engine.ranker(), &control.quiet())?);

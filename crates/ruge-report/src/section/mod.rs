@@ -1,7 +1,9 @@
 //! The sections of a page. A section that was left out is not shown; a missing one says why.
 
 mod data;
+mod evidence;
 mod predictions;
+pub mod proposals;
 mod repeat;
 mod results;
 mod rules;
@@ -33,6 +35,8 @@ pub fn all(report: &Report) -> Vec<Section> {
         section("relations", "By relation", &report.relations, |rows| results::relations(rows)),
         section("calibration", "Calibration", &report.calibration, trust::calibration),
         section("consistency", "Do the rules hold?", &report.consistency, trust::consistency),
+        section("evidence", "Evidence", &report.evidence, evidence::body),
+        section("proposals", "Proposed facts", &report.proposals, |list| proposals::body(list)),
         section("predictions", "Predicted facts", &report.predictions, |list| predictions::body(list)),
         section("clean-up", "Worth a second look", &report.clean_up, trust::clean_up),
         section("repeat", "How to repeat it", &report.repeat, repeat::body),
@@ -68,6 +72,7 @@ pub fn legend(keys: &[(&str, &str)]) -> String {
 
 fn class(system: System) -> &'static str {
     match system {
+        System::Combined => "combined",
         System::Guided => "guided",
         System::Unguided => "unguided",
         System::RulesAlone | System::Other => "",

@@ -1,8 +1,10 @@
 //! Predicted facts, each with its explanation and evidence graph.
 
 use crate::evidence;
-use crate::html::{breakable, decimal, escape, isolated, rank, truth};
-use crate::report::{Fact, Prediction, Standing};
+use crate::html::Align::{Number, Text};
+use crate::html::{Table, breakable, decimal, escape, isolated, rank, truth};
+use crate::report::{Effect, Fact, Prediction, Standing};
+use crate::section::evidence::signed;
 
 /// A card per prediction.
 pub fn body(predictions: &[Prediction]) -> String {
@@ -67,6 +69,11 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
         }
         out.push_str("</ol>\n");
     }
+    if !prediction.against.is_empty() {
+        let reasons: Vec<String> = prediction.against.iter().map(|reason| escape(reason)).collect();
+        out.push_str(&format!("<p class=\"against\">Against it: {}.</p>\n", reasons.join("; ")));
+    }
+    out.push_str(&parts(prediction));
     if let Some(note) = &prediction.note {
         out.push_str(&format!("<p class=\"note\">{}</p>\n", escape(note)));
     }
@@ -75,6 +82,30 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
     }
     out.push_str("</article>\n");
     out
+}
+
+/// Parts of a score that are shown; the others are summed.
+const PARTS: usize = 5;
+
+/// What the score is made of, for and against, with its sum. A score of one part is that part.
+fn parts(prediction: &Prediction) -> String {
+    let list = &prediction.parts;
+    if list.len() < 2 {
+        return String::new();
+    }
+    let mut table = Table::new([("Adds", Number), ("", Text), ("What its score is made of", Text)]);
+    let (shown, rest) = list.split_at(PARTS.min(list.len()));
+    let words = |text: &str| format!("<div class=\"words\">{}</div>", breakable(text));
+    for part in shown {
+        let sign = if part.value < 0.0 { "against" } else { "for" };
+        table.row(vec![signed(part.value), sign.into(), words(&part.words)]);
+    }
+    let sum = |list: &[Effect]| list.iter().map(|part| part.value).sum::<f64>();
+    if !rest.is_empty() {
+        table.row(vec![signed(sum(rest)), String::new(), format!("{} smaller parts", rest.len())]);
+    }
+    table.classed("sum", vec![signed(sum(list)), "=".into(), words(&prediction.closing)]);
+    table.render("What its score is made of")
 }
 
 fn said(fact: &Fact) -> String {

@@ -15,7 +15,7 @@ const ROWS: usize = 60;
 
 fn ink(system: System) -> Ink {
     match system {
-        System::Guided => Ink::Guided,
+        System::Combined | System::Guided => Ink::Guided,
         System::Unguided => Ink::Unguided,
         System::RulesAlone | System::Other => Ink::Plain,
     }
@@ -150,11 +150,11 @@ fn published(paper: &Published, tops: &BTreeSet<u32>, before: &str) -> Vec<Strin
     cells
 }
 
-/// MRR of the most frequent relations, with and without guidance.
+/// MRR of the most frequent relations: the best model, and the same without rules.
 pub fn relations(rows: &[RelationRow]) -> String {
     let mut rows: Vec<&RelationRow> = rows.iter().collect();
     rows.sort_by(|a, b| b.queries.cmp(&a.queries).then_with(|| a.relation.cmp(&b.relation)));
-    let both = |row: &&RelationRow| row.guided.is_some() && row.unguided.is_some();
+    let both = |row: &&RelationRow| row.best().is_some() && row.unguided.is_some();
     let pairs: Vec<Pair> = rows
         .iter()
         .copied()
@@ -162,50 +162,49 @@ pub fn relations(rows: &[RelationRow]) -> String {
         .take(BARS)
         .map(|row| Pair {
             name: row.relation.clone(),
-            guided: row.guided.unwrap_or(0.0),
+            guided: row.best().unwrap_or(0.0),
             unguided: row.unguided.unwrap_or(0.0),
             said: format!(
                 "{}: {} with rules, {} without ({} questions)",
                 row.relation,
-                maybe(row.guided),
+                maybe(row.best()),
                 maybe(row.unguided),
                 grouped(row.queries)
             ),
         })
         .collect();
     let drawing = plot::pairs("MRR by relation, with and without rules", "MRR", &pairs);
-    let keys = legend(&[("guided", "with rules"), ("unguided", "without")]);
+    let combined = rows.iter().any(|row| row.combined.is_some());
+    let with = if combined { "best model: rules guide and rank" } else { "with rules" };
+    let keys = legend(&[("guided", with), ("unguided", "without rules")]);
     let title = format!("MRR of the {} relations asked for most", pairs.len());
     let mut out = figure("plot-relations", &title, &keys, drawing.as_ref(), "");
-    let columns = [
-        ("Relation", Text),
-        ("Questions", Number),
-        ("Rules", Number),
-        ("With rules", Number),
-        ("Without", Number),
-        ("Change", Number),
-    ];
+    let mut columns = vec![("Relation", Text), ("Questions", Number), ("Rules", Number)];
+    if combined {
+        columns.push(("Best model", Number));
+    }
+    columns.extend([(if combined { "Guided" } else { "With rules" }, Number), ("Without", Number), ("Change", Number)]);
     let mut table = Table::new(columns);
     for row in rows.iter().take(ROWS) {
-        table.row(vec![
-            name(&row.relation, 60),
-            grouped(row.queries),
-            row.rules.map_or_else(|| "–".into(), grouped),
-            maybe(row.guided),
-            maybe(row.unguided),
-            change(row.guided, row.unguided),
-        ]);
+        let mut cells =
+            vec![name(&row.relation, 60), grouped(row.queries), row.rules.map_or_else(|| "–".into(), grouped)];
+        if combined {
+            cells.push(maybe(row.combined));
+        }
+        cells.extend([maybe(row.guided), maybe(row.unguided), change(row.best(), row.unguided)]);
+        table.row(cells);
     }
     if table.is_empty() {
         return "<p class=\"missing\">No relation was asked for.</p>\n".into();
     }
     let (better, worse) = rows.iter().filter(|row| both(row)).fold((0, 0), |(better, worse), row| {
-        let gain = row.guided.unwrap_or(0.0) - row.unguided.unwrap_or(0.0);
+        let gain = row.best().unwrap_or(0.0) - row.unguided.unwrap_or(0.0);
         (better + usize::from(gain > 0.0005), worse + usize::from(gain < -0.0005))
     });
     if !pairs.is_empty() {
         out.push_str(&format!(
-            "<p>Guidance gains on {} relations and loses on {}.</p>\n",
+            "<p>{} better on {} relations and worse on {} than the model without rules.</p>\n",
+            if combined { "The best model is" } else { "With guidance the model is" },
             grouped(better),
             grouped(worse)
         ));

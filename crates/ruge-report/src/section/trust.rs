@@ -54,27 +54,27 @@ pub fn calibration(calibration: &CalibrationCurve) -> String {
     if !table.is_empty() {
         out.push_str(&table.render("Calibration"));
         out.push_str(
-            "<p class=\"note\">Both are better when smaller. The calibration error is the mean distance between the truth value said \
-             and the share that came true.</p>\n",
+            "<p class=\"note\">Both are better when smaller. The calibration error is the mean distance between the share said \
+             and the share that is listed.</p>\n",
         );
     }
     let drawing = plot::lines(
-        "Reliability curve: predicted truth against the share that is true",
-        "predicted truth",
+        "Reliability curve: predicted share against the share that is listed",
+        "predicted share",
         &series,
         Axes::Unit,
     );
-    let caption = "Points on the dashed line are calibrated: of the facts given a truth of 0.8, 80 % are true.";
+    let caption = "Points on the dashed line are calibrated: of the answers given a share of 0.8, 80 % are listed.";
     out.push_str(&figure(
         "plot-calibration",
-        "Share that is true, by predicted truth",
+        "Share that is listed, by predicted share",
         &legend(&keys),
         drawing.as_ref(),
         caption,
     ));
     let (edges, counts) = spread(&calibration.bins);
-    let drawing = plot::histogram("Histogram of predicted truth values", "predicted truth", &edges, &counts);
-    out.push_str(&figure("plot-truths", "How many predictions have which truth value", "", drawing.as_ref(), ""));
+    let drawing = plot::histogram("Histogram of predicted shares", "predicted share", &edges, &counts);
+    out.push_str(&figure("plot-truths", "How many answers have which predicted share", "", drawing.as_ref(), ""));
     out
 }
 

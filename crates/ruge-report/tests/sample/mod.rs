@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ruge::complete::{Proposal, ProposalRule};
 use ruge_report::*;
 
 /// Markup in a name: it must be shown as text.
@@ -25,6 +26,8 @@ pub fn report() -> Report {
         relations: relations().into(),
         calibration: calibration().into(),
         consistency: consistency().into(),
+        evidence: evidence().into(),
+        proposals: proposals().into(),
         predictions: predictions().into(),
         clean_up: CleanUp {
             about: "Training triples that the model holds for false and that a rule contradicts.".into(),
@@ -160,6 +163,7 @@ fn metrics() -> MetricsTable {
         split: "test".into(),
         rows: vec![
             row("ComplEx guided by rules", System::Guided, "ruge", 0.768),
+            row("the same, combined with 2,204 rules at ranking time", System::Combined, "with-rules", 0.812),
             row("ComplEx", System::Unguided, "complex", 0.690),
             row("rules alone", System::RulesAlone, "rules", 0.512),
         ],
@@ -185,6 +189,7 @@ fn relations() -> Vec<RelationRow> {
         relation: name.to_string(),
         queries: 400 / (at + 1),
         rules: Some(at % 4),
+        combined: Some(0.97 - 0.06 * at as f64),
         guided: Some(0.95 - 0.06 * at as f64),
         unguided: if at == 9 { None } else { Some(0.80 - 0.05 * at as f64) },
     };
@@ -229,6 +234,72 @@ fn consistency() -> Consistency {
     }
 }
 
+fn evidence() -> EvidenceUse {
+    let effect = |value: f64, words: &str| Effect { words: words.into(), value };
+    let tried = |what: &str, mrr, taken| TriedRow { what: what.into(), mrr, taken };
+    EvidenceUse {
+        features: vec![
+            ("role".into(), "How many facts of this relation already have the candidate in this place?".into()),
+            ("link".into(), "Does a fact already link the candidate to the known end?".into()),
+        ],
+        fitted: 312,
+        tried: vec![tried("no evidence", 0.768, false), tried("role", 0.79, false), tried("role, link", 0.812, true)],
+        shared: vec![effect(-0.4, "already the answer of 2 facts")],
+        rows: [("capital_of", "tail"), ("located_in", "head"), (LONG, "tail"), (EVIL, "head")]
+            .map(|(relation, asked)| EvidenceRow {
+                relation: relation.into(),
+                asked: asked.into(),
+                effects: vec![effect(-2.5, "already the tail of 1 fact"), effect(0.51, "no fact has it as tail yet")],
+            })
+            .to_vec(),
+    }
+}
+
+/// Names that would end a field, a line, a string or a statement of a file, and ordinary ones.
+pub fn proposals() -> Vec<Proposal> {
+    let hostile = [
+        EVIL,
+        LONG,
+        "a \"quoted\", b",
+        "two\nlines\tand a tab\r",
+        "\\u0027}) DETACH DELETE h //",
+        "back\\slash'`",
+        "http://example.org/Z\u{fc}rich",
+        "\"text\"@en",
+        "_:b0",
+        "\u{202e}turned\u{200b}\u{7f}",
+        "(it's!*)",
+    ];
+    let rule = |at: usize| ProposalRule { rule: format!("{}(x,y) ⇒ s(y,x)", hostile[at % 11]), confidence: 0.9 };
+    let fact = |[head, relation, tail]: [&str; 3]| ruge::explain::Fact {
+        head: head.into(),
+        relation: relation.into(),
+        tail: tail.into(),
+    };
+    let proposal = |names: [&str; 3], truth: f64, rules: usize| Proposal {
+        fact: fact(names),
+        labels: Default::default(),
+        truth,
+        rules: (0..rules.min(5)).map(rule).collect(),
+        rule_count: rules,
+        against: if rules == 1 {
+            vec![format!("already listed: {} (97 % of tails have one)", names[0])]
+        } else {
+            vec![]
+        },
+        score: 2.5,
+    };
+    let odd = (0..11).map(|at| {
+        let names = [hostile[at], hostile[(at + 1) % 11], hostile[(at + 2) % 11]];
+        proposal(names, 0.99 - 0.05 * at as f64, at)
+    });
+    let plain = (0..300).map(|at| {
+        let relation = ["located_in", "borders", "speaks"][at % 3];
+        proposal([&format!("place {at}"), relation, &format!("region {}", at % 40)], 0.4 - 0.001 * at as f64, at % 3)
+    });
+    odd.chain(plain).collect()
+}
+
 fn predictions() -> Vec<Prediction> {
     let firing = |words: &str, premises: Vec<Fact>| Firing {
         words: words.into(),
@@ -248,11 +319,26 @@ fn predictions() -> Vec<Prediction> {
             vec![Fact::new("Graz", "located_in", "Styria"), Fact::new("Styria", "located_in", "Austria")],
         )],
         similar: Vec::new(),
+        against: Vec::new(),
+        parts: Vec::new(),
+        closing: String::new(),
         note: None,
     };
+    let part = |value: f64, words: &str| Effect { value, words: words.into() };
     let direct = Prediction {
         fact: Fact::new("Lisbon", "capital_of", "Portugal"),
         standing: Standing::New,
+        against: vec!["already listed: Porto capital_of Portugal (97 % of tails have one)".into()],
+        parts: vec![
+            part(4.25, "the embedding's own score"),
+            part(-2.125, "Portugal already is the tail of 1 fact of capital_of"),
+            part(1.5, "if x has_capital y then y capital_of x"),
+            part(0.75, "2 facts already link Portugal and Lisbon"),
+            part(0.5, "if x largest_city_of y and y member_of z then x capital_of y"),
+            part(0.25, "Portugal is part of 61 facts in all"),
+            part(-0.125, "Portugal compared with other tails of capital_of, by the relations they have"),
+        ],
+        closing: "the score that ranks it among tails".into(),
         rules: vec![
             firing("if x has_capital y then y capital_of x", vec![Fact::new("Portugal", "has_capital", "Lisbon")]),
             firing(

@@ -19,6 +19,7 @@ const NOTATION: Notation = Notation {
     is_variable,
     loose_names: true,
     logic: false,
+    operators: false,
 };
 
 const REFLEXIVE: &str = "me_myself_i";

@@ -20,6 +20,10 @@ const MASK: u8 = 1;
 /// Maximum separators between premises on a line, so that a damaged file cannot keep a reader busy.
 const MAX_CUTS: usize = 64;
 
+/// Signs that no unquoted relation begins with: one more of them than the notation knows would otherwise become part of the name,
+/// and the rule would silently speak of a relation that nobody has.
+const OPERATORS: &[&str] = &["&", "∧", "|", "∨", ",", "¬", "=>", "⇒"];
+
 /// The notation of a dialect.
 pub(crate) struct Notation {
     /// Arrows, longer ones first, and whether the conclusion is on the left.
@@ -34,6 +38,8 @@ pub(crate) struct Notation {
     pub(crate) loose_names: bool,
     /// Whether `|`, `!` and brackets around premises are logic.
     pub(crate) logic: bool,
+    /// Whether an unquoted relation that begins with an operator is an error.
+    pub(crate) operators: bool,
 }
 
 /// A piece of a line with its mask.
@@ -219,6 +225,16 @@ pub(crate) fn atom<'t>(span: Span<'t, '_>, notation: &Notation, balanced: bool) 
             let reason =
                 format!("an `&` seems to be missing in {:?}; quote a name that holds brackets and blanks", span.text);
             return Err(Fault::new("not an atom", reason));
+        }
+        if notation.operators
+            && !quoted
+            && let Some(sign) = OPERATORS.iter().find(|sign| relation.starts_with(**sign))
+        {
+            let reason = format!(
+                "the relation {relation:?} begins with `{sign}`, which joins or negates premises; write one sign between two \
+                 premises, or quote the name"
+            );
+            return Err(Fault::new("an operator in a name", reason));
         }
         return Ok(Some(RawAtom { relation, subject: term(subject, notation), object: term(object, notation) }));
     }

@@ -149,6 +149,18 @@ impl RuleRecord {
         Self { line: 0, rule, confidence, stated: Stated::from(&counts), counts: Some(counts) }
     }
 
+    /// The confidence that was mined, whatever the rule counts with since: PCA confidence by its counts.
+    pub fn mined_confidence(&self) -> f64 {
+        self.counts.map_or(self.confidence.get(), |counts| counts.pca())
+    }
+
+    /// The confidence it counts with, where that is not the mined one: its precision on validation, or one that is set for all.
+    pub fn other_confidence(&self) -> Option<f64> {
+        let now = self.confidence.get();
+        // Files round to nine digits.
+        ((now - self.mined_confidence()).abs() > 1e-6).then_some(now)
+    }
+
     /// The rule with its confidence only.
     pub fn soft(&self) -> SoftRule {
         SoftRule { rule: self.rule.clone(), confidence: self.confidence }

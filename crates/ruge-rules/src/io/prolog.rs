@@ -20,6 +20,7 @@ const NOTATION: Notation = Notation {
     is_variable,
     loose_names: false,
     logic: false,
+    operators: false,
 };
 
 fn is_variable(name: &str) -> bool {

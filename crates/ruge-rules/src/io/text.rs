@@ -21,16 +21,18 @@ const TEXT: Notation = Notation {
     is_variable,
     loose_names: false,
     logic: true,
+    operators: true,
 };
 
 const KALE: Notation = Notation {
     arrows: &[("==>", false)],
-    separators: &["&"],
+    separators: &["&&", "&", "∧", ","],
     quotes: &[],
     comment: None,
     is_variable,
     loose_names: false,
     logic: false,
+    operators: true,
 };
 
 /// A letter followed by digits, or `?name`.
@@ -60,7 +62,8 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, Fault> {
     })
 }
 
-/// A line of a KALE file. A number after the rule is accepted, though KALE writes none.
+/// A line of a KALE file, which joins two premises by `&&` or `&`. A number after the rule is accepted, though KALE writes
+/// none.
 pub(crate) fn parse_kale(line: &str) -> Result<Line<'_>, Fault> {
     let (rule, tail) = parse_atoms(line, &KALE)?;
     if rule.premise.is_empty() {

@@ -1,6 +1,6 @@
 //! Configuration of mining.
 
-use ruge_kg::RelationId;
+use ruge_kg::{Graph, RelationId};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
@@ -48,6 +48,22 @@ pub struct Long {
 
 /// Triples of a graph that is mined for everything there is, at most.
 const SMALL: usize = 50_000;
+
+/// Walks of three steps, about, up to which every path that passes the thresholds is looked for, and up to which any of three atoms
+/// is. WN18 has 2e8, FB15k-237 4e10, FB15K 2e11. Fifty thousand people with a gender and a nationality have 4e11, which takes a
+/// minute; where all of them are also of one type they have 2e13, which exceeds 8 GB.
+const EVERY_PATH: f64 = 5e11;
+const COMMON_PATHS: f64 = 2e12;
+/// Thresholds between the two.
+const LONG_AT_HUBS: Long = Long { min_support: 50, min_head_coverage: 0.05, min_confidence: 0.1 };
+
+/// Walks of three steps in a graph, about: an edge leads to an entity in proportion to its degree, and there as many go on.
+fn three_steps(graph: &Graph) -> f64 {
+    let squares: u64 = graph.entities().map(|entity| (graph.degree(entity) as u64).pow(2)).sum();
+    let facts = graph.len() as f64;
+    let onward = squares as f64 / (2.0 * facts).max(1.0);
+    facts * onward * onward
+}
 
 /// Default memory for candidates and rules: 8 GB.
 const MEMORY: u64 = 8_000_000_000;
@@ -197,6 +213,24 @@ impl MineConfig {
         Self { min_support: least, long: Some(long), walks: (!dense).then_some(walks), ..ranking }
     }
 
+    /// The same for a graph whose hubs are no surprise. Paths multiply at them: where there are too many of three steps, only the
+    /// commoner long ones are looked for, and where there are still too many, none.
+    #[must_use]
+    pub fn at_hubs_of(self, graph: &Graph) -> Self {
+        let paths = three_steps(graph);
+        if paths <= EVERY_PATH {
+            return self;
+        }
+        let max_body = if paths <= COMMON_PATHS { self.max_body } else { self.max_body.min(2) };
+        let min_constant_support = self.min_constant_support.max(5);
+        let long = self.long.map(|long| Long {
+            min_support: long.min_support.max(LONG_AT_HUBS.min_support),
+            min_head_coverage: long.min_head_coverage.max(LONG_AT_HUBS.min_head_coverage),
+            min_confidence: long.min_confidence.max(LONG_AT_HUBS.min_confidence),
+        });
+        Self { max_body, walks: None, long, min_constant_support, ..self }
+    }
+
     /// The configuration for bodies of three atoms.
     pub(crate) fn for_long(&self) -> Self {
         match self.long {
@@ -292,6 +326,30 @@ mod tests {
             assert!(!config.constants && config.injective && config.check().is_ok());
             assert_eq!(config.walks.is_some(), triples < 10_000 && entities != 100, "{triples}");
         }
+    }
+
+    #[test]
+    fn hubs_end_the_search_for_long_paths() {
+        use ruge_kg::Triple;
+        // Everybody has one of two genders, and everybody knows a neighbour.
+        let people = |n: u32| {
+            let genders = (0..n).map(|at| Triple::new(at, 0, n + at % 2));
+            let friends = (0..n).map(|at| Triple::new(at, 1, (at + 1) % n));
+            Graph::new(n as usize + 2, 2, &genders.chain(friends).collect::<Vec<_>>())
+        };
+        let config = |n: u32| {
+            let graph = people(n);
+            MineConfig::ranking(graph.len(), graph.entity_count(), 2).at_hubs_of(&graph)
+        };
+        let (small, large) = (config(100), config(60_000));
+        // By hand: 200 facts, degrees of 3 and twice 50.
+        let onward = (100.0 * 9.0 + 2.0 * 2500.0) / 400.0;
+        assert!((three_steps(&people(100)) - 200.0 * onward * onward).abs() < 1e-6);
+        assert!(small.walks.is_some() && small.max_body == 3 && small.min_constant_support == 2);
+        assert!(large.walks.is_none() && large.max_body == 2 && large.min_constant_support == 5);
+        assert_eq!(config(30_000).long.map(|long| long.min_support), Some(50));
+        assert_eq!(config(30_000).max_body, 3);
+        assert_eq!(three_steps(&Graph::new(0, 0, &[])), 0.0);
     }
 
     #[test]

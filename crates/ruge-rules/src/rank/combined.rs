@@ -11,7 +11,7 @@ use ruge_kg::{
 };
 
 use super::evidence::{Counts, EvidencePart, EvidenceScores, Sheet};
-use super::scores::{SHARE, block, by_question, in_place};
+use super::scores::{SHARE, block, by_question, in_place, question};
 use super::{Heard, Ranking, RuleScores, Setting, Sum};
 
 /// Rules in addition to a ranker, or rules alone.
@@ -144,6 +144,29 @@ impl Combined {
         }
     }
 
+    /// Adds what rules and evidence say to the scores of the queries' own answers. Queries that ask the same are asked once.
+    fn add_to_answers(&self, queries: &[RankQuery], scores: &mut [f32]) {
+        let order = by_question(queries);
+        let key = |at: &u32| question(&queries[*at as usize]);
+        let groups: Vec<&[u32]> = order.chunk_by(|a, b| key(a) == key(b)).collect();
+        let entities = self.rules.graph().entity_count();
+        let said: Vec<Vec<f32>> = groups
+            .par_iter()
+            .with_min_len(SHARE)
+            .map_init(
+                || (Scratch::default(), vec![0.0f32; entities]),
+                |(scratch, row), group| {
+                    row.fill(0.0);
+                    self.add(&queries[group[0] as usize], scratch, row);
+                    group.iter().map(|&at| row[queries[at as usize].answer().index()]).collect()
+                },
+            )
+            .collect();
+        for (&at, said) in groups.iter().copied().flatten().zip(said.into_iter().flatten()) {
+            scores[at as usize] += said;
+        }
+    }
+
     fn base_scores(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
         match &self.base {
             Some(base) => base.score_many(queries, scores),
@@ -204,27 +227,18 @@ impl Ranker for Combined {
             Some(base) => base.score(triples, scores)?,
             None => scores.fill(0.0),
         }
-        // Triples that share head and relation are one question.
-        let mut order: Vec<usize> = (0..triples.len()).collect();
-        let key = |at: &usize| (triples[*at].relation, triples[*at].head);
-        order.sort_by_key(key);
-        let groups: Vec<&[usize]> = order.chunk_by(|a, b| key(a) == key(b)).collect();
-        let entities = self.rules.graph().entity_count();
-        let said: Vec<Vec<f32>> = groups
-            .par_iter()
-            .with_min_len(SHARE)
-            .map_init(
-                || (Scratch::default(), vec![0.0f32; entities]),
-                |(scratch, row), group| {
-                    row.fill(0.0);
-                    self.add(&RankQuery { triple: triples[group[0]], side: Side::Tail }, scratch, row);
-                    group.iter().map(|&at| row[triples[at].tail.index()]).collect()
-                },
-            )
-            .collect();
-        for (&at, said) in groups.iter().copied().flatten().zip(said.into_iter().flatten()) {
-            scores[at] += said;
+        let queries: Vec<RankQuery> = triples.iter().map(|&triple| RankQuery { triple, side: Side::Tail }).collect();
+        self.add_to_answers(&queries, scores);
+        Ok(())
+    }
+
+    fn score_answers(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        assert_eq!(queries.len(), scores.len(), "one score per query");
+        match &self.base {
+            Some(base) => base.score_answers(queries, scores)?,
+            None => scores.fill(0.0),
         }
+        self.add_to_answers(queries, scores);
         Ok(())
     }
 

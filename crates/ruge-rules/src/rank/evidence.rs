@@ -167,7 +167,46 @@ mod numbers {
     }
 }
 
+/// One weight of fitted evidence.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Weight {
+    /// The relation, by id, and the hidden end; nothing for what all others share.
+    pub of: Option<(u32, Side)>,
+    /// What is counted.
+    pub feature: Feature,
+    /// The bin, from 0.
+    pub bin: usize,
+    /// What it weighs.
+    pub weight: f32,
+}
+
+impl Weight {
+    /// What falls into the bin, in words; bins of likeness in type have none.
+    pub fn counts(&self) -> Option<String> {
+        match self.feature {
+            Feature::Role => Some(bin_words(self.bin, ROLES)),
+            Feature::Degree => Some(bin_words(self.bin, DEGREES)),
+            Feature::Link if self.bin == 0 => Some("linked".into()),
+            Feature::Link => Some("the known end".into()),
+            Feature::Type => None,
+        }
+    }
+}
+
 impl Evidence {
+    /// Every weight that counts, the shared ones first.
+    pub fn weights(&self) -> Vec<Weight> {
+        let own = self.groups.iter().map(|group| (Some((group.relation, group.side)), &group.weights));
+        let mut list = Vec::new();
+        for (of, weights) in std::iter::once((None, &self.shared)).chain(own) {
+            for &feature in &self.features {
+                let bins = weights[feature.range()].iter().enumerate();
+                list.extend(bins.map(|(bin, &weight)| Weight { of, feature, bin, weight }));
+            }
+        }
+        list
+    }
+
     fn table(&self) -> BTreeMap<(RelationId, Side), GroupWeights> {
         self.groups.iter().map(|group| ((RelationId(group.relation), group.side), group.weights)).collect()
     }

@@ -16,59 +16,15 @@ use rayon::prelude::*;
 use ruge_kg::{Control, Dataset, Filter, RankError, RankQuery, Ranker, RelationId, Side, Ties, Triple};
 use serde::{Deserialize, Serialize};
 
-use super::evidence::{self, Counts, Features};
+use super::evidence::{self, Counts};
 use super::scores::{SHARE, block, by_question, in_place};
-use super::{
-    Combined, Form, GroupSetting, Heard, Hiding, Ranking, RuleScores, SMOOTHING, Setting, Sum, Weights, budget,
-    ranking_confidence,
-};
-use crate::io::RuleRecord;
+use super::{Combined, Form, GroupSetting, Heard, Hiding, Prepared, Ranking, RuleScores, Setting, Sum};
 
 /// Whatever asks the other ranker may fail as it does.
 type Result<T> = std::result::Result<T, RankError>;
 
-/// How much is asked before rules are weighed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Effort {
-    /// Questions about train, at most, that weights are learned from.
-    pub questions: usize,
-    /// Validation triples, at most, that the rest is fitted on.
-    pub triples: usize,
-}
-
-impl Effort {
-    /// Enough for most.
-    pub const USUAL: Self = Self { questions: 60_000, triples: 10_000 };
-    /// More than twice the time, for graphs of many relations.
-    pub const THOROUGH: Self = Self { questions: 200_000, triples: 20_000 };
-
-    /// One or the other.
-    pub fn of(thorough: bool) -> Self {
-        if thorough { Self::THOROUGH } else { Self::USUAL }
-    }
-}
-
-/// How rules are weighed, and which evidence may count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Weighing {
-    /// How much is asked.
-    pub effort: Effort,
-    /// Features that may be taken.
-    pub evidence: Features,
-}
-
-impl Weighing {
-    /// The usual effort, or more, with every feature.
-    pub fn of(thorough: bool) -> Self {
-        Self { effort: Effort::of(thorough), evidence: Features::All }
-    }
-}
-
 /// Queries that the spread of a model's scores is measured on.
 const SPREAD: usize = 256;
-
-/// Rules of less confidence have no say beside a model: they reach the most candidates, cost the most, and tell the least.
-pub const LEAST: f64 = 0.01;
 
 /// γ to choose from beside a model, and without one.
 const DISCOUNTS: [f64; 6] = [0.0, 0.1, 0.3, 0.5, 0.7, 0.85];
@@ -110,102 +66,6 @@ impl Way {
     }
 }
 
-/// What may be added to the sizes of bodies.
-const SMOOTHINGS: [f64; 8] = [2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 200.0, 500.0];
-/// Validation triples that choose among them.
-const FEW: usize = 1_000;
-
-/// Rules ready to rank with, alone or beside any model of a graph: filed by what validation says of rare ones, their weights
-/// learned. None of this depends on a model, so that many share it.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    /// In the order given.
-    pub rules: Vec<RuleRecord>,
-    /// How many more there were than the budget allows.
-    pub over_budget: usize,
-    scores: Arc<RuleScores>,
-    smoothing: f64,
-    hiding: Hiding,
-    weighing: Weighing,
-}
-
-impl Prepared {
-    /// For rules, alone or beside a model, as they are. The control hears of questions asked.
-    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, weighing: Weighing, control: &Control<'_>) -> Result<Self> {
-        let (rules, over_budget) = budget::within(rules, data.graph());
-        let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
-        if data.valid().is_empty() {
-            let scores = Arc::new(file(SMOOTHING));
-            return Ok(Self { rules, over_budget, scores, smoothing: SMOOTHING, hiding: Hiding::Fact, weighing });
-        }
-        // Without links as evidence nothing may follow from how pairs were split.
-        let hiding = if weighing.evidence == Features::All { hiding(data) } else { Hiding::Fact };
-        // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
-        let few = RankQuery::both_sides(&some(data.valid(), FEW));
-        let mut best = (f64::NEG_INFINITY, SMOOTHING);
-        if rules.iter().any(|record| record.counts.is_some()) {
-            for smoothing in SMOOTHINGS {
-                let rules = file(smoothing);
-                let grid = Grid::new(None, &rules, &few, false, hiding)?;
-                let gains = grid.gains(None, &rules, &few, data.filter(), control)?;
-                let mean = |setting: usize| gains.iter().map(|gains| f64::from(gains[setting])).sum::<f64>();
-                let found = (0..grid.settings.len()).map(mean).fold(f64::NEG_INFINITY, f64::max);
-                if found > best.0 {
-                    best = (found, smoothing);
-                }
-            }
-        }
-        let mut scores = file(best.1);
-        scores.learn(&rules, best.1, (data.train(), weighing.effort.questions), hiding, control)?;
-        Ok(Self { rules, over_budget, scores: Arc::new(scores), smoothing: best.1, hiding, weighing })
-    }
-
-    /// For rules beside a model: those below [`LEAST`] are left out.
-    pub fn beside(
-        mut rules: Vec<RuleRecord>,
-        data: &Dataset,
-        weighing: Weighing,
-        control: &Control<'_>,
-    ) -> Result<Self> {
-        rules.retain(|record| ranking_confidence(record, SMOOTHING) >= LEAST);
-        Self::new(rules, data, weighing, control)
-    }
-
-    /// How they were weighed, and will be.
-    pub fn weighing(&self) -> Weighing {
-        self.weighing
-    }
-
-    /// The rules as filed.
-    pub fn scores(&self) -> Arc<RuleScores> {
-        Arc::clone(&self.scores)
-    }
-
-    /// What was learned, if the ranking uses it.
-    pub fn weights(&self, ranking: &Ranking) -> Option<Weights> {
-        ranking.uses_weights().then(|| self.scores.weights(self.rules.len()))
-    }
-}
-
-/// Whether held-out pairs are linked as train pairs are. Where train facts often have a second fact on their pair and validation
-/// facts hardly ever do, the data were split by pairs: rules must then learn from train facts whose whole pair is hidden.
-fn hiding(data: &Dataset) -> Hiding {
-    let linked = |triples: &[Triple], itself: usize| {
-        let links = |t: &&Triple| data.graph().links_between(t.head, t.tail).len() > itself;
-        triples.iter().filter(links).count() as f64 / triples.len().max(1) as f64
-    };
-    let (train, valid) = (linked(&some(data.train(), SAMPLED), 1), linked(data.valid(), 0));
-    let expected = train * data.valid().len() as f64;
-    if expected >= ENOUGH_PAIRS && valid < SPLIT_BY_PAIRS * train { Hiding::Pair } else { Hiding::Fact }
-}
-
-/// Train facts that are looked at for links.
-const SAMPLED: usize = 50_000;
-/// Linked validation pairs that must be expected before their absence says anything.
-const ENOUGH_PAIRS: f64 = 20.0;
-/// The share of those, of what train leads to expect, below which data count as split by pairs.
-const SPLIT_BY_PAIRS: f64 = 0.1;
-
 /// Fits a combination of `base` and rules, or of rules alone, and evidence in addition. Without validation triples rules alone keep
 /// their default, next to a model they weigh nothing, and there is no evidence.
 ///
@@ -221,7 +81,7 @@ pub fn fit(
     if data.valid().is_empty() {
         return Ok(Ranking::of(without));
     }
-    let most = prepared.weighing.effort.triples;
+    let most = prepared.effort.triples;
     let mut ranking = if prepared.rules.is_empty() {
         Ranking::of(without)
     } else {
@@ -233,7 +93,7 @@ pub fn fit(
     let ranker = Combined::new(base.map(Arc::clone), prepared.scores(), &ranking);
     let counts = Counts::new(data.shared_graph());
     let queries = RankQuery::both_sides(&some(data.valid(), most));
-    let features = prepared.weighing.evidence.list();
+    let features = prepared.weighing().evidence.list();
     // True facts that nobody listed are expected in the proportion of validation to train.
     let unlisted = data.valid().len() as f64 / data.train().len().max(1) as f64;
     let known = (data.choosing_filter(), unlisted);
@@ -311,7 +171,7 @@ fn fit_scores(
 }
 
 /// At most so many triples, evenly spread.
-fn some(triples: &[Triple], most: usize) -> Vec<Triple> {
+pub(super) fn some(triples: &[Triple], most: usize) -> Vec<Triple> {
     let wanted = triples.len().min(most);
     (0..wanted).map(|at| triples[at * triples.len() / wanted]).collect()
 }
@@ -336,8 +196,8 @@ pub(super) fn clearly_above(gains: &[f32], before: &[f32]) -> bool {
 }
 
 /// The settings that are tried.
-struct Grid {
-    settings: Vec<Setting>,
+pub(super) struct Grid {
+    pub(super) settings: Vec<Setting>,
     sums: Vec<Sum>,
     forms: Vec<Form>,
     weights: Vec<f64>,
@@ -347,7 +207,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(
+    pub(super) fn new(
         base: Option<&dyn Ranker>,
         rules: &RuleScores,
         queries: &[RankQuery],
@@ -393,7 +253,7 @@ impl Grid {
     }
 
     /// For every query, its reciprocal filtered rank under every setting.
-    fn gains(
+    pub(super) fn gains(
         &self,
         base: Option<&dyn Ranker>,
         rules: &RuleScores,

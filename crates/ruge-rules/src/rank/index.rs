@@ -7,6 +7,8 @@
 //! Rules fire in the order in which they were given, which for ranking is that of falling confidence; each tells a candidate
 //! once, however many ways lead there.
 
+mod steps;
+
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;

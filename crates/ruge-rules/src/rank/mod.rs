@@ -10,6 +10,7 @@
 //! | which rules have a chance to answer a query? | [`index`] |
 //! | what do they say of each candidate? | `scores` |
 //! | how many rules may rank? | `budget` |
+//! | rules made ready, whatever the model | `prepared` |
 //! | what does each rule weigh? | `learn` |
 //! | what is a rule's new conclusion worth on validation? | [`validated`] |
 //! | what speaks for or against a candidate besides rules? | [`evidence`] |
@@ -25,13 +26,15 @@ mod fit;
 pub mod index;
 mod learn;
 pub mod only;
+mod prepared;
 mod scores;
 mod setting;
 mod transfer;
 pub mod validated;
 
 pub use combined::{Combined, Part, PartOf};
-pub use fit::{Effort, LEAST, Prepared, Tried, Weighing, fit};
+pub use fit::{Tried, fit};
+pub use prepared::{Effort, LEAST, Learned, Prepared, Weighing};
 pub use scores::{Heard, RuleScores, SMOOTHING, Sum, Weights, ranking_confidence};
 pub use setting::{Form, GroupSetting, Hiding, Ranking, Setting};
 pub use transfer::Transfer;

@@ -171,7 +171,7 @@ pub(super) fn side_place(hidden: Side) -> usize {
 }
 
 /// The end of the conclusion that a query knows, and who stands there.
-fn known_end(query: &RankQuery) -> (measure::Side, EntityId) {
+pub(super) fn known_end(query: &RankQuery) -> (measure::Side, EntityId) {
     match query.side {
         Side::Head => (measure::Side::Object, query.triple.tail),
         Side::Tail => (measure::Side::Subject, query.triple.head),
@@ -179,7 +179,7 @@ fn known_end(query: &RankQuery) -> (measure::Side, EntityId) {
 }
 
 /// What a query asks, without its answer.
-fn question(query: &RankQuery) -> (RelationId, Side, EntityId) {
+pub(super) fn question(query: &RankQuery) -> (RelationId, Side, EntityId) {
     (query.triple.relation, query.side, query.given())
 }
 

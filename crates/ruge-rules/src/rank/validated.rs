@@ -7,25 +7,28 @@
 //!
 //! *Few conclusions.* Of a rule with five conclusions, none of them in valid, nothing is known. So each rule's share is
 //! shrunk to that of all rules with its head relation, and that to the share of all rules, each as if
-//! [`PRIOR`] conclusions had been seen with the mean of the wider group: the mean of a Beta posterior.
+//! [`PRIOR`] conclusions had been seen with the mean of the wider group: the mean of a Beta posterior. Where valid has no fact of the
+//! head relation at all, it says nothing, and the confidence stands.
 
 use crate::{Confidence, Groundings, RuleRecord};
 use ruge_kg::{Dataset, RelationId, Triple};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Conclusions that a prior counts for.
 pub const PRIOR: f64 = 20.0;
 
 /// What validation says of one rule.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Validated {
     /// Its distinct conclusions that are not in train.
     pub conclusions: usize,
     /// Those of them that are validation triples.
     pub in_valid: usize,
-    /// The estimated share of true ones, in [0, 1].
+    /// The estimated share of true ones, in [0, 1]; the mined confidence where validation has no fact of the head relation.
     pub precision: f64,
+    /// Whether validation has facts of the head relation.
+    pub is_measured: bool,
 }
 
 /// The precision of every rule, in their order. Only train and valid are looked at, and how many test triples there are: that
@@ -33,6 +36,7 @@ pub struct Validated {
 pub fn validated(rules: &[RuleRecord], groundings: &Groundings, data: &Dataset) -> Vec<Validated> {
     let new = |triples: &[Triple]| triples.iter().filter(|triple| !data.graph().contains(**triple)).count() as f64;
     let valid: FxHashSet<Triple> = data.valid().iter().copied().collect();
+    let relations: FxHashSet<RelationId> = valid.iter().map(|triple| triple.relation).collect();
     // The content of test is not asked for; facts of train that stand in it again are few and do no harm.
     let share = match new(data.valid()) {
         0.0 => 1.0,
@@ -58,8 +62,12 @@ pub fn validated(rules: &[RuleRecord], groundings: &Groundings, data: &Dataset) 
     let global = if all.0 == 0 { 0.0 } else { all.1 as f64 / all.0 as f64 };
     let precision = |(record, &own): (&RuleRecord, &(usize, usize))| {
         let head = heads.get(&record.rule.head()).copied().unwrap_or_default();
-        let precision = (shrunk(own, shrunk(head, global)) / share).clamp(0.0, 1.0);
-        Validated { conclusions: own.0, in_valid: own.1, precision }
+        let is_measured = relations.contains(&record.rule.head());
+        let precision = match is_measured {
+            true => (shrunk(own, shrunk(head, global)) / share).clamp(0.0, 1.0),
+            false => record.mined_confidence(),
+        };
+        Validated { conclusions: own.0, in_valid: own.1, precision, is_measured }
     };
     rules.iter().zip(&counts).map(precision).collect()
 }
@@ -122,7 +130,10 @@ mod tests {
         assert_eq!((found[0].conclusions, found[0].in_valid), (400, 200));
         assert_eq!((found[1].conclusions, found[1].in_valid), (400, 0));
         assert!(found[0].precision > 0.95 && found[1].precision < 0.05, "{found:?}");
-        assert!(found[2].precision < 0.1, "a relation that valid never has: {found:?}");
+        assert!(
+            !found[2].is_measured && found[2].precision == 1.0,
+            "of a relation that valid never has nothing is known"
+        );
         let mut weighed = rules.to_vec();
         let horn: Vec<Rule> = rules.iter().map(|record| record.rule.clone()).collect();
         weigh(&mut weighed, &ground(data.graph(), &horn), &data);
@@ -142,10 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn without_validation_nothing_is_believed() {
+    fn without_validation_the_mined_confidence_stands() {
         let data = world(10);
         let none = Dataset::new(data.names().clone(), data.train().to_vec(), Vec::new(), Vec::new());
-        assert!(measure(&none, &[rule(0, 1)]).iter().all(|found| found.precision == 0.0));
+        assert!(measure(&none, &[rule(0, 1)]).iter().all(|found| found.precision == 1.0 && !found.is_measured));
         assert!(measure(&none, &[]).is_empty());
     }
 }

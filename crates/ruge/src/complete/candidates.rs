@@ -1,230 +1,125 @@
-//! Candidates for new facts, relation by relation, from train alone.
+//! Candidates for new facts: the best answers of the model, and the best conclusions of rules, to questions that the graph suggests.
+//!
+//! Who else is at the other end? This is asked for every (h, r) and (r, t) that is listed. It is also asked for entities that have no
+//! value yet but are like those that have one: they have a label that most of these have. For each relation and end there are at most
+//! as many of them as of the others.
 
 use ruge_kg::random::{self, Stream};
-use ruge_kg::{Control, Filter, Hide, RankQuery, RelationId, Side, TopOptions, Triple, Work};
-use ruge_rules::Rule;
+use ruge_kg::{Control, EntityId, Filter, Graph, Hide, Label, RankQuery, RelationId, Side, TopOptions, Triple, Work};
+use ruge_rules::rank::{Heard, Sum};
 
-use super::MOST_CANDIDATES;
-use crate::assemble;
-use crate::engine::Engine;
 use crate::error::Result;
-use crate::explain::Explainer;
+use crate::truth::Witness;
 
-/// Queries asked in one call: the model packs its entities once for each.
+/// Questions asked in one call: the model packs its entities once for each.
 const BATCH: usize = 16_384;
 
-/// Least confidence of rules whose conclusions are candidates where the model ranks by rules already.
-const LEAST_BESIDE_RANKING: f64 = 0.5;
+/// Which questions are drawn, where not all are asked.
+const DRAWN: Stream = Stream(0x701);
 
-/// Which other relations a fit looks at, where one relation is asked for.
-const RELATIONS: Stream = Stream(0x701);
+/// A sample has at least so many questions of every relation.
+const LEAST_PER_RELATION: usize = 40;
 
-/// A triple that is not in train and may be a fact.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Candidate {
-    /// The triple.
-    pub triple: Triple,
-    /// η.
-    pub score: f32,
-    /// Place among the model's answers to (h, r, ?) without training facts, from 1; one more than are asked for where it
-    /// is not among them.
-    pub tail_place: u16,
-    /// The same for (?, r, t).
-    pub head_place: u16,
-    /// Confidence of the best rule that concludes it; 0 where none does.
-    pub confidence: f32,
-    /// How many rules conclude it.
-    pub rules: u16,
+/// The best rule decides which conclusions are candidates.
+const BEST: Sum = Sum { discount: 0.0, constants: true, learned: false };
+
+/// Triples that are not listed and may be facts.
+pub struct Candidates {
+    /// In order of relation, head and tail.
+    pub triples: Vec<Triple>,
+    /// How many questions were asked.
+    pub questions: usize,
 }
 
-/// Makes candidates.
-pub(super) struct Generator<'m> {
-    engine: &'m Engine,
-    explainer: &'m Explainer,
+/// The questions that a graph suggests, for one relation.
+pub(crate) fn questions(graph: &Graph, relation: RelationId) -> Vec<RankQuery> {
+    let mut all = Vec::new();
+    for (label, side) in [(Label::forward(relation), Side::Tail), (Label::inverse(relation), Side::Head)] {
+        let members: Vec<EntityId> =
+            graph.pairs(label).chunk_by(|a, b| a.key == b.key).map(|same| same[0].key).collect();
+        let mut having = vec![0usize; 2 * graph.relation_count()];
+        for &member in &members {
+            graph.adjacency().labels(member).iter().for_each(|other| having[other.0 as usize] += 1);
+        }
+        having[label.0 as usize] = 0;
+        let typical = |entity: EntityId| {
+            let labels = graph.adjacency().labels(entity);
+            labels.iter().map(|label| having[label.0 as usize]).max().unwrap_or(0)
+        };
+        let mut alike: Vec<(usize, EntityId)> = graph
+            .entities()
+            .filter(|entity| members.binary_search(entity).is_err())
+            .map(|entity| (typical(entity), entity))
+            .filter(|(most, _)| 2 * most > members.len())
+            .collect();
+        alike.sort_unstable_by_key(|&(most, entity)| (std::cmp::Reverse(most), entity));
+        alike.truncate(members.len());
+        let known = members.into_iter().chain(alike.into_iter().map(|(_, entity)| entity));
+        all.extend(known.map(|entity| RankQuery { triple: Triple { head: entity, relation, tail: entity }, side }));
+    }
+    all
+}
+
+/// The questions of all relations, or about so many of them, drawn by the seed.
+pub(crate) fn sample(graph: &Graph, most: usize, seed: u64) -> Vec<RankQuery> {
+    let all: Vec<Vec<RankQuery>> = graph.relations().map(|relation| questions(graph, relation)).collect();
+    let count: usize = all.iter().map(Vec::len).sum();
+    let mut drawn = Vec::new();
+    for (relation, questions) in all.into_iter().enumerate() {
+        let share = (questions.len() as f64 * most as f64 / count.max(1) as f64).ceil() as usize;
+        let mut places = random::permutation(questions.len(), seed, DRAWN, relation as u64);
+        places.truncate(share.max(LEAST_PER_RELATION));
+        places.sort_unstable();
+        drawn.extend(places.into_iter().map(|at| questions[at as usize]));
+    }
+    drawn
+}
+
+/// Answers to questions, of the model and of the rules, `per_query` of each, without those that `listed` has.
+pub(crate) fn gather(
+    witness: &Witness<'_>,
+    questions: &[RankQuery],
     per_query: usize,
-    train: Filter,
-    /// Relations that some entity has with itself in train; for others nobody need be told that nobody does.
-    reflexive: Vec<bool>,
-}
-
-impl<'m> Generator<'m> {
-    pub(super) fn new(explainer: &'m Explainer, per_query: usize) -> Self {
-        let engine = explainer.engine();
-        let data = engine.data();
-        let train = Filter::new(data.entity_count(), data.relation_count(), &[data.train()]);
-        let queries: usize = data.graph().relations().map(|relation| pairs(engine, relation)).sum();
-        let room = MOST_CANDIDATES / queries.max(1);
-        let per_query = per_query.min(room).min(data.entity_count()).clamp(1, usize::from(u16::MAX) - 1);
-        let graph = data.graph();
-        let reflexive = graph.relations().map(|r| graph.facts(r).iter().any(|pair| pair.key == pair.other)).collect();
-        Self { engine, explainer, per_query, train, reflexive }
+    listed: &Filter,
+    control: &Control<'_>,
+) -> Result<Candidates> {
+    use rayon::prelude::*;
+    let graph = witness.graph;
+    // Relations that some entity has with itself; of others nobody need be told that nobody does.
+    let reflexive: Vec<bool> =
+        graph.relations().map(|r| graph.facts(r).iter().any(|pair| pair.key == pair.other)).collect();
+    let mut triples: Vec<Triple> = Vec::new();
+    for (batch, some) in questions.chunks(BATCH).enumerate() {
+        let done = batch * BATCH;
+        let heard = |work: &Work| control.progress(done + work.done as usize, questions.len());
+        let options = TopOptions { hide: Hide::Known(listed), ..TopOptions::new(per_query) };
+        let lists = witness.ranker.top(some, &options, &control.heard_by(&heard))?;
+        let concluded: Result<Vec<Vec<EntityId>>> = some
+            .par_iter()
+            .with_min_len(16)
+            .map_init(
+                || Heard::new(&[BEST]),
+                |heard, query| {
+                    control.check()?;
+                    witness.rules.ask(query, heard);
+                    let known = query.known(listed);
+                    let mut best: Vec<(f64, EntityId)> = (heard.candidates.iter().enumerate())
+                        .filter(|(_, entity)| known.binary_search(entity).is_err())
+                        .map(|(place, &entity)| (heard.sum(place, 0), entity))
+                        .collect();
+                    best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+                    best.truncate(per_query);
+                    Ok(best.into_iter().map(|(_, entity)| entity).collect())
+                },
+            )
+            .collect();
+        for ((query, list), concluded) in some.iter().zip(&lists).zip(concluded?) {
+            let found = list.iter().map(|found| found.entity).chain(concluded).map(|entity| query.answered(entity));
+            triples.extend(found.filter(|x| x.head != x.tail || reflexive[x.relation.index()]));
+        }
+        // Both ends of a fact lead to it, and so do model and rules.
+        triples.par_sort_unstable_by_key(|x| (x.relation, x.head, x.tail));
+        triples.dedup();
     }
-
-    /// Answers asked for per query: as many as wanted, or as memory and the graph allow.
-    pub(super) fn per_query(&self) -> usize {
-        self.per_query
-    }
-
-    /// A relation, and others in an order fixed by the seed until there are `queries` of them; in id order.
-    pub(super) fn sample(&self, relation: RelationId, queries: usize) -> Vec<RelationId> {
-        let data = self.engine.data();
-        let mut chosen = vec![relation];
-        let mut sum = pairs(self.engine, relation);
-        for index in random::permutation(data.relation_count(), self.engine.spec().seed, RELATIONS, 0) {
-            if sum >= queries {
-                break;
-            }
-            if RelationId(index) != relation {
-                chosen.push(RelationId(index));
-                sum += pairs(self.engine, RelationId(index));
-            }
-        }
-        chosen.sort_unstable();
-        chosen
-    }
-
-    /// All candidates of the relations, by relation, then by head and tail; and how many queries were asked.
-    pub(super) fn generate(&self, relations: &[RelationId], control: &Control<'_>) -> Result<(Vec<Candidate>, usize)> {
-        let all_queries: usize = relations.iter().map(|&relation| pairs(self.engine, relation)).sum();
-        let mut found = Vec::new();
-        let mut done = 0;
-        let mut queries: Vec<RankQuery> = Vec::new();
-        let mut batch: Vec<RelationId> = Vec::new();
-        for (index, &relation) in relations.iter().enumerate() {
-            self.ask(relation, &mut queries);
-            batch.push(relation);
-            if queries.len() >= BATCH || index + 1 == relations.len() {
-                let heard = |work: &Work| control.progress(done + work.done as usize, all_queries);
-                self.answer(&batch, &queries, &mut found, &control.heard_by(&heard))?;
-                done += queries.len();
-                queries.clear();
-                batch.clear();
-            }
-        }
-        Ok((found, done))
-    }
-
-    /// The queries of a relation: who else is at the other end of what is there?
-    fn ask(&self, relation: RelationId, queries: &mut Vec<RankQuery>) {
-        let graph = self.engine.data().graph();
-        for same in graph.facts(relation).chunk_by(|a, b| a.key == b.key) {
-            let triple = Triple { head: same[0].key, relation, tail: same[0].other };
-            queries.push(RankQuery { triple, side: Side::Tail });
-        }
-        for same in graph.facts_by_tail(relation).chunk_by(|a, b| a.key == b.key) {
-            let triple = Triple { head: same[0].other, relation, tail: same[0].key };
-            queries.push(RankQuery { triple, side: Side::Head });
-        }
-    }
-
-    fn answer(
-        &self,
-        batch: &[RelationId],
-        queries: &[RankQuery],
-        found: &mut Vec<Candidate>,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let ranker = self.engine.ranker();
-        let beyond = (self.per_query + 1) as u16;
-        let new = |triple| Candidate {
-            triple,
-            score: 0.0,
-            tail_place: beyond,
-            head_place: beyond,
-            confidence: 0.0,
-            rules: 0,
-        };
-        let options = TopOptions { hide: Hide::Known(&self.train), ..TopOptions::new(self.per_query) };
-        let lists = ranker.top(queries, &options, control)?;
-        let mut met: Vec<Candidate> = Vec::new();
-        for (query, list) in queries.iter().zip(&lists) {
-            for (place, answer) in list.iter().enumerate() {
-                let mut candidate = new(query.answered(answer.entity));
-                match query.side {
-                    Side::Tail => candidate.tail_place = place as u16 + 1,
-                    Side::Head => candidate.head_place = place as u16 + 1,
-                }
-                met.push(candidate);
-            }
-        }
-        for &relation in batch {
-            self.conclude(relation, &mut met, new, control)?;
-        }
-        let key = |candidate: &Candidate| {
-            let Triple { head, relation, tail } = candidate.triple;
-            (relation, head, tail)
-        };
-        met.sort_by_key(key);
-        let from = found.len();
-        for same in met.chunk_by(|a, b| a.triple == b.triple) {
-            let mut all = same[0];
-            if all.triple.head == all.triple.tail && !self.reflexive[all.triple.relation.index()] {
-                continue;
-            }
-            for other in &same[1..] {
-                all.tail_place = all.tail_place.min(other.tail_place);
-                all.head_place = all.head_place.min(other.head_place);
-                all.confidence = all.confidence.max(other.confidence);
-                all.rules = all.rules.max(other.rules);
-            }
-            found.push(all);
-        }
-        let triples: Vec<Triple> = found[from..].iter().map(|candidate| candidate.triple).collect();
-        let mut scores = vec![0.0; triples.len()];
-        ranker.score(&triples, &mut scores)?;
-        for (candidate, score) in found[from..].iter_mut().zip(scores) {
-            // A score that is no number is the lowest.
-            candidate.score = if score.is_nan() { f32::MIN } else { score };
-        }
-        Ok(())
-    }
-
-    /// What the rules of a relation conclude.
-    fn conclude(
-        &self,
-        relation: RelationId,
-        met: &mut Vec<Candidate>,
-        new: impl Fn(Triple) -> Candidate,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let rule = |index: usize| &self.explainer.rules()[index];
-        let mut rules = self.explainer.concluding(relation).to_vec();
-        if self.engine.ranking().is_some() {
-            // Weak rules have had their say in the model's own answers; what all of them conclude would be nearly everything.
-            rules.retain(|&index| rule(index).confidence.get() >= LEAST_BESIDE_RANKING);
-        }
-        if rules.is_empty() {
-            return Ok(());
-        }
-        let horn: Vec<Rule> = rules.iter().map(|&index| rule(index).rule.clone()).collect();
-        let groundings = assemble::groundings(self.engine.data(), &horn, control)?;
-        let apart: Vec<bool> = rules.iter().map(|&index| self.explainer.tells_apart(index)).collect();
-        let mut speaking: Vec<usize> = Vec::new();
-        for (unlabeled, &triple) in groundings.unlabeled().iter().enumerate() {
-            let counts = |&grounding: &usize| {
-                let at = groundings.rule(grounding);
-                !apart[at] || horn[at].keeps_apart(triple, groundings.premises(grounding))
-            };
-            let concluding = groundings.concluding(unlabeled).iter().map(|&grounding| grounding as usize);
-            speaking.clear();
-            speaking.extend(concluding.filter(counts).map(|grounding| groundings.rule(grounding)));
-            speaking.sort_unstable();
-            speaking.dedup();
-            if speaking.is_empty() {
-                continue;
-            }
-            let mut candidate = new(triple);
-            candidate.rules = speaking.len().min(usize::from(u16::MAX)) as u16;
-            candidate.confidence =
-                speaking.iter().map(|&at| rule(rules[at]).confidence.get() as f32).fold(0.0, f32::max);
-            met.push(candidate);
-        }
-        Ok(())
-    }
-}
-
-/// Distinct (h, r) and (r, t) of a relation in train.
-fn pairs(engine: &Engine, relation: RelationId) -> usize {
-    let graph = engine.data().graph();
-    graph.distinct_heads(relation) + graph.distinct_tails(relation)
+    Ok(Candidates { triples, questions: questions.len() })
 }

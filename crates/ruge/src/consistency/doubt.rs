@@ -85,17 +85,16 @@ pub fn doubtful(explainer: &Explainer, most: usize, control: &Control<'_>) -> Re
     let triples: Vec<Triple> = found.iter().map(|found| found.triple).collect();
     let queries = RankQuery::both_sides(&triples);
     let ranks = engine.ranker().rank(&queries, Some(data.filter()), control)?;
-    let mut scores = vec![0.0; triples.len()];
-    engine.ranker().score(&triples, &mut scores)?;
+    let truths = engine.estimates(&triples)?;
     let name = |entity: &EntityId| data.names().entities.name(*entity).to_string();
-    let told = found.iter().zip(scores).zip(ranks.chunks_exact(2)).map(|((found, score), ranks)| Doubtful {
+    let told = found.iter().zip(truths).zip(ranks.chunks_exact(2)).map(|((found, truth), ranks)| Doubtful {
         fact: Fact::new(data.names(), found.triple),
         doubt: found.doubt,
         side: found.side,
         likeness: found.likeness,
         functionality: found.functionality,
         instead: found.instead.iter().map(name).collect(),
-        truth: engine.truth(found.triple.relation, score),
+        truth,
         rank: ranks[1].filtered.rank(Ties::Mean),
         head_rank: ranks[0].filtered.rank(Ties::Mean),
     });

@@ -8,10 +8,14 @@ use std::fmt::Write;
 
 use ruge_kg::visible;
 
+use super::parts::{Summed, closing};
 use super::{Explanation, Fact, svg};
 
 /// Lanes a picture shows; beyond, a line says how many more there are.
 const MOST_LANES: usize = 12;
+
+/// Parts of the score that are named below a picture; the others are summed.
+const MOST_PARTS: usize = 5;
 
 /// What a drawn edge is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +63,7 @@ pub struct Drawing {
     pub fact: Fact,
     /// The triple itself first, then its evidence.
     pub lanes: Vec<Lane>,
-    /// Lines below the picture: the rules by number.
+    /// Lines below the picture: the rules by number, what speaks against the triple, the parts of its score.
     pub legend: Vec<String>,
 }
 
@@ -90,7 +94,7 @@ impl Drawing {
     pub fn new(explanation: &Explanation) -> Self {
         let truth = format!("truth {}, rank {}", decimal(explanation.truth), plain(explanation.rank));
         let mut drawing = Self::of(explanation.fact.clone(), &truth);
-        let mut left_out = 0;
+        let (mut left_out, mut drawn) = (0, Vec::new());
         for grounding in &explanation.groundings {
             let caption = format!("rule {}, {}", grounding.rule_index + 1, decimal(grounding.confidence));
             let edges: Vec<(&Fact, Kind)> = grounding
@@ -98,13 +102,16 @@ impl Drawing {
                 .iter()
                 .map(|premise| (&premise.fact, if premise.negated { Kind::Absent } else { Kind::Premise }))
                 .collect();
-            left_out += usize::from(!drawing.ground(&edges, &caption));
+            match drawing.ground(&edges, &caption) {
+                true => drawn.push(grounding.rule_index),
+                false => left_out += 1,
+            }
         }
         for similar in explanation.similar.iter().take(MOST_LANES) {
             drawing.lane(&similar.fact, Kind::Similar, &format!("similar {}", decimal(similar.similarity)));
         }
-        let used = |index: usize| explanation.groundings.iter().any(|grounding| grounding.rule_index == index);
-        for (index, rule) in explanation.rules.iter().enumerate().filter(|(index, _)| used(*index)) {
+        // Rules that are not in the picture have no number in it.
+        for (index, rule) in explanation.rules.iter().enumerate().filter(|(index, _)| drawn.contains(index)) {
             let mut line = format!("rule {}, confidence {}: {}", index + 1, decimal(rule.confidence), rule.words);
             match rule.redundant.len() {
                 0 => {}
@@ -116,12 +123,35 @@ impl Drawing {
         let unshown = explanation.rules.iter().map(|rule| rule.groundings).sum::<usize>() + left_out;
         let unshown = unshown.saturating_sub(explanation.groundings.len());
         if unshown > 0 {
-            drawing.legend.push(format!("and {unshown} more groundings of these rules"));
+            let word = if unshown == 1 { "grounding" } else { "groundings" };
+            drawing.legend.push(format!("and {unshown} more {word}"));
+        }
+        let others = (0..explanation.rules.len()).filter(|index| !drawn.contains(index)).count();
+        if others > 0 {
+            let words = if others == 1 { "rule that concludes" } else { "rules that conclude" };
+            drawing.legend.push(format!("and {others} more {words} it"));
         }
         if explanation.rules.is_empty() {
             drawing.legend.push(explanation.sentence.clone());
         }
+        drawing.legend.extend(explanation.against.iter().map(|reason| format!("against it: {reason}")));
+        drawing.add_up(explanation);
         drawing
+    }
+
+    /// What the score is made of, for and against, and its sum. A score of one part is that part.
+    fn add_up(&mut self, explanation: &Explanation) {
+        if explanation.parts.len() < 2 {
+            return;
+        }
+        let Summed { shown, rest, sum } = Summed::of(&explanation.parts, MOST_PARTS);
+        self.legend.push("What its score is made of:".into());
+        self.legend.extend(shown.iter().map(|part| {
+            let sign = if part.value < 0.0 { "against" } else { "for" };
+            format!("{:+.3} {sign}: {}", part.value, part.words)
+        }));
+        self.legend.extend(rest.map(|(count, value)| format!("{value:+.3} {count} smaller parts")));
+        self.legend.push(format!("{sum:+.3} = {}", closing(explanation.side)));
     }
 
     /// One edge on a lane of its own, joined to the triple's ends where it meets them.

@@ -4,9 +4,11 @@ use ruge_kg::{RankQuery, Side};
 use ruge_rules::rank::evidence::{EvidencePart, Feature};
 use ruge_rules::rank::{Combined, Part, PartOf};
 use ruge_rules::{RuleRecord, words};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::Fact;
+use super::weigh::Fired;
+use super::{Explainer, Fact};
 use crate::engine::Engine;
 use crate::error::Result;
 
@@ -40,6 +42,34 @@ pub struct ScorePart {
     pub count: Option<usize>,
 }
 
+/// The largest parts of a score, the others together, and their sum: what a reader adds up.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Summed<'p> {
+    /// The largest.
+    pub shown: &'p [ScorePart],
+    /// How many others there are, and what they add; nothing where there are none.
+    pub rest: Option<(usize, f64)>,
+    /// All of them together: the score.
+    pub sum: f64,
+}
+
+impl<'p> Summed<'p> {
+    /// Shows `most` of them.
+    pub fn of(parts: &'p [ScorePart], most: usize) -> Self {
+        let (shown, rest) = parts.split_at(most.min(parts.len()));
+        let add = |parts: &[ScorePart]| parts.iter().map(|part| part.value).sum::<f64>();
+        Self { shown, rest: (!rest.is_empty()).then(|| (rest.len(), add(rest))), sum: add(parts) }
+    }
+}
+
+/// What the sum of the parts is, in words.
+pub fn closing(side: Side) -> &'static str {
+    match side {
+        Side::Head => "the score that ranks it among heads",
+        Side::Tail => "the score that ranks it among tails",
+    }
+}
+
 /// The parts of a triple's score where one end is asked for, the largest first. They add up to the score, up to rounding.
 pub fn parts(engine: &Engine, query: &RankQuery, score: f32) -> Result<Vec<ScorePart>> {
     let mut parts = match engine.combined() {
@@ -48,6 +78,26 @@ pub fn parts(engine: &Engine, query: &RankQuery, score: f32) -> Result<Vec<Score
     };
     parts.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
     Ok(parts)
+}
+
+/// Rules that fire, by what they add to the score where ranking counts them; others as they were.
+pub(super) fn by_share(mut fired: Vec<Fired>, parts: &[ScorePart], explainer: &Explainer) -> Vec<Fired> {
+    let names = explainer.engine().data().names();
+    let shares: FxHashMap<&str, f64> =
+        parts.iter().filter_map(|part| Some((part.rule.as_deref()?, part.value))).collect();
+    if !shares.is_empty() {
+        let share = |fired: &Fired| {
+            let formula = words::formula(&explainer.rules()[fired.rule].rule, names);
+            shares.get(formula.as_str()).copied().unwrap_or(0.0)
+        };
+        fired.sort_by_cached_key(|fired| std::cmp::Reverse(ordered(share(fired))));
+    }
+    fired
+}
+
+/// A number that can be compared.
+fn ordered(value: f64) -> i64 {
+    (value * 1e9) as i64
 }
 
 fn of_combined(engine: &Engine, combined: &Combined, query: &RankQuery) -> Result<Vec<ScorePart>> {

@@ -24,8 +24,6 @@ pub struct SimilarFact {
     pub head_similarity: f64,
     /// Cosine of the two tails' rows; 1 for the same tail.
     pub tail_similarity: f64,
-    /// Its calibrated truth.
-    pub truth: f64,
 }
 
 /// The `most` training facts of the triple's relation that are most like it, itself left out; equals in the order of ids.
@@ -50,18 +48,13 @@ pub fn facts(engine: &Engine, triple: Triple, most: usize) -> Result<Vec<Similar
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.3.cmp(&b.3)));
     found.truncate(most);
-    let triples: Vec<Triple> = found.iter().map(|found| found.3).collect();
-    let mut scores = vec![0.0; triples.len()];
-    engine.scores(&triples, &mut scores)?;
-    let show =
-        |(&(similarity, head_similarity, tail_similarity, fact), score): (&(f64, f64, f64, Triple), f32)| SimilarFact {
-            fact: Fact::new(data.names(), fact),
-            similarity,
-            head_similarity,
-            tail_similarity,
-            truth: engine.truth(fact.relation, score),
-        };
-    Ok(found.iter().zip(scores).map(show).collect())
+    let show = |&(similarity, head_similarity, tail_similarity, fact): &(f64, f64, f64, Triple)| SimilarFact {
+        fact: Fact::new(data.names(), fact),
+        similarity,
+        head_similarity,
+        tail_similarity,
+    };
+    Ok(found.iter().map(show).collect())
 }
 
 /// The cosine of two rows; 0 where one of them has no length or is not finite.

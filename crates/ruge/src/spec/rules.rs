@@ -98,6 +98,12 @@ impl RulesSpec {
         Self { thorough, ranking, evidence, ..Self::default() }
     }
 
+    /// What concerns training, and not ranking with rules: models that differ only in the latter are the same.
+    pub fn in_training(&self) -> Self {
+        let Self { thorough, ranking, evidence, .. } = Self::default();
+        Self { thorough, ranking, evidence, ..self.clone() }
+    }
+
     /// Whether anything is said about mining.
     fn says_how_to_mine(&self) -> bool {
         let Self { min_pca, min_std, min_hc, max_body, min_support, min_head_size, max_conclusions, .. } = self;

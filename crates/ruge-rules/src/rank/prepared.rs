@@ -1,0 +1,194 @@
+//! Rules made ready to rank with, which takes most of the time and no model: how many may take part, how far rare ones are trusted,
+//! what each weighs.
+
+use std::sync::Arc;
+
+use ruge_kg::{Control, Dataset, RankError, RankQuery, Triple};
+use serde::{Deserialize, Serialize};
+
+use super::evidence::Features;
+use super::fit::{Grid, some};
+use super::{Hiding, Ranking, RuleScores, SMOOTHING, Weights, budget, ranking_confidence};
+use crate::io::RuleRecord;
+
+type Result<T> = std::result::Result<T, RankError>;
+
+/// How much is asked before rules are weighed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Effort {
+    /// Questions about train, at most, that weights are learned from.
+    pub questions: usize,
+    /// Validation triples, at most, that the rest is fitted on.
+    pub triples: usize,
+}
+
+impl Effort {
+    /// Enough for most.
+    pub const USUAL: Self = Self { questions: 60_000, triples: 10_000 };
+    /// More than twice the time, for graphs of many relations.
+    pub const THOROUGH: Self = Self { questions: 200_000, triples: 20_000 };
+
+    /// One or the other.
+    pub fn of(thorough: bool) -> Self {
+        if thorough { Self::THOROUGH } else { Self::USUAL }
+    }
+}
+
+/// How rules are weighed, and which evidence may count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Weighing {
+    /// How much is asked.
+    pub effort: Effort,
+    /// Features that may be taken.
+    pub evidence: Features,
+    /// Steps that all this may take, about: rules that cost the most for what they are worth are left out.
+    pub steps: Option<u64>,
+}
+
+impl Weighing {
+    /// The usual effort, or more, with every feature.
+    pub fn of(thorough: bool) -> Self {
+        Self { effort: Effort::of(thorough), evidence: Features::All, steps: None }
+    }
+}
+
+/// Rules of less confidence have no say beside a model: they reach the most candidates, cost the most, and tell the least.
+pub const LEAST: f64 = 0.01;
+
+/// What may be added to the sizes of bodies.
+pub(super) const SMOOTHINGS: [f64; 8] = [2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 200.0, 500.0];
+/// Validation triples that choose among them.
+pub(super) const FEW: usize = 1_000;
+
+/// What was learned about rules besides their weights.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Learned {
+    /// What is added to the sizes of bodies.
+    pub smoothing: f64,
+    /// What was hidden while weights were learned.
+    pub hiding: Hiding,
+    /// How many rules more there were than the budget allows.
+    pub over_budget: usize,
+    /// What was affordable of the effort that was wanted.
+    pub effort: Effort,
+}
+
+/// Rules ready to rank with, alone or beside any model of a graph: filed by what validation says of rare ones, their weights
+/// learned. None of this depends on a model, so that many share it.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// In the order given.
+    pub rules: Vec<RuleRecord>,
+    /// How many more there were than the budget allows.
+    pub over_budget: usize,
+    pub(super) scores: Arc<RuleScores>,
+    pub(super) smoothing: f64,
+    pub(super) hiding: Hiding,
+    weighing: Weighing,
+    /// What was affordable of the effort that was wanted.
+    pub(super) effort: Effort,
+}
+
+impl Prepared {
+    /// For rules, alone or beside a model, as they are. The control hears of questions asked.
+    pub fn new(rules: Vec<RuleRecord>, data: &Dataset, weighing: Weighing, control: &Control<'_>) -> Result<Self> {
+        let (mut rules, mut over_budget) = budget::within(rules, data.graph());
+        let mut effort = weighing.effort;
+        if let Some(steps) = weighing.steps {
+            let found = budget::affordable(rules, data, effort, steps, control)?;
+            (rules, effort) = (found.rules, found.effort);
+            over_budget += found.dropped;
+        }
+        let file = |smoothing: f64| RuleScores::new(data.shared_graph(), &rules, smoothing, true);
+        if data.valid().is_empty() {
+            let scores = Arc::new(file(SMOOTHING));
+            let (smoothing, hiding) = (SMOOTHING, Hiding::Fact);
+            return Ok(Self { rules, over_budget, scores, smoothing, hiding, weighing, effort });
+        }
+        // Without links as evidence nothing may follow from how pairs were split.
+        let hiding = if weighing.evidence == Features::All { hiding(data) } else { Hiding::Fact };
+        // How far to trust rare rules is a matter of the graph, and is chosen with the rules alone, one sum for all.
+        let few = RankQuery::both_sides(&some(data.valid(), FEW));
+        let mut best = (f64::NEG_INFINITY, SMOOTHING);
+        if rules.iter().any(|record| record.counts.is_some()) {
+            for smoothing in SMOOTHINGS {
+                let rules = file(smoothing);
+                let grid = Grid::new(None, &rules, &few, false, hiding)?;
+                let gains = grid.gains(None, &rules, &few, data.filter(), control)?;
+                let mean = |setting: usize| gains.iter().map(|gains| f64::from(gains[setting])).sum::<f64>();
+                let found = (0..grid.settings.len()).map(mean).fold(f64::NEG_INFINITY, f64::max);
+                if found > best.0 {
+                    best = (found, smoothing);
+                }
+            }
+        }
+        let mut scores = file(best.1);
+        scores.learn(&rules, best.1, (data.train(), effort.questions), hiding, control)?;
+        Ok(Self { rules, over_budget, scores: Arc::new(scores), smoothing: best.1, hiding, weighing, effort })
+    }
+
+    /// For rules beside a model: those below [`LEAST`] are left out.
+    pub fn beside(
+        mut rules: Vec<RuleRecord>,
+        data: &Dataset,
+        weighing: Weighing,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        rules.retain(|record| ranking_confidence(record, SMOOTHING) >= LEAST);
+        Self::new(rules, data, weighing, control)
+    }
+
+    /// The same from rules that were kept and what was learned of them: to the bit what they were.
+    pub fn restored(
+        rules: Vec<RuleRecord>,
+        data: &Dataset,
+        weighing: Weighing,
+        learned: Learned,
+        weights: &[[f32; 2]],
+    ) -> Self {
+        let Learned { smoothing, hiding, over_budget, effort } = learned;
+        let scores = RuleScores::new(data.shared_graph(), &rules, smoothing, true).with_weights(weights);
+        Self { rules, over_budget, scores: Arc::new(scores), smoothing, hiding, weighing, effort }
+    }
+
+    /// What was learned besides weights.
+    pub fn learned(&self) -> Learned {
+        let Self { smoothing, hiding, over_budget, effort, .. } = *self;
+        Learned { smoothing, hiding, over_budget, effort }
+    }
+
+    /// How they were weighed, and will be.
+    pub fn weighing(&self) -> Weighing {
+        self.weighing
+    }
+
+    /// The rules as filed.
+    pub fn scores(&self) -> Arc<RuleScores> {
+        Arc::clone(&self.scores)
+    }
+
+    /// What was learned, if the ranking uses it.
+    pub fn weights(&self, ranking: &Ranking) -> Option<Weights> {
+        ranking.uses_weights().then(|| self.scores.weights(self.rules.len()))
+    }
+}
+
+/// Whether held-out pairs are linked as train pairs are. Where train facts often have a second fact on their pair and validation
+/// facts hardly ever do, the data were split by pairs: rules must then learn from train facts whose whole pair is hidden.
+fn hiding(data: &Dataset) -> Hiding {
+    let linked = |triples: &[Triple], itself: usize| {
+        let links = |t: &&Triple| data.graph().links_between(t.head, t.tail).len() > itself;
+        triples.iter().filter(links).count() as f64 / triples.len().max(1) as f64
+    };
+    let (train, valid) = (linked(&some(data.train(), SAMPLED), 1), linked(data.valid(), 0));
+    let expected = train * data.valid().len() as f64;
+    if expected >= ENOUGH_PAIRS && valid < SPLIT_BY_PAIRS * train { Hiding::Pair } else { Hiding::Fact }
+}
+
+/// Train facts that are looked at for links.
+const SAMPLED: usize = 50_000;
+/// Linked validation pairs that must be expected before their absence says anything.
+const ENOUGH_PAIRS: f64 = 20.0;
+/// The share of those, of what train leads to expect, below which data count as split by pairs.
+const SPLIT_BY_PAIRS: f64 = 0.1;
