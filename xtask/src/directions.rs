@@ -17,9 +17,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ruge", &["ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
     ("ruge-lab", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
     ("ruge-report", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-rules"]),
+    ("ruge-serve", &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-rules"]),
     (
         "ruge-cli",
-        &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-report", "ruge-rules"],
+        &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-report", "ruge-rules", "ruge-serve"],
     ),
     ("ruge-testing", &[]),
     ("xtask", &[]),

@@ -35,6 +35,7 @@ mod rule_args;
 mod rules;
 mod run;
 mod search;
+mod serve;
 mod settings;
 mod shown;
 mod text;
@@ -90,6 +91,7 @@ enum Command {
     Export(export::ExportArgs),
     Explain(explain::ExplainArgs),
     Complete(complete::CompleteArgs),
+    Serve(serve::ServeArgs),
     Search(search::SearchArgs),
     Reproduce(reproduce::ReproduceArgs),
     /// List and download public benchmark sets
@@ -113,6 +115,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<()> {
         Command::Export(args) => export::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Complete(args) => complete::run(&args, console),
+        Command::Serve(args) => serve::run(&args, console),
         Command::Search(args) => search::run(&args, console),
         Command::Reproduce(args) => reproduce::run(&args, console),
         Command::Data(command) => data::run(command, console),

@@ -1,0 +1,80 @@
+//! `/openapi.json`, made from the table of endpoints.
+
+use axum::http::Method;
+use serde_json::{Map, Value, json};
+
+use crate::table::{ROUTES, Route, Run};
+
+/// The document.
+pub fn document() -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in ROUTES {
+        let entry = paths.entry(route.path).or_insert_with(|| json!({}));
+        entry[route.method.as_str().to_lowercase()] = operation(route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "ruge", "version": env!("CARGO_PKG_VERSION")},
+        "paths": paths,
+        "components": {"schemas": {"Problem": {
+            "type": "object", "required": ["status", "title", "detail"],
+            "properties": {
+                "status": {"type": "integer"}, "title": {"type": "string"}, "detail": {"type": "string"},
+                "remedy": {"type": "string"}, "nearest": {"type": "array", "items": {"type": "string"}},
+                "limit": {"type": "integer"},
+            },
+        }}},
+    })
+}
+
+fn operation(route: &Route) -> Value {
+    let problem = json!({
+        "description": "What went wrong",
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    });
+    let kind = match route.run {
+        Run::Batch => "application/x-ndjson",
+        Run::Metrics | Run::Health => "text/plain",
+        _ if route.path.ends_with(".svg") => "image/svg+xml",
+        _ => "application/json",
+    };
+    let answers = json!({
+        "200": {"description": route.what, "content": {kind: {}}},
+        "default": problem,
+    });
+    let mut operation = json!({"summary": route.what, "responses": answers});
+    let is_needed = |name: &&str| name.ends_with('!');
+    if route.method == Method::GET || matches!(route.run, Run::Batch) {
+        let param = |name: &&str| json!({"name": name.trim_end_matches('!'), "in": "query", "required": is_needed(name), "schema": schema(name, true)});
+        operation["parameters"] = route.params.iter().map(param).collect();
+    }
+    if matches!(route.run, Run::Batch) {
+        let body = json!({"application/x-ndjson": {"schema": {"type": "string"}}});
+        operation["requestBody"] = json!({"required": true, "content": body});
+    } else if route.method == Method::POST {
+        let properties: Map<String, Value> =
+            route.params.iter().map(|name| (name.trim_end_matches('!').to_string(), schema(name, false))).collect();
+        let needed: Vec<&str> =
+            route.params.iter().filter(|name| is_needed(name)).map(|name| name.trim_end_matches('!')).collect();
+        let object =
+            json!({"type": "object", "properties": properties, "required": needed, "additionalProperties": false});
+        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": object}}});
+    }
+    operation
+}
+
+fn schema(name: &str, in_query: bool) -> Value {
+    match name.trim_end_matches('!') {
+        "top" => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
+        "limit" | "groundings" | "similar" | "min_support" | "id" => json!({"type": "integer", "minimum": 0}),
+        "new" | "typed" => json!({"type": "boolean"}),
+        "min_confidence" => json!({"type": "number", "minimum": 0, "maximum": 1}),
+        "candidates" => json!({"type": "array", "items": {"type": "string"}}),
+        "triples" => json!({"type": "array", "items": {
+            "type": "object", "required": ["head", "relation", "tail"],
+            "properties": {"head": {"type": "string"}, "relation": {"type": "string"}, "tail": {"type": "string"}},
+        }}),
+        _ if in_query => json!({"type": "string"}),
+        _ => json!({"type": ["string", "null"]}),
+    }
+}

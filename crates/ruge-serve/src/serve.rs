@@ -1,0 +1,148 @@
+//! The accept loop.
+//!
+//! It is our own because the one of axum sets no timer: without it hyper never closes a connection whose headers do not come, and a
+//! few hundred of them block a server.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as Socket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::app::App;
+use crate::guard::TOKEN;
+
+/// Connections at the same time.
+const CONNECTIONS: usize = 512;
+/// Within which the headers of a request must come.
+const HEADERS: Duration = Duration::from_secs(10);
+/// Within which requests end after a signal.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Others could reach it, and anybody would be answered.
+    #[error("{address}: not an address of this machine alone, and there is no token")]
+    Open {
+        /// Where it should listen.
+        address: SocketAddr,
+    },
+    /// A token that could be guessed.
+    #[error("the token has {length} characters; at least {TOKEN} are needed")]
+    ShortToken {
+        /// Its length.
+        length: usize,
+    },
+    /// Another program listens there.
+    #[error("{address}: another program listens there")]
+    Taken {
+        /// Where.
+        address: SocketAddr,
+        /// The next port that is free.
+        free: Option<u16>,
+    },
+    /// The system refuses.
+    #[error("{address}: cannot listen: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// The network failed.
+    #[error("the network cannot be used: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Listens; not outside of this machine without a token.
+pub fn bind(address: SocketAddr, token: Option<&str>) -> Result<Socket, ServeError> {
+    match token.map(|token| token.chars().count()) {
+        None if !address.ip().is_loopback() => return Err(ServeError::Open { address }),
+        Some(length) if length < TOKEN => return Err(ServeError::ShortToken { length }),
+        _ => {}
+    }
+    Socket::bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => ServeError::Taken { address, free: free_port(address) },
+        _ => ServeError::Listen { address, source },
+    })
+}
+
+/// The next port that is free, at most a hundred further on.
+fn free_port(address: SocketAddr) -> Option<u16> {
+    let ports = address.port().saturating_add(1)..=address.port().saturating_add(100);
+    ports.into_iter().find(|&port| Socket::bind((address.ip(), port)).is_ok())
+}
+
+/// Answers until a signal comes, then ends what has begun.
+pub fn serve(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let done = runtime.block_on(accept(app, socket));
+    // Connections that do not end are cut.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    done
+}
+
+async fn accept(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
+    socket.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(socket)?;
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_headers(64).max_buf_size(1 << 16);
+    let mut stop = std::pin::pin!(signal());
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.ok();
+        let stream = tokio::select! {
+            _ = &mut stop => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                // Too many open files, or a client that is gone already: others may do better.
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(app.router());
+        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            // Clients that break off are no error of ours.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = tokio::time::sleep(DRAIN) => {}
+        _ = signal() => {}
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+async fn signal() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        done = tokio::signal::ctrl_c() => done,
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// Where a server listens unless told otherwise.
+pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7997);
