@@ -22,6 +22,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "ruge-cli",
         &["ruge", "ruge-cuda", "ruge-embed", "ruge-kg", "ruge-lab", "ruge-report", "ruge-rules", "ruge-serve"],
     ),
+    (
+        "ruge-python",
+        &[
+            "ruge",
+            "ruge-cli",
+            "ruge-cuda",
+            "ruge-embed",
+            "ruge-kg",
+            "ruge-lab",
+            "ruge-report",
+            "ruge-rules",
+            "ruge-serve",
+        ],
+    ),
     ("ruge-testing", &[]),
     ("xtask", &[]),
 ];

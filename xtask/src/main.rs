@@ -5,6 +5,7 @@
 
 mod directions;
 mod kernels;
+mod python;
 mod test;
 mod tidy;
 #[cfg(unix)]

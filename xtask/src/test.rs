@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{directions, kernels, root, tidy};
+use crate::{directions, kernels, python, root, tidy};
 
 /// One check: its name, its function, and what to do if it fails.
 struct Step {
@@ -89,6 +89,11 @@ const STEPS: &[Step] = &[
         remedy: "cargo clippy --workspace --all-targets",
     },
     Step { name: "tests", check: tests, remedy: "cargo test --workspace" },
+    Step {
+        name: "Python package",
+        check: python::run,
+        remedy: "mend what pytest or mypy name; the package is in python/ruge, its tests in tests/python",
+    },
     Step {
         name: "torture",
         check: torture,

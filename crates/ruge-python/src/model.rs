@@ -1,0 +1,325 @@
+//! Models opened for questions.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use ruge::complete::CompleteOptions;
+use ruge::evaluate::{Questions, ranks_sha256};
+use ruge::explain::ExplainOptions;
+use ruge::explain::drawing::Drawing;
+use ruge::fold_in::NewFacts;
+use ruge::predict::{PredictOptions, Question};
+use ruge::truth::Completeness;
+use ruge::{Control, DeviceName, Engine, ModelFile, OpenOptions};
+use ruge_embed::Table;
+use ruge_kg::{EntityId, Side, Ties, Triple, Work};
+use ruge_lab::export::facts::{self, FactFormat};
+use serde_json::json;
+
+use crate::errors::{Fault, Result};
+use crate::graph::Graph;
+use crate::job;
+use crate::rules::Rules;
+
+/// A model opened for questions.
+#[pyclass(frozen, module = "ruge._core")]
+pub struct Model {
+    engine: Engine,
+}
+
+/// Opens a run folder or a model.safetensors; `evaluated` is the model that figures describe.
+#[pyfunction]
+pub fn load(py: Python<'_>, path: PathBuf, device: &str, evaluated: bool) -> PyResult<Model> {
+    job::work(py, None, None, |_| {
+        let device = match device {
+            "cpu" => DeviceName::Cpu,
+            "cuda" => DeviceName::Cuda,
+            other => return Err(Fault::setting(format!("device is \"cpu\" or \"cuda\", not {other:?}"))),
+        };
+        let path = if evaluated { ModelFile::evaluated(&path) } else { path };
+        Ok(Model::new(Engine::open_with(&path, &OpenOptions { device, ..OpenOptions::default() })?))
+    })
+}
+
+/// Three names with one missing.
+type Asked = (Option<String>, Option<String>, Option<String>);
+
+impl Model {
+    /// For questions to this engine.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    fn triple(&self, (head, relation, tail): &(String, String, String)) -> Result<Triple> {
+        let engine = &self.engine;
+        Ok(Triple { head: engine.entity(head)?, relation: engine.relation(relation)?, tail: engine.entity(tail)? })
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// The best answers to each question, as JSON: `answers`, a list for each, and what truth assumes.
+    #[pyo3(signature = (questions, top, new, candidates, typed, by_rules))]
+    #[allow(clippy::too_many_arguments)]
+    fn predict(
+        &self,
+        py: Python<'_>,
+        questions: Vec<Asked>,
+        top: usize,
+        new: bool,
+        candidates: Option<Vec<String>>,
+        typed: bool,
+        by_rules: bool,
+    ) -> PyResult<String> {
+        let ask = |control: &Control<'_>| -> Result<String> {
+            if top == 0 {
+                return Err(Fault::setting("top must be at least 1"));
+            }
+            let engine = &self.engine;
+            let of = |(h, r, t): &Asked| Question::named(engine, h.as_deref(), r.as_deref(), t.as_deref());
+            let asked = questions.iter().map(of).collect::<ruge::Result<Vec<_>>>()?;
+            let found = candidates.map(|names| names.iter().map(|name| engine.entity(name)).collect());
+            let candidates: Option<Vec<EntityId>> = found.transpose()?;
+            let options = PredictOptions { top, new, candidates, typed, by_rules };
+            let answers = engine.predict(&asked, &options, control)?;
+            Ok(json!({"answers": answers, "assumes": engine.truth_assumes()?}).to_string())
+        };
+        match questions.len() {
+            1 => job::short(py, || ask(&Control::default())),
+            _ => job::work(py, None, None, |job| ask(&Control::new(&job.cancel))),
+        }
+    }
+
+    /// Why a triple is held true, as JSON and as a drawing.
+    fn explain(
+        &self,
+        py: Python<'_>,
+        triple: (String, String, String),
+        groundings: usize,
+        similar: usize,
+        side: &str,
+    ) -> PyResult<(String, String)> {
+        job::short(py, || {
+            let side = match side {
+                "tail" => Side::Tail,
+                "head" => Side::Head,
+                other => return Err(Fault::setting(format!("side is \"tail\" or \"head\", not {other:?}"))),
+            };
+            let options = ExplainOptions { groundings, similar, side };
+            let explanation = self.engine.explain(self.triple(&triple)?, &options)?;
+            let mut object = json!(explanation);
+            object["rules_fired"] = explanation.fired().into();
+            object["grounding_count"] = explanation.grounding_count().into();
+            Ok((object.to_string(), Drawing::new(&explanation).svg()))
+        })
+    }
+
+    /// New facts for the graph, as JSON, and as text in a format of `ruge complete --to` where one is named.
+    #[pyo3(signature = (relation, min_truth, top, per_query, progress))]
+    fn complete(
+        &self,
+        py: Python<'_>,
+        relation: Option<String>,
+        min_truth: Option<f64>,
+        top: Option<usize>,
+        per_query: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        job::work(py, None, progress.as_ref(), |job| {
+            let relation = relation.map(|name| self.engine.relation(&name)).transpose()?;
+            // As on the command line: with a threshold alone, everything that reaches it.
+            let top = if min_truth.is_some() { top } else { top.or(CompleteOptions::default().top) };
+            let options = CompleteOptions { relation, per_query, min_truth: min_truth.unwrap_or(0.0), top };
+            let hear = |work: &Work| job.tell("complete", work.done, work.total, String::new());
+            let control = Control::new(&job.cancel).with_listener(&hear);
+            let found = self.engine.complete(&options, &control)?;
+            let facts = found.proposals(0..found.len())?;
+            Ok(json!({
+                "facts": facts, "candidates": found.candidates, "from_rules": found.from_rules,
+                "queries": found.queries, "completeness": found.completeness, "assumes": found.assumes,
+            })
+            .to_string())
+        })
+    }
+
+    /// Filtered ranking of a part of the data, as JSON.
+    #[pyo3(signature = (split, ties, hits, threads, progress))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        split: &str,
+        ties: &str,
+        hits: Vec<u32>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        job::work(py, threads, progress.as_ref(), |job| {
+            let engine = &self.engine;
+            let data = engine.data();
+            let Some(triples) = data.split(split) else {
+                return Err(Fault::setting(format!("split is \"test\", \"valid\" or \"train\", not {split:?}")));
+            };
+            if engine.notes().get("trained_on").is_some_and(|on| on == "all") && split != "train" {
+                return Err(Fault::setting(format!(
+                    "this model was trained on every listed fact, {split} included, so it knows the answers\n  remedy: load \
+                     the run with evaluated=True"
+                )));
+            }
+            if triples.is_empty() {
+                return Err(Fault::setting(format!(
+                    "the data have no {split} triples\n  remedy: choose another split"
+                )));
+            }
+            let ties = match ties {
+                "mean" => Ties::Mean,
+                "optimistic" => Ties::Optimistic,
+                "pessimistic" => Ties::Pessimistic,
+                other => {
+                    let words = format!("ties is \"mean\", \"optimistic\" or \"pessimistic\", not {other:?}");
+                    return Err(Fault::setting(words));
+                }
+            };
+            let questions = Questions { ties, hits, ..Questions::about(triples, data.filter()) };
+            let hear = |work: &Work| job.tell("evaluate", work.done, work.total, String::new());
+            let control = Control::new(&job.cancel).with_listener(&hear);
+            let ranks = questions.rank(engine.ranker(), &control)?;
+            let found = questions.evaluation(&ranks, data.graph());
+            let names = &data.names().relations;
+            let rows = found.by_relation.iter().map(|(&id, metrics)| {
+                let mut row = json!(metrics);
+                row["relation"] = names.name(id).into();
+                row
+            });
+            let mut object = json!(found.pooled);
+            object["split"] = split.into();
+            object["head"] = json!(found.by_side.get(&Side::Head));
+            object["tail"] = json!(found.by_side.get(&Side::Tail));
+            object["ranks_sha256"] = ranks_sha256(&ranks).into();
+            object["by_relation"] = rows.collect();
+            Ok(object.to_string())
+        })
+    }
+
+    /// The entities nearest to one, as JSON.
+    fn similar(&self, py: Python<'_>, entity: &str, top: usize) -> PyResult<String> {
+        job::short(py, || Ok(json!(self.engine.similar(self.engine.entity(entity)?, top)?).to_string()))
+    }
+
+    /// Scores of triples, and the chance that each is true.
+    fn score(&self, py: Python<'_>, triples: Vec<(String, String, String)>) -> PyResult<(Vec<f32>, Vec<f64>)> {
+        job::short(py, || {
+            let triples = triples.iter().map(|triple| self.triple(triple)).collect::<Result<Vec<_>>>()?;
+            let mut scores = vec![0.0; triples.len()];
+            self.engine.scores(&triples, &mut scores).map_err(ruge::RugeError::from)?;
+            Ok((scores, self.engine.truths(&triples)?))
+        })
+    }
+
+    /// The same model with new facts and entities.
+    fn with_facts(&self, py: Python<'_>, facts: &Graph) -> PyResult<Self> {
+        job::work(py, None, None, |job| {
+            let facts = NewFacts::of(&self.engine, &facts.data)?;
+            Ok(Self::new(self.engine.with_facts(&facts, &Control::new(&job.cancel))?))
+        })
+    }
+
+    /// The same model, told how complete the graph is.
+    fn with_completeness(&self, py: Python<'_>, share: f64) -> PyResult<Self> {
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(Fault::setting("completeness is a share above 0 and at most 1").raise(py));
+        }
+        let given = Completeness { all: Some(share), ..Completeness::default() };
+        Ok(Self::new(self.engine.with_completeness(given)))
+    }
+
+    /// Writes a model.safetensors, complete or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        job::work(py, None, None, |_| Ok(ModelFile::write(&path, &self.engine.contents()?)?))
+    }
+
+    /// The spec as TOML.
+    #[getter]
+    fn spec(&self) -> String {
+        self.engine.spec().to_toml()
+    }
+
+    /// What training says about itself.
+    #[getter]
+    fn notes(&self) -> std::collections::BTreeMap<String, String> {
+        self.engine.notes().clone()
+    }
+
+    /// Model and guidance, by name.
+    #[getter]
+    fn kind(&self) -> (String, String) {
+        let spec = self.engine.spec();
+        (spec.model.name.name().to_string(), spec.guidance().name().to_string())
+    }
+
+    /// The rules that guided it or that it ranks with.
+    fn rules(&self) -> Rules {
+        Rules::of(self.engine.rules(), self.engine.data().names())
+    }
+
+    /// Names in the order of their ids.
+    fn entity_names(&self) -> Vec<&str> {
+        self.engine.data().names().entities.iter().map(|(_, name)| name).collect()
+    }
+
+    /// Names in the order of their ids.
+    fn relation_names(&self) -> Vec<&str> {
+        self.engine.data().names().relations.iter().map(|(_, name)| name).collect()
+    }
+
+    /// The vectors of entities or relations, in the model's memory.
+    fn vectors(&self, entities: bool) -> Vectors {
+        Vectors { engine: self.engine.clone(), entities }
+    }
+
+    /// Proposals as text in a format of `ruge complete --to`, by the ending of a file's name.
+    #[staticmethod]
+    fn facts_text(py: Python<'_>, proposals: &str, ending: &str, base: &str) -> PyResult<String> {
+        job::short(py, || {
+            let format = FactFormat::of_ending(ending).ok_or_else(|| {
+                Fault::setting(format!(
+                    "facts cannot be written as .{ending}\n  remedy: use .tsv, .csv, .jsonl, .nt, .ttl or .cypher"
+                ))
+            })?;
+            let proposals: Vec<ruge::complete::Proposal> =
+                serde_json::from_str(proposals).map_err(|error| Fault::setting(error.to_string()))?;
+            Ok(facts::text(format, base, &proposals))
+        })
+    }
+}
+
+/// A table of a model; NumPy makes a read-only view of it.
+#[pyclass(frozen, module = "ruge._core")]
+pub struct Vectors {
+    engine: Engine,
+    entities: bool,
+}
+
+impl Vectors {
+    fn table(&self) -> Result<&Table> {
+        let embeddings = self.engine.embeddings()?;
+        let embeddings = embeddings.ok_or_else(|| Fault::setting("this model is rules alone, and has no vectors"))?;
+        Ok(if self.entities { &embeddings.entities } else { &embeddings.relations })
+    }
+}
+
+#[pymethods]
+impl Vectors {
+    /// Where the numbers are; whoever reads them keeps this object, and with it the model, alive.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let table = self.table().map_err(|fault| fault.raise(py))?;
+        let dict = PyDict::new(py);
+        dict.set_item("version", 3)?;
+        dict.set_item("typestr", "<f4")?;
+        dict.set_item("shape", (table.rows(), table.width()))?;
+        dict.set_item("strides", (4 * table.stride(), 4))?;
+        dict.set_item("data", (table.as_slice().as_ptr() as usize, true))?;
+        Ok(dict)
+    }
+}

@@ -1,0 +1,144 @@
+"""Soft rules: mined from a graph, or read from a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ruge import _core
+from ruge._progress import Progress, callback
+from ruge.graph import Graph
+from ruge.results import Table
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A rule with AMIE's measures."""
+
+    rule: str
+    words: str
+    confidence: float
+    support: int | None
+    head_coverage: float | None
+    std: float | None
+    pca: float | None
+    head: str
+    atoms: int
+
+    def __str__(self) -> str:
+        return f"{self.words}   conf {self.confidence:.2f}   support {self.support}"
+
+
+class Rules(Sequence[Rule]):
+    """Rules in the order in which they were mined or read."""
+
+    def __init__(self, core: _core.Rules) -> None:
+        self._core = core
+        self._rows: list[dict[str, Any]] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every head was searched; false where a time limit ended mining."""
+        return self._core.complete
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Every rule as a row."""
+        if self._rows is None:
+            self._rows = json.loads(self._core.rows())
+        return [dict(row) for row in self._rows or []]
+
+    def table(self) -> Table:
+        """The rules as a table."""
+        return Table(self.to_dicts(), [field.name for field in dataclasses.fields(Rule)])
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame."""
+        return self.table().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A polars data frame."""
+        return self.table().to_polars()
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        return self.table().to_arrow()
+
+    def text(self, to: str = "native") -> str:
+        """The rules in a format of ``ruge rules convert``."""
+        return self._core.text(to)
+
+    def write(self, path: str | os.PathLike[str], *, to: str = "native") -> None:
+        """Writes a rule file."""
+        text = self.text(to)
+        with open(path, "w", encoding="utf-8", newline="") as out:
+            out.write(text)
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __getitem__(self, at: Any) -> Any:
+        rows = self.to_dicts()[at]
+        return [Rule(**row) for row in rows] if isinstance(rows, list) else Rule(**rows)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return (Rule(**row) for row in self.to_dicts())
+
+    def __repr__(self) -> str:
+        return f"Rules({len(self)} rules)"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def mine(
+    graph: Any,
+    *,
+    preset: str | None = None,
+    max_body: int | None = None,
+    min_pca: float | None = None,
+    min_hc: float | None = None,
+    min_std: float | None = None,
+    min_support: int | None = None,
+    min_head_size: int | None = None,
+    no_skyline: bool = False,
+    injective: bool = False,
+    constants: bool = False,
+    heads: Sequence[str] | None = None,
+    exclude_heads: Sequence[str] | None = None,
+    bodies: Sequence[str] | None = None,
+    exclude_bodies: Sequence[str] | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Rules:
+    """Mines soft rules from the training triples, as ``ruge mine``. ``graph`` is a :class:`Graph` or what one is made from.
+
+    >>> len(mine("demo", min_pca=0.9)) < len(mine("demo", min_pca=0.5))
+    True
+    """
+    keywords = {
+        "preset": preset,
+        "max_body": max_body,
+        "min_pca": min_pca,
+        "min_hc": min_hc,
+        "min_std": min_std,
+        "min_support": min_support,
+        "min_head_size": min_head_size,
+        "no_skyline": no_skyline,
+        "injective": injective,
+        "constants": constants,
+        "heads": None if heads is None else list(heads),
+        "exclude_heads": None if exclude_heads is None else list(exclude_heads),
+        "bodies": None if bodies is None else list(bodies),
+        "exclude_bodies": None if exclude_bodies is None else list(exclude_bodies),
+    }
+    with callback(progress) as hear:
+        return Rules(_core.mine(Graph(graph)._core, json.dumps(keywords), time_limit, threads, hear))
+
+
+def read_rules(path: str | os.PathLike[str], graph: Any) -> Rules:
+    """Reads a rule file in any format of ``ruge rules convert``."""
+    return Rules(_core.read_rules(os.fspath(path), Graph(graph)._core))

@@ -1,0 +1,293 @@
+"""The package from the outside: what it gives is what the command line gives."""
+
+import copy
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import ruge
+
+
+def sha(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def command(*words, cwd):
+    done = subprocess.run([sys.executable, "-m", "ruge", *map(str, words)], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def facts():
+    demo = ruge.Graph("demo")
+    return [t for part in ("train", "valid", "test") for t in demo.triples(part)]
+
+
+@pytest.fixture(scope="session")
+def tsv(facts, tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "facts.tsv"
+    path.write_text("".join("\t".join(t) + "\n" for t in facts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def model():
+    return ruge.train("demo", guidance="ruge", dim=16, epochs=10)
+
+
+class Factory:
+    """What PyKEEN's TriplesFactory has."""
+
+    def __init__(self, facts):
+        names = sorted({n for h, _, t in facts for n in (h, t)})
+        self.entity_to_id = {name: at for at, name in enumerate(names)}
+        self.relation_to_id = {name: at for at, name in enumerate(sorted({r for _, r, _ in facts}))}
+        e, r = self.entity_to_id, self.relation_to_id
+        self.mapped_triples = numpy.array([(e[h], r[p], e[t]) for h, p, t in facts])
+
+
+def test_every_kind_of_input_gives_one_graph(facts, tsv):
+    columns = dict(zip(("head", "relation", "tail"), map(list, zip(*facts))))
+    table = pyarrow.table(columns)
+    factory = Factory(facts)
+    names = [name for name, _ in sorted(factory.entity_to_id.items(), key=lambda item: item[1])]
+    relations = [name for name, _ in sorted(factory.relation_to_id.items(), key=lambda item: item[1])]
+    graphs = {
+        "path": ruge.Graph(tsv),
+        "tuples": ruge.Graph(facts),
+        "generator": ruge.Graph(iter(facts)),
+        "pandas": ruge.Graph(pandas.DataFrame(columns)),
+        "polars": ruge.Graph(polars.DataFrame(columns)),
+        "pyarrow": ruge.Graph(table),
+        "dictionary": ruge.Graph(pyarrow.table({n: table[n].dictionary_encode() for n in table.column_names})),
+        "views": ruge.Graph(pyarrow.table({n: table[n].cast(pyarrow.string_view()) for n in table.column_names})),
+        "factory": ruge.Graph(factory),
+        "ids": ruge.Graph(factory.mapped_triples, entity_names=names, relation_names=relations),
+    }
+    assert len({graph.digest for graph in graphs.values()}) == 1, {k: g.digest for k, g in graphs.items()}
+    assert len(graphs["path"]) == len(facts)
+
+
+def test_models_and_rules_have_the_bits_of_the_command_line(tmp_path, tsv):
+    words = ["--guidance", "ruge", "--dim", "16", "--epochs", "5", "--quiet"]
+    command("train", tsv, *words, "--out", "cli", cwd=tmp_path)
+    for threads in (1, 2):
+        out = tmp_path / f"python{threads}"
+        ruge.train(tsv, guidance="ruge", dim=16, epochs=5, out=out, threads=threads)
+        assert sha(out / "model.safetensors") == sha(tmp_path / "cli" / "model.safetensors")
+    written = command("mine", tsv, "--quiet", cwd=tmp_path)
+    rules = [line for line in written.splitlines() if not line.startswith("#")]
+    ours = [line for line in ruge.mine(tsv).text().splitlines() if not line.startswith("#")]
+    assert ours == rules and len(rules) > 10
+
+
+def test_answers_are_those_of_the_command_line(tmp_path, model):
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    said = json.loads(command("predict", path, "--head", "Brussels", "--relation", "located_in", "--json", cwd=tmp_path))
+    assert model.predict("Brussels", "located_in").to_dicts() == said["answers"]
+    why = json.loads(command("explain", path, "Brussels", "located_in", "Flanders", "--json", cwd=tmp_path))
+    own = model.explain("Brussels", "located_in", "Flanders").json
+    assert {**own, "seconds": 0} == {**why, "seconds": 0}
+    found = json.loads(command("eval", path, "--json", cwd=tmp_path))
+    assert model.evaluate().mrr == found["mrr"]
+
+
+def test_results_become_tables(model, tmp_path):
+    answers = model.predict(relation="borders", tail="Spain", top=3)
+    assert len(answers.to_pandas()) == len(answers.to_polars()) == answers.to_arrow().num_rows == 3
+    many = model.predict_many([("Spain", "borders", None), (None, "borders", "Spain")], top=2)
+    assert many.column("asked") == ["tail", "tail", "head", "head"]
+    assert many.column("head")[2:] == model.predict(relation="borders", tail="Spain", top=2).column("entity")
+    frame = polars.DataFrame({"head": ["Spain", "France"], "relation": "borders"})
+    assert len(model.predict_many(frame, top=3).to_polars()) == 6
+    new = model.complete(relation="borders", top=5)
+    new.write(tmp_path / "new.tsv")
+    assert len((tmp_path / "new.tsv").read_text().splitlines()) >= len(new) == 5
+    assert model.rules.to_polars().height == len(model.rules)
+    assert model.evaluate("valid").to_pandas()["queries"].sum() == model.evaluate("valid").queries
+
+
+def test_vectors_are_a_view(model):
+    vectors = model.entities.vectors
+    assert vectors.shape == (len(model.entities), 32) and vectors.dtype == numpy.float32
+    assert not vectors.flags.owndata and not vectors.flags.writeable
+    assert numpy.isfinite(vectors).all() and numpy.abs(vectors).sum() > 0
+
+
+def test_pickles_and_copies_answer_the_same(model, tmp_path):
+    asked = model.predict("Spain", "borders").to_dicts()
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert other.predict("Spain", "borders").to_dicts() == asked
+    graph = ruge.Graph("demo")
+    assert pickle.loads(pickle.dumps(graph)).sizes == graph.sizes
+
+
+def test_new_entities_are_folded_in(model):
+    more = model.with_facts([("Atlantis", "located_in", "Europe")])
+    assert "Atlantis" in more.entities and "Atlantis" not in model.entities
+    assert len(more.predict("Atlantis", "borders", top=2)) == 2
+    with pytest.raises(ruge.UnknownName) as caught:
+        model.with_facts([("Atlantis", "located_inn", "Europe")])
+    assert "located_in" in caught.value.nearest
+
+
+BAD = [
+    (lambda: ruge.Graph([("a", "r", "b"), ("a", None, "b")]), ruge.DataError, {"row": 1}),
+    (lambda: ruge.Graph([("a", "r", "b"), ("a", "b")]), ruge.DataError, {"row": 1}),
+    (lambda: ruge.Graph([("a", "r", 1.5)]), ruge.DataError, {"row": 0}),
+    (lambda: ruge.Graph([]), ruge.DataError, {}),
+    (lambda: ruge.Graph(7), ruge.DataError, {}),
+    (lambda: ruge.Graph(pandas.DataFrame({"a": ["x"], "b": ["y"]})), ruge.DataError, {}),
+    (lambda: ruge.Graph(pandas.DataFrame({"h": ["x", None], "r": "y", "t": "z"})), ruge.DataError, {"row": 1}),
+    (lambda: ruge.Graph(polars.DataFrame({"h": ["x", None], "r": "y", "t": "z"})), ruge.DataError, {"row": 1}),
+    (lambda: ruge.Graph(polars.DataFrame({"x": ["x"]}), columns=("a", "b", "c")), ruge.DataError, {}),
+    (lambda: ruge.Graph(numpy.zeros((3, 2), dtype=int)), ruge.DataError, {}),
+    (lambda: ruge.Graph(numpy.zeros((3, 3))), ruge.DataError, {}),
+    (lambda: ruge.Graph(numpy.array([[0, 0, 1], [0, 0, -1]])), ruge.DataError, {"row": 1}),
+]
+
+
+@pytest.mark.parametrize("case", range(len(BAD)))
+def test_bad_tables_are_one_exception_with_row_and_remedy(case):
+    make, kind, says = BAD[case]
+    with pytest.raises(kind) as caught:
+        make()
+    assert caught.value.remedy
+    assert isinstance(caught.value, ValueError)
+    for name, value in says.items():
+        assert getattr(caught.value, name) == value
+
+
+def test_bad_files_and_names_say_where(tmp_path, model):
+    path = tmp_path / "bad.tsv"
+    path.write_text("a\tr\tb\na\tr\tc\nonly two\tfields\n")
+    with pytest.raises(ruge.DataError) as caught:
+        ruge.Graph(path)
+    assert (caught.value.line, caught.value.path) == (3, str(path)) and "lenient=True" in caught.value.remedy
+    with pytest.raises(ruge.UnknownName) as caught:
+        model.predict("Brusels", "located_in")
+    assert "Brussels" in caught.value.nearest and isinstance(caught.value, LookupError)
+    whole = tmp_path / "m.safetensors"
+    model.save(whole)
+    (tmp_path / "half.safetensors").write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    for name in ("half.safetensors", "missing.safetensors"):
+        with pytest.raises(ruge.ModelFileError) as caught:
+            ruge.load(tmp_path / name)
+        assert caught.value.path == str(tmp_path / name)
+    with pytest.raises(ruge.RugeError):
+        model.save(tmp_path / "no" / "such" / "folder" / "m.safetensors")
+    with pytest.raises(ruge.RugeError, match="dims"):
+        ruge.train("demo", dims=3)
+    with pytest.raises(ruge.RugeError, match="split"):
+        model.evaluate("tset")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value) and str(again) == str(caught.value)
+
+
+def test_an_existing_run_is_not_replaced_unasked(tmp_path):
+    ruge.train("demo", dim=4, epochs=1, out=tmp_path / "run")
+    with pytest.raises(ruge.RugeError) as caught:
+        ruge.train("demo", dim=4, epochs=1, out=tmp_path / "run")
+    assert "force=True" in caught.value.remedy
+    ruge.train("demo", dim=4, epochs=2, out=tmp_path / "run", force=True)
+
+
+SCRIPT = """
+import sys, ruge
+say = lambda stage, done, total, note: print(done, flush=True)
+ruge.train("demo", dim=32, epochs=60, guidance="ruge", out="run", checkpoint_every=0, progress=say, resume="r" in sys.argv)
+"""
+
+
+def test_ctrl_c_keeps_a_checkpoint_that_resumes_to_the_same_bits(tmp_path):
+    whole = ruge.train("demo", dim=32, epochs=60, guidance="ruge", out=tmp_path / "whole")
+    assert whole.notes
+    child = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    _, stderr = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in stderr and child.returncode != 0
+    print("stopped after", time.monotonic() - asked)
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+    subprocess.run([sys.executable, "-c", SCRIPT, "r"], cwd=tmp_path, check=True, capture_output=True)
+    assert sha(tmp_path / "run" / "model.safetensors") == sha(tmp_path / "whole" / "model.safetensors")
+
+
+def test_a_callback_that_raises_stops_the_work():
+    def stop(stage, done, total, note):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        ruge.train("demo", dim=32, epochs=100000, validate_every=0, progress=stop)
+
+
+def test_a_forked_child_answers(model):
+    model.predict("Spain", "borders")
+    child = os.fork()
+    if child == 0:
+        answers = model.predict("Spain", "borders")
+        os._exit(0 if len(answers) == 10 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_threads_get_equal_answers(model):
+    expected = model.predict("Spain", "borders").to_dicts()
+    wrong = []
+
+    def ask():
+        for _ in range(20):
+            if model.predict("Spain", "borders").to_dicts() != expected:
+                wrong.append(1)
+            model.explain("Brussels", "located_in", "Flanders")
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_html_is_escaped():
+    evil = "<script>alert(1)</script>"
+    facts = [(evil, "r&r", f"e{n}") for n in range(30)] + [(f"e{n}", "r&r", "</td><b>") for n in range(30)]
+    graph = ruge.Graph(facts, held_out=(0, 0))
+    model = ruge.train(graph, dim=4, epochs=2, validate_every=0)
+    shown = [
+        graph._repr_html_(),
+        model.predict(evil, "r&r", top=40)._repr_html_(),
+        model.explain(evil, "r&r", "e1")._repr_html_(),
+        model.complete(top=20)._repr_html_(),
+        model.similar("e1")._repr_html_(),
+    ]
+    for text in shown:
+        assert "<script" not in text and "<b>" not in text
+
+
+def test_import_is_light():
+    code = "import sys, ruge; assert 'numpy' not in sys.modules and 'pandas' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_command_is_in_the_wheel(tmp_path):
+    assert command("--version", cwd=tmp_path).startswith("ruge ")
+    done = subprocess.run([sys.executable, "-m", "ruge", "nothing"], capture_output=True)
+    assert done.returncode == 2
