@@ -37,6 +37,10 @@ fn run(args: &[String]) -> Result<()> {
         ("test", []) => test::run(),
         ("tidy", []) => tidy::run().and_then(|()| directions::run()),
         #[cfg(unix)]
+        ("python", []) => python::run().map(|outcome| match outcome {
+            test::Outcome::NotRun(why) => println!("{why}"),
+            _ => println!("the Python package holds"),
+        }),
         ("torture", rest) => torture::run(rest),
         ("world", rest) => world::run(rest),
         (other, _) => bail!("no chore is called `{other}`, or not with these arguments\n{USAGE}"),
@@ -44,7 +48,7 @@ fn run(args: &[String]) -> Result<()> {
 }
 
 const USAGE: &str =
-    "usage: cargo xtask test | tidy | torture [--minutes N] [--only PART] | world [--verify | --against DIR]";
+    "usage: cargo xtask test | tidy | python | torture [--minutes N] [--only PART] | world [--verify | --against DIR]";
 
 /// The root of the repository.
 fn root() -> &'static Path {

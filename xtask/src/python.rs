@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::root;
-use crate::test::{Outcome, cargo};
+use crate::test::{Outcome, cargo, target};
 
 /// What the tests need besides the package.
 const NEEDS: &[&str] = &["pytest", "mypy", "numpy", "pandas", "polars", "pyarrow", "tqdm"];
@@ -43,13 +43,14 @@ pub fn run() -> Result<Outcome> {
             )));
         }
     }
-    let built = cargo(&["build", "--package", "ruge-python"]).status().context("cannot run cargo")?;
+    // With the features that the tests' dependencies ask for, so that nothing is compiled twice.
+    let built = cargo(&["build", "--workspace", "--lib", "--tests"]).status().context("cannot run cargo")?;
     ensure!(built.success(), "the package does not build");
     let (name, place) = match std::env::consts::OS {
         "macos" => ("lib_core.dylib", "_core.abi3.so"),
         _ => ("lib_core.so", "_core.abi3.so"),
     };
-    let library = root().join("target").join("debug").join(name);
+    let library = target().join("debug").join(name);
     let native = root().join("python").join("ruge").join(place);
     // A library that a process has loaded is replaced, not overwritten.
     if native.exists() {
