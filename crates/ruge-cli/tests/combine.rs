@@ -149,3 +149,48 @@ fn exports_have_what_ranks(path: &dyn Fn(&str) -> String) {
     assert!(table.contains("as ranked\t\t\t") && table.contains("rules alone\t\t\t"), "{table}");
     assert!(["\thead\t", "\ttail\t"].iter().all(|side| table.contains(side)), "{table}");
 }
+
+/// Parents and their children, in three parts; then what makes a graph hard is added.
+fn family(folder: &std::path::Path, name: &str, valid: Option<&str>, test: &str) -> String {
+    let place = folder.join(name);
+    std::fs::create_dir(&place).expect("a folder");
+    let parent = |i: usize| format!("a{i}\tparent\tb{}\n", i % 20);
+    let child = |i: usize| format!("b{}\tchild\ta{i}\n", i % 20);
+    let of = |range: std::ops::Range<usize>| range.map(|i| parent(i) + &child(i)).collect::<String>();
+    let train = of(0..45) + &(45..60).map(parent).collect::<String>();
+    std::fs::write(place.join("train.tsv"), train).expect("written");
+    if let Some(more) = valid {
+        std::fs::write(place.join("valid.tsv"), (45..52).map(child).collect::<String>() + more).expect("written");
+    }
+    std::fs::write(place.join("test.tsv"), (52..60).map(child).collect::<String>() + test).expect("written");
+    place.to_string_lossy().into_owned()
+}
+
+#[test]
+fn graphs_with_gaps_are_ranked_asked_and_completed() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let one: String =
+        (0..60).map(|i| format!("e{i}\tr\te{}\ne{}\tr\te{i}\n", (i * 7 + 3) % 60, (i * 7 + 3) % 60)).collect();
+    std::fs::write(folder.path().join("one.tsv"), one).expect("written");
+    for (name, data, asked) in [
+        ("one-relation", path("one.tsv"), ["e0", "r"]),
+        ("only-in-valid", family(folder.path(), "v", Some("a1\tnovel\tb2\na3\tnovel\tb4\n"), ""), ["a1", "novel"]),
+        ("no-valid", family(folder.path(), "n", None, ""), ["a1", "parent"]),
+        ("only-in-test", family(folder.path(), "t", Some(""), "zz\tparent\tb1\n"), ["zz", "parent"]),
+    ] {
+        let model = path(name);
+        let trained = json(&["train", &data, "--model", "rules", "--out", &model, "--json"]);
+        assert!(trained["rules"].as_u64() > Some(0), "{name}: {trained}");
+        // Without validation there is nothing to fit evidence on, and nothing is.
+        assert_eq!(trained["fitted_numbers"] == 0, name == "no-valid", "{name}: {trained}");
+        let found = json(&["eval", &model, "--json"]);
+        assert!(found["mrr"].as_f64() > Some(0.3), "{name}: {found}");
+        let answers = json(&["predict", &model, "--head", asked[0], "--relation", asked[1], "--json"]);
+        for answer in answers["answers"].as_array().expect("answers") {
+            assert!(answer["truth"].as_f64().is_some_and(|truth| (0.0..=1.0).contains(&truth)), "{name}: {answers}");
+        }
+        let proposed = json(&["complete", &model, "--top", "5", "--json"]);
+        assert_eq!(proposed["facts"].as_array().map(Vec::len), Some(5), "{name}: {proposed}");
+    }
+}
