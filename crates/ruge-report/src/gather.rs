@@ -9,6 +9,7 @@ use ruge_embed::Metrics;
 use ruge_kg::stats::Pattern;
 use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, describe};
 use ruge_rules::measure::wilson_lower;
+use ruge_rules::rank::validated::Validated;
 use ruge_rules::{RuleRecord, words};
 
 use crate::report::{
@@ -112,8 +113,14 @@ fn findings(stats: &Stats, loaded: Option<&LoadReport>) -> Vec<Finding> {
     list
 }
 
-/// The rules of a run: counts, the `best` of them, the histogram of confidences.
-pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> RuleSet {
+/// The rules of a run: counts, the `best` of them, the histogram of confidences. `validated` has what validation says of each rule,
+/// in their order, or nothing.
+pub fn rules(source: &str, rules: &[RuleRecord], validated: &[Validated], names: &Names, best: usize) -> RuleSet {
+    let row = |record: &RuleRecord| {
+        let place = rules.iter().position(|other| std::ptr::eq(other, record));
+        let measured = place.and_then(|place| validated.get(place)).filter(|found| found.is_measured);
+        RuleRow { valid: measured.map(|found| [found.in_valid, found.conclusions]), ..rule(record, names) }
+    };
     let known: Vec<&RuleRecord> = rules.iter().filter(|record| words::is_sayable(&record.rule, names)).collect();
     let mut by_length = [0; 3];
     for record in rules {
@@ -124,7 +131,7 @@ pub fn rules(source: &str, rules: &[RuleRecord], names: &Names, best: usize) -> 
         source: source.into(),
         count: rules.len(),
         by_length,
-        best: best_of(&known, best).into_iter().map(|record| rule(record, names)).collect(),
+        best: best_of(&known, best).into_iter().map(row).collect(),
         confidences: histogram(rules.iter().map(RuleRecord::mined_confidence)),
         ..RuleSet::default()
     }
@@ -139,6 +146,7 @@ pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
         support: record.counts.as_ref().map(|counts| counts.support),
         head_coverage: record.counts.as_ref().map(|counts| counts.head_coverage()),
         standard: record.counts.as_ref().map(|counts| counts.standard()),
+        valid: None,
     }
 }
 
@@ -223,7 +231,12 @@ mod tests {
         let mined = mine(set.graph(), &MineConfig::default(), &Control::default());
         let records: Vec<RuleRecord> =
             mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect();
-        let found = rules("mined from train", &records, set.names(), 12);
+        let measured = |conclusions| Validated { conclusions, in_valid: 1, precision: 0.5, is_measured: true };
+        let validated: Vec<Validated> = (0..records.len()).map(measured).collect();
+        let found = rules("mined from train", &records, &validated, set.names(), 12);
+        // Rules are sorted, and each keeps what validation says of it.
+        let [_, place] = found.best[1].valid.expect("it was measured");
+        assert_eq!(found.best[1].words, words::sentence(&records[place].rule, set.names()));
         assert_eq!(found.best.len(), 12);
         assert_eq!(found.count, records.len());
         assert_eq!(found.confidences.counts.iter().sum::<u64>(), records.len() as u64);

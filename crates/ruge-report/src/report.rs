@@ -193,6 +193,9 @@ pub struct RuleRow {
     pub head_coverage: Option<f64>,
     /// Share of its predictions that are known.
     pub standard: Option<f64>,
+    /// How many of its new conclusions are validation triples, and how many there are; nothing where validation is silent.
+    #[serde(default)]
+    pub valid: Option<[usize; 2]>,
 }
 
 /// Counts between edges: bucket `i` covers edge `i` up to, but excluding, the next; the last includes its upper edge.

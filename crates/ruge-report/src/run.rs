@@ -83,9 +83,10 @@ fn rules(findings: &Findings, job: &Job<'_>) -> Part<report::RuleSet> {
     let mut source =
         job.spec.rules.file.as_ref().map_or("mined from train".to_string(), |file| format!("read from {file}"));
     if job.spec.rules.weigh == Weigh::Validated {
-        source += "; the confidence of each is the share of its new conclusions that are true, measured on validation";
+        source += "; how much each counts in training is measured on validation";
     }
-    let mut set = gather::rules(&source, &findings.rules, job.data.names(), RULES);
+    let validated = findings.grounded.as_ref().map_or(&[][..], |grounded| &grounded.validated);
+    let mut set = gather::rules(&source, &findings.rules, validated, job.data.names(), RULES);
     if let Some(grounded) = &findings.grounded {
         set.groundings = Some(grounded.groundings);
         set.unlabeled = Some(grounded.unlabeled);

@@ -55,6 +55,7 @@ fn best(rows: &[RuleRow]) -> String {
         ("<abbr title=\"known facts the rule predicts\">Support</abbr>", Number),
         ("<abbr title=\"share of the relation's known facts the rule predicts\">Coverage</abbr>", Number),
         ("<abbr title=\"share of all its predictions that are known facts\">Standard</abbr>", Number),
+        ("<abbr title=\"how many of its new conclusions are validation triples\">Valid</abbr>", Number),
     ]);
     let none = || "–".to_string();
     for row in rows {
@@ -69,6 +70,7 @@ fn best(rows: &[RuleRow]) -> String {
             row.support.map_or_else(none, grouped),
             row.head_coverage.map_or_else(none, decimal),
             row.standard.map_or_else(none, decimal),
+            row.valid.map_or_else(none, |[in_valid, all]| format!("{} of {}", grouped(in_valid), grouped(all))),
         ]);
     }
     table.folded("The best rules", 12)

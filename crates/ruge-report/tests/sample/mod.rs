@@ -112,6 +112,7 @@ fn rules() -> RuleSet {
         support: Some(support),
         head_coverage: Some(0.812),
         standard: Some(0.744),
+        valid: Some([38, 94]),
     };
     RuleSet {
         source: "mined from train".into(),
