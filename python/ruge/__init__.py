@@ -17,14 +17,17 @@ from ruge._core import __version__
 from ruge.errors import DataError, DeviceError, ModelFileError, RugeError, UnknownName
 
 if TYPE_CHECKING:
-    from ruge.graph import Graph, check
-    from ruge.jobs import Run, combine, demo, run
+    from ruge.explanation import Explanation
+    from ruge.foreign import from_pykeen, import_folder
+    from ruge.graph import Check, Graph, Triples, check
+    from ruge.jobs import Run, Search, combine, demo, run, search
     from ruge.model import Model, Names, load, train
-    from ruge.results import Answers, Explanation, Metrics, Proposals, Table
+    from ruge.results import Answers, Metrics, Proposals, Row, Table
     from ruge.rules import Rule, Rules, mine, read_rules
 
 __all__ = [
     "Answers",
+    "Check",
     "DataError",
     "DeviceError",
     "Explanation",
@@ -34,38 +37,51 @@ __all__ = [
     "ModelFileError",
     "Names",
     "Proposals",
+    "Row",
     "RugeError",
     "Rule",
     "Rules",
     "Run",
+    "Search",
     "Table",
+    "Triples",
     "UnknownName",
     "__version__",
     "check",
     "combine",
     "demo",
+    "from_pykeen",
+    "import_folder",
     "load",
     "mine",
     "read_rules",
     "run",
+    "search",
     "train",
 ]
 
 _HOMES = {
+    "Check": "graph",
     "Graph": "graph",
+    "Triples": "graph",
     "check": "graph",
+    "Explanation": "explanation",
+    "from_pykeen": "foreign",
+    "import_folder": "foreign",
     "Run": "jobs",
+    "Search": "jobs",
     "combine": "jobs",
     "demo": "jobs",
     "run": "jobs",
+    "search": "jobs",
     "Model": "model",
     "Names": "model",
     "load": "model",
     "train": "model",
     "Answers": "results",
-    "Explanation": "results",
     "Metrics": "results",
     "Proposals": "results",
+    "Row": "results",
     "Table": "results",
     "Rule": "rules",
     "Rules": "rules",

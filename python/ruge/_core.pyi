@@ -5,11 +5,82 @@ from typing import Any, final
 
 _Hear = Callable[[str, int, int, str], object]
 
-__all__ = ["Builder", "Graph", "Model", "Rules", "Vectors", "__version__", "load", "main", "mine", "read_rules", "train"]
+__all__ = [
+    "Builder",
+    "Column",
+    "Graph",
+    "Model",
+    "Rules",
+    "Vectors",
+    "__version__",
+    "adopt",
+    "combine",
+    "import_folder",
+    "load",
+    "main",
+    "mine",
+    "read_rules",
+    "run",
+    "search",
+    "train",
+    "write_file",
+]
 
 __version__: str
 
 def main(words: list[str]) -> int: ...
+def write_file(path: str, text: str, force: bool) -> None: ...
+def adopt(
+    graph: Graph,
+    classes: tuple[str, str],
+    norm: int | None,
+    power: bool,
+    inverse: bool,
+    entities: tuple[bytes, int],
+    relations: tuple[bytes, int],
+) -> Model: ...
+def combine(
+    model: Model,
+    ranking_rules: str,
+    rules: Rules | None,
+    evidence: str | None,
+    thorough: bool,
+    out: str,
+    force: bool,
+    threads: int | None,
+    progress: _Hear | None,
+) -> Model: ...
+def import_folder(folder: str, data: Graph | None) -> Model: ...
+def run(
+    graph: Graph,
+    source: str,
+    keywords: str,
+    spec: tuple[str, str, bool] | None,
+    out: str,
+    force: bool,
+    resume: bool,
+    stages: tuple[str | None, str | None],
+    evaluate_only: bool,
+    samples: int,
+    checkpoint_every: float,
+    threads: int | None,
+    progress: _Hear | None,
+) -> str: ...
+def search(
+    graph: Graph,
+    source: str,
+    space: tuple[str, str, bool] | None,
+    out: str,
+    force: bool,
+    resume: bool,
+    trials: int | None,
+    minutes: float | None,
+    device: str | None,
+    seed: int | None,
+    checkpoint_every: float,
+    threads: int | None,
+    progress: _Hear | None,
+) -> str: ...
 def load(path: str, device: str, evaluated: bool) -> Model: ...
 def mine(
     graph: Graph, keywords: str, time_limit: float | None, threads: int | None, progress: _Hear | None
@@ -28,6 +99,17 @@ def train(
     progress: _Hear | None,
 ) -> Model: ...
 @final
+class Column:
+    def __new__(
+        cls,
+        place: str,
+        format: str,
+        validity: tuple[bytes, int] | None,
+        buffers: list[bytes],
+        dictionary: Column | None,
+    ) -> Column: ...
+
+@final
 class Graph:
     @staticmethod
     def read(
@@ -43,9 +125,17 @@ class Graph:
         graph_name: str,
         base: str | None,
     ) -> Graph: ...
-    def check(self) -> str: ...
+    @staticmethod
+    def restored(
+        entities: list[str], relations: list[str], parts: tuple[bytes, ...], described: str
+    ) -> Graph: ...
+    def described(self) -> str: ...
+    def check(self, constraints: str | None) -> str: ...
+    def suggested_constraints(self) -> str: ...
     @property
     def notes(self) -> list[str]: ...
+    @property
+    def warnings(self) -> list[str]: ...
     @property
     def digest(self) -> str: ...
     @property
@@ -70,6 +160,7 @@ class Builder:
         base: str | None,
     ) -> None: ...
     def columns(self, split: int, heads: list[Any], relations: list[Any], tails: list[Any]) -> None: ...
+    def cells(self, split: int, columns: tuple[Column, Column, Column], rows: int, row: int) -> None: ...
     def ids(self, split: int, ids: bytes, entities: list[str] | None, relations: list[str] | None) -> None: ...
     def finish(self, splits: bool, seed: int, held_out: tuple[float, float]) -> Graph: ...
 
@@ -79,6 +170,9 @@ class Rules:
     def complete(self) -> bool: ...
     def __len__(self) -> int: ...
     def rows(self) -> str: ...
+    def state(self) -> tuple[bytes, list[str], list[str], bool]: ...
+    @staticmethod
+    def restored(records: bytes, entities: list[str], relations: list[str], complete: bool) -> Rules: ...
     def text(self, format: str) -> str: ...
 
 @final
@@ -104,12 +198,18 @@ class Model:
         progress: _Hear | None,
     ) -> str: ...
     def evaluate(
-        self, split: str, ties: str, hits: list[int], threads: int | None, progress: _Hear | None
+        self, split: str, data: Graph | None, ties: str, hits: list[int], threads: int | None, progress: _Hear | None
     ) -> str: ...
     def similar(self, entity: str, top: int) -> str: ...
     def score(self, triples: list[tuple[str, str, str]]) -> tuple[list[float], list[float]]: ...
     def with_facts(self, facts: Graph) -> Model: ...
-    def with_completeness(self, share: float) -> Model: ...
+    def on_graph(self, graph: Graph) -> Model: ...
+    def with_completeness(self, all: float | None, relations: list[tuple[str, float]]) -> Model: ...
+    def with_feedback(
+        self, path: str | None, judged: list[tuple[tuple[str, str, str], bool]]
+    ) -> Model: ...
+    def with_constraints(self, path: str | None, text: str | None) -> Model: ...
+    def id(self, name: str, is_entity: bool) -> int: ...
     def save(self, path: str) -> None: ...
     @property
     def spec(self) -> str: ...

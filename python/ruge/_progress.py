@@ -25,6 +25,8 @@ def callback(progress: Progress) -> Iterator[Hear | None]:
     try:
         from tqdm.auto import tqdm
     except ImportError:
+        if progress:
+            raise ImportError("a progress bar needs tqdm; install it, as with `pip install ruge[progress]`") from None
         yield None
         return
     bar: Any = tqdm(leave=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
-import json
 import os
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ruge import _core
 from ruge.errors import DataError
+from ruge.results import Row, Tabular, rows_of, write_table, write_text
 
 if TYPE_CHECKING:
     import numpy
@@ -22,12 +24,69 @@ COLUMNS: tuple[frozenset[str], frozenset[str], frozenset[str]] = (
 )
 
 
+#: Triples up to which a notebook measures leakage by itself.
+LOOKED_AT = 2_000_000
+
+
+class Triples(Tabular, Sequence[tuple[str, str, str]]):
+    """Triples by name, and as ids."""
+
+    def __init__(self, graph: _core.Graph, split: str) -> None:
+        self._ids = graph.ids(split)
+        self._entities = graph.entity_names()
+        self._relations = graph.relation_names()
+
+    @property
+    def ids(self) -> numpy.ndarray[Any, Any]:
+        """Head, relation and tail as ids, an array of shape (n, 3)."""
+        import numpy
+
+        return numpy.frombuffer(self._ids, dtype=numpy.uint32).reshape(-1, 3)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        flat = memoryview(self._ids).cast("I").tolist()
+        entity, relation = self._entities.__getitem__, self._relations.__getitem__
+        parts = map(entity, flat[::3]), map(relation, flat[1::3]), map(entity, flat[2::3])
+        return dict(zip(("head", "relation", "tail"), map(list, parts), strict=True))
+
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes the triples; the ending decides: .tsv, .csv or .jsonl."""
+        write_table(self, path, force)
+
+    def __len__(self) -> int:
+        return len(self._ids) // 12
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        place = range(len(self))[at]
+        head, relation, tail = memoryview(self._ids).cast("I")[3 * place : 3 * place + 3]
+        return (self._entities[head], self._relations[relation], self._entities[tail])
+
+    def __iter__(self) -> Iterator[tuple[str, str, str]]:
+        columns = self._columns()
+        return zip(columns["head"], columns["relation"], columns["tail"], strict=True)
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self):,} triples"] + ["  " + "  ".join(triple) for triple in self[:5]]
+        return "\n".join([*lines, "  …"] if len(self) > 5 else lines)
+
+
+class Check(Row):
+    """What is in a graph, and whether it is fit to learn from: what ``ruge check --json`` prints, by name."""
+
+    def _repr_html_(self) -> str:
+        keys = ("entities", "relations", "train", "valid", "test", "duplicates", "unseen_entities", "bad_lines")
+        rows = "".join(f"<tr><th>{key}</th><td>{self[key]:,}</td></tr>" for key in keys)
+        return f'<table class="ruge-check">{rows}{_leakage(self)}</table>{_list(self["warnings"] + self["notes"])}'
+
+
 class Graph:
     """A knowledge graph: names, and triples to learn from, to validate with and to test on.
 
     ``data`` is ``"demo"``, a path (any format and layout that the command line reads), an iterable of (head, relation, tail), a
     polars, pandas or Arrow table, an integer array of shape (n, 3), a PyKEEN factory or data set, or an rdflib graph. Without
-    ``valid`` and ``test`` it is split reproducibly, and no name is left out of train.
+    ``valid`` and ``test`` it is split reproducibly, and no name is left out of train. Other options are those of the command line.
 
     >>> g = Graph([("a", "knows", "b"), ("b", "knows", "c"), ("a", "likes", "c")], held_out=(0, 0))
     >>> g
@@ -37,6 +96,7 @@ class Graph:
     """
 
     _core: _core.Graph
+    _source: str
 
     def __init__(
         self,
@@ -57,45 +117,40 @@ class Graph:
         relation_names: Sequence[str] | None = None,
     ) -> None:
         if isinstance(data, Graph):
-            self._core = data._core
+            self._core, self._source = data._core, data._source
             return
-        named = columns if columns is None or isinstance(columns, str) else ",".join(columns)
-        is_path = isinstance(data, (str, os.PathLike))
-        shares = (float(held_out[0]), float(held_out[1]))
-        if is_path and valid is None and test is None:
-            self._core = _core.Graph.read(
-                os.fspath(data),
-                columns=named,
-                header=header,
-                lenient=lenient,
-                seed=seed,
-                held_out=shares,
-                labels=[os.fspath(path) for path in labels],
-                literals=literals,
-                graph_name=graph_name,
-                base=base,
-            )
-            return
+        self._source = called(data)
         if hasattr(data, "training") and hasattr(data, "testing"):
             data, valid, test = data.training, getattr(data, "validation", None), data.testing
-        builder = _core.Builder()
-        for split, part in enumerate((data, valid, test)):
-            if part is None:
-                continue
-            if isinstance(part, (str, os.PathLike)):
-                builder.read(
-                    split,
-                    os.fspath(part),
-                    columns=named,
-                    header=header,
-                    lenient=lenient,
-                    literals=literals,
-                    graph_name=graph_name,
-                    base=base,
+        parts = [data, valid, test]
+        reading = {
+            "columns": columns if columns is None or isinstance(columns, str) else ",".join(columns),
+            "header": header,
+            "lenient": lenient,
+            "literals": literals,
+            "graph_name": graph_name,
+            "base": base,
+        }
+        shares = (float(held_out[0]), float(held_out[1]))
+        with contextlib.ExitStack() as files:
+            parts = [files.enter_context(_written(part)) if _is_rdf(part) else part for part in parts]
+            is_path = [isinstance(part, (str, os.PathLike)) for part in parts]
+            is_single = valid is None and test is None
+            if is_single and is_path[0]:
+                described = [os.fspath(path) for path in labels]
+                self._core = _core.Graph.read(
+                    os.fspath(parts[0]), seed=seed, held_out=shares, labels=described, **reading
                 )
-            else:
-                _add(builder, split, part, columns, entity_names, relation_names)
-        self._core = builder.finish(valid is None and test is None, seed, shares)
+                return
+            if labels:
+                raise DataError("labels are read beside one path", remedy="give data as one path, or leave labels= out")
+            builder = _core.Builder()
+            for split, part in enumerate(parts):
+                if is_path[split]:
+                    builder.read(split, os.fspath(part), **reading)
+                elif part is not None:
+                    _add(builder, split, part, columns, entity_names, relation_names)
+            self._core = builder.finish(is_single, seed, shares)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -128,17 +183,21 @@ class Graph:
 
         return numpy.frombuffer(self._core.ids(split), dtype=numpy.uint32).reshape(-1, 3)
 
-    def triples(self, split: str = "train") -> list[tuple[str, str, str]]:
-        """The triples of a part by name."""
-        entities, relations = self.entities, self.relations
-        flat = memoryview(self._core.ids(split)).cast("I").tolist()
-        parts = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
-        return [(entities[h], relations[r], entities[t]) for h, r, t in parts]
+    def triples(self, split: str = "train") -> Triples:
+        """The triples of a part by name; ``.ids`` has them as numbers."""
+        return Triples(self._core, split)
 
-    def check(self) -> dict[str, Any]:
-        """Counts, duplicates, unseen entities, leakage: is the graph fit to learn from?"""
-        found: dict[str, Any] = json.loads(self._core.check())
-        return found
+    def check(self, *, constraints: str | os.PathLike[str] | None = None) -> Check:
+        """Counts, duplicates, unseen entities, leakage, habits: is the graph fit to learn from? With a file of constraints, the facts
+        that violate one are listed as ``violations``."""
+        return Check(rows_of(self._core.check(None if constraints is None else os.fspath(constraints))))
+
+    def suggest_constraints(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:
+        """The habits of the relations as a file of constraints, to go through; written where ``path`` says."""
+        text = self._core.suggested_constraints()
+        if path is not None:
+            write_text(path, text, force)
+        return text
 
     def __repr__(self) -> str:
         return f"Graph({', '.join(f'{name}={size}' for name, size in self.sizes.items())})"
@@ -154,34 +213,62 @@ class Graph:
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = tuple(self._core.ids(split) for split in ("train", "valid", "test"))
-        return (_again, (self.entities, self.relations, parts))
+        return (_again, (self.entities, self.relations, parts, self._core.described(), self._source))
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{name}</th><td>{size:,}</td></tr>" for name, size in self.sizes.items())
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return f'<table class="ruge-graph">{rows}</table>' + (f"<ul>{notes}</ul>" if notes else "")
+        if len(self) <= LOOKED_AT:
+            rows += _leakage(self.check())
+        return f'<table class="ruge-graph">{rows}</table>{_list(self._core.warnings + self.notes)}'
 
 
-def check(data: Any, **options: Any) -> dict[str, Any]:
+def _leakage(found: Check) -> str:
+    share = found["leakage"]["test"]["share_copyable"] if found["test"] else None
+    return "" if share is None else f"<tr><th>test facts that train gives away</th><td>{100 * share:.1f} %</td></tr>"
+
+
+def _list(notes: list[str]) -> str:
+    return "<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>" if notes else ""
+
+
+def called(data: Any) -> str:
+    """What to call data in reports."""
+    if isinstance(data, Graph):
+        return data._source
+    return os.fspath(data) if isinstance(data, (str, os.PathLike)) else f"a {type(data).__name__}"
+
+
+def check(data: Any, *, constraints: str | os.PathLike[str] | None = None, **options: Any) -> Check:
     """Is a graph fit to learn from? ``data`` and ``options`` are those of :class:`Graph`.
 
     >>> check("demo")["relations"]
     30
     """
-    return Graph(data, **options).check()
+    return Graph(data, **options).check(constraints=constraints)
 
 
-def _again(entities: list[str], relations: list[str], parts: tuple[bytes, bytes, bytes]) -> Graph:
+def _again(
+    entities: list[str], relations: list[str], parts: tuple[bytes, bytes, bytes], described: str, source: str
+) -> Graph:
     graph = Graph.__new__(Graph)
-    builder = _core.Builder()
-    # Ids follow first appearance; names that occur in no train triple follow in the order of the parts.
-    for split, ids in enumerate(parts):
-        flat = memoryview(ids).cast("I").tolist()
-        heads = [entities[at] for at in flat[::3]]
-        tails = [entities[at] for at in flat[2::3]]
-        builder.columns(split, heads, [relations[at] for at in flat[1::3]], tails)
-    graph._core = builder.finish(False, 0, (0.1, 0.1))
+    graph._core = _core.Graph.restored(entities, relations, parts, described)
+    graph._source = source
     return graph
+
+
+def _is_rdf(data: Any) -> bool:
+    return hasattr(data, "serialize") and hasattr(data, "namespace_manager")
+
+
+@contextlib.contextmanager
+def _written(graph: Any) -> Iterator[str]:
+    """A graph of rdflib as a file of N-Triples. Its order is that of a hash; sorted, the same graph gives the same ids."""
+    with tempfile.TemporaryDirectory(prefix="ruge-") as folder:
+        path = os.path.join(folder, "graph.nt")
+        lines = set(graph.serialize(format="nt", encoding="utf-8").splitlines())
+        with open(path, "wb") as file:
+            file.writelines(line + b"\n" for line in sorted(lines) if line.strip())
+        yield path
 
 
 def _add(
@@ -194,16 +281,19 @@ def _add(
 ) -> None:
     if isinstance(data, Graph):
         _add(builder, split, [t for part in ("train", "valid", "test") for t in data.triples(part)], None, None, None)
+    elif hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
+        from ruge import _arrow
+
+        _arrow.add(builder, split, data, lambda names: _chosen(names, columns))
     elif hasattr(data, "mapped_triples") and hasattr(data, "entity_to_id"):
         _ids(builder, split, data.mapped_triples, _by_id(data.entity_to_id), _by_id(data.relation_to_id))
-    elif hasattr(data, "to_pydict") or hasattr(data, "columns"):
-        builder.columns(split, *_three(data, columns))
+    elif hasattr(data, "columns"):
+        names = [str(name) for name in data.columns]
+        places = [names.index(name) for name in _chosen(names, columns)]
+        # By object: pandas needs pyarrow for anything faster, and has it only where it is installed.
+        builder.columns(split, *(data.iloc[:, at].tolist() for at in places))
     elif hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         _array(builder, split, data, entity_names, relation_names)
-    elif hasattr(data, "__arrow_c_stream__"):
-        import pyarrow
-
-        _add(builder, split, pyarrow.table(data), columns, None, None)
     elif isinstance(data, Iterable):
         heads, relations, tails = [], [], []
         for row, triple in enumerate(data):
@@ -274,10 +364,8 @@ def _ids(
     builder.ids(split, ids.tobytes(), entities, relations)
 
 
-def _three(data: Any, columns: Sequence[str] | str | None) -> list[list[Any]]:
+def _chosen(names: list[str], columns: Sequence[str] | str | None) -> list[str]:
     """The three columns of a table, by name."""
-    raw = data.column_names if hasattr(data, "column_names") else data.columns
-    names = [str(name) for name in raw]
     if columns is not None:
         wanted = [part.strip() for part in columns.split(",")] if isinstance(columns, str) else [str(c) for c in columns]
         if len(wanted) != 3:
@@ -288,25 +376,15 @@ def _three(data: Any, columns: Sequence[str] | str | None) -> list[list[Any]]:
                 f"the table has no column called {missing[0]!r}; it has {', '.join(names)}",
                 remedy="name three of these with columns=(head, relation, tail)",
             )
-    else:
-        wanted = []
-        for known, place in zip(COLUMNS, ("head", "relation", "tail"), strict=True):
-            found = [name for name in names if name.lower() in known]
-            if len(found) != 1:
-                what = "no column" if not found else f"{len(found)} columns"
-                raise DataError(
-                    f"{what} of the table can be the {place}; it has {', '.join(names) or 'none'}",
-                    remedy="name them with columns=(head, relation, tail)",
-                )
-            wanted.append(found[0])
-    return [_values(data, name) for name in wanted]
-
-
-def _values(data: Any, name: str) -> list[Any]:
-    if hasattr(data, "column_names"):
-        column = data.column(name)
-        values: list[Any] = column.to_pylist()
-        return values
-    column = data[name]
-    values = column.to_list() if hasattr(column, "to_list") else list(column)
-    return values
+        return wanted
+    wanted = []
+    for known, place in zip(COLUMNS, ("head", "relation", "tail"), strict=True):
+        found = [name for name in names if name.lower() in known]
+        if len(found) != 1:
+            what = "no column" if not found else f"{len(found)} columns"
+            raise DataError(
+                f"{what} of the table can be the {place}; it has {', '.join(names) or 'none'}",
+                remedy="name them with columns=(head, relation, tail)",
+            )
+        wanted.append(found[0])
+    return wanted

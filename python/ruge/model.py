@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ruge import _core
+from ruge._cuda import preload
 from ruge._progress import Progress, callback
+from ruge.errors import DataError
+from ruge.explanation import Explanation
 from ruge.graph import Graph
-from ruge.results import Answers, Explanation, Metrics, Proposals, Table
+from ruge.results import Answers, Metrics, Proposals, Table, rows_of
 from ruge.rules import Rules
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ class Names(Sequence[str]):
         self._model = model
         self._entities = entities
         self.names: tuple[str, ...] = tuple(model.entity_names() if entities else model.relation_names())
+        self._at: dict[str, int] | None = None
 
     @property
     def vectors(self) -> numpy.ndarray[Any, Any]:
@@ -36,8 +40,23 @@ class Names(Sequence[str]):
         return numpy.asarray(self._model.vectors(self._entities))
 
     def id(self, name: str) -> int:
-        """The row of a name."""
-        return self.names.index(name)
+        """The row of a name, or of a label that only one has; an unknown one is an error that lists the nearest."""
+        return self._model.id(name, self._entities)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places()
+
+    def index(self, name: str, start: int = 0, stop: int | None = None) -> int:
+        """The row of a name, as of any sequence."""
+        at = self._places().get(name, -1)
+        if at < start or (stop is not None and at >= stop):
+            raise ValueError(f"{name!r} is not among the names")
+        return at
+
+    def _places(self) -> dict[str, int]:
+        if self._at is None:
+            self._at = {name: at for at, name in enumerate(self.names)}
+        return self._at
 
     def __len__(self) -> int:
         return len(self.names)
@@ -71,7 +90,7 @@ class Model:
     ) -> Answers:
         """The best answers to a question: give two of head, relation and tail."""
         chosen = None if candidates is None else list(candidates)
-        found = json.loads(self._core.predict([(head, relation, tail)], top, new, chosen, typed, False))
+        found = rows_of(self._core.predict([(head, relation, tail)], top, new, chosen, typed, False))
         who = "relation" if relation is None else "entity"
         return Answers(found["answers"][0], (who, *_ANSWER), found["assumes"])
 
@@ -85,7 +104,7 @@ class Model:
         assumes = ""
         for start in range(0, len(asked), block):
             part = asked[start : start + block]
-            found = json.loads(self._core.predict(part, top, new, None, typed, False))
+            found = rows_of(self._core.predict(part, top, new, None, typed, False))
             assumes = found["assumes"]
             for (head, relation, tail), answers in zip(part, found["answers"], strict=True):
                 for answer in answers:
@@ -100,7 +119,7 @@ class Model:
     ) -> Explanation:
         """Why a triple is held true, as ``ruge explain``."""
         found, svg = self._core.explain((head, relation, tail), groundings, similar, side)
-        return Explanation(json.loads(found), svg)
+        return Explanation(rows_of(found), svg)
 
     def complete(
         self,
@@ -113,25 +132,27 @@ class Model:
     ) -> Proposals:
         """New facts for the graph, each with its truth and its rules, as ``ruge complete``."""
         with callback(progress) as hear:
-            return Proposals(json.loads(self._core.complete(relation, min_truth, top, per_query, hear)))
+            return Proposals(rows_of(self._core.complete(relation, min_truth, top, per_query, hear)))
 
     def evaluate(
         self,
         split: str = "test",
         *,
+        data: Any = None,
         ties: str = "mean",
         hits: Sequence[int] = (1, 3, 5, 10),
         threads: int | None = None,
         progress: Progress = None,
     ) -> Metrics:
-        """Filtered ranking of held-out triples, as ``ruge eval``."""
+        """Filtered ranking of held-out triples, as ``ruge eval``; ``data`` are other data than the model's own."""
+        other = None if data is None else Graph(data)._core
         with callback(progress) as hear:
-            return Metrics(json.loads(self._core.evaluate(split, ties, list(hits), threads, hear)))
+            return Metrics(rows_of(self._core.evaluate(split, other, ties, list(hits), threads, hear)))
 
     def similar(self, entity: str, *, top: int = 10) -> Table:
         """The entities nearest to one, and its likely duplicates."""
         columns = ("entity", "cosine", "shared", "overlap", "duplicate")
-        return Table(json.loads(self._core.similar(entity, top)), columns)
+        return Table(rows_of(self._core.similar(entity, top)), columns)
 
     def score(self, triples: Iterable[tuple[str, str, str]]) -> Table:
         """Score and truth of each triple."""
@@ -147,9 +168,35 @@ class Model:
         """The same model with new facts, which may be about new entities; this one stays as it is."""
         return Model(self._core.with_facts(Graph(facts, held_out=(0, 0))._core))
 
-    def with_completeness(self, share: float) -> Model:
-        """The same model, told which share of the true facts the graph lists."""
-        return Model(self._core.with_completeness(share))
+    def on_graph(self, graph: Any) -> Model:
+        """The rules and evidence of this model on a graph with entities of its own, as ``--graph``: vectors and rules that name an
+        entity are not used there."""
+        return Model(self._core.on_graph(Graph(graph)._core))
+
+    def with_completeness(self, share: float | Mapping[str, float] | str | os.PathLike[str]) -> Model:
+        """The same model, told which share of the true facts the graph lists: one number, one by relation (``"*"`` for all others), or
+        a file as ``--completeness`` takes it. Nothing is trained again."""
+        if isinstance(share, (int, float)):
+            return Model(self._core.with_completeness(float(share), []))
+        if not isinstance(share, Mapping):
+            share = _shares(share)
+        own = [(name, float(of)) for name, of in share.items() if name != "*"]
+        return Model(self._core.with_completeness(share.get("*"), own))
+
+    def with_feedback(self, judged: str | os.PathLike[str] | Iterable[tuple[str, str, str, bool]]) -> Model:
+        """The same model, corrected by facts that a person has judged: a file as ``--feedback`` takes it, or tuples of head, relation,
+        tail and whether it is true."""
+        if isinstance(judged, (str, os.PathLike)):
+            return Model(self._core.with_feedback(os.fspath(judged), []))
+        given = [((str(h), str(r), str(t)), bool(holds)) for h, r, t, holds in judged]
+        return Model(self._core.with_feedback(None, given))
+
+    def with_constraints(self, constraints: str | os.PathLike[str] | Iterable[str]) -> Model:
+        """The same model under constraints: a file as ``--constraints`` takes it, or its lines, as in
+        ``["functional capital_of"]``. What violates one is not true."""
+        if isinstance(constraints, (str, os.PathLike)):
+            return Model(self._core.with_constraints(os.fspath(constraints), None))
+        return Model(self._core.with_constraints(None, "\n".join(constraints)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a model.safetensors with all that :func:`load` needs."""
@@ -202,6 +249,7 @@ def _from_bytes(content: bytes) -> Model:
 
 def load(path: str | os.PathLike[str], *, device: str = "cpu", evaluated: bool = False) -> Model:
     """Opens a run folder or a model.safetensors. ``evaluated`` opens the model that a run's figures describe."""
+    preload(device)
     return Model(_core.load(os.fspath(path), device, evaluated))
 
 
@@ -230,14 +278,10 @@ def train(
     records = rules._core if isinstance(rules, Rules) else None
     if rules is not None and records is None:
         settings["rules"] = os.fspath(rules)  # type: ignore[arg-type]
-    text: tuple[str, str, bool] | None = None
-    if isinstance(spec, dict):
-        text = ("spec", _toml(spec), False)
-    elif spec is not None:
-        with open(spec, encoding="utf-8") as file:
-            text = (os.fspath(spec), file.read(), True)
     folder = None if out is None else os.fspath(out)
     data = Graph(graph)._core
+    text = spec_text(spec)
+    preload(settings.get("device"))
     with callback(progress) as hear:
         keywords = json.dumps(settings)
         return Model(
@@ -245,15 +289,51 @@ def train(
         )
 
 
-def _toml(spec: dict[str, Any], path: tuple[str, ...] = ()) -> str:
-    """A spec as TOML; JSON's scalars and lists are TOML's."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in spec.items() if not isinstance(value, dict)]
-    if path and lines:
-        lines.insert(0, f"[{'.'.join(path)}]")
-    for key, value in spec.items():
-        if isinstance(value, dict):
-            lines.append(_toml(value, (*path, key)))
-    return "\n".join(lines)
+def spec_text(spec: dict[str, Any] | str | os.PathLike[str] | None) -> tuple[str, str, bool] | None:
+    """A spec as the native part takes it: what to call it, its TOML, and whether it is a file."""
+    if spec is None:
+        return None
+    if isinstance(spec, dict):
+        return ("spec", _toml(spec), False)
+    with open(spec, encoding="utf-8") as file:
+        return (os.fspath(spec), file.read(), True)
+
+
+def _toml(spec: Mapping[str, Any]) -> str:
+    """A spec as TOML. Tables stand in one line, which a table inside a list can, too."""
+    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in spec.items() if value is not None)
+
+
+def _key(key: object) -> str:
+    return json.dumps(str(key), ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_value(of)}" for key, of in value.items() if of is not None) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shares(path: str | os.PathLike[str]) -> dict[str, float]:
+    shares: dict[str, float] = {}
+    with open(path, encoding="utf-8-sig") as file:
+        for at, line in enumerate(file, 1):
+            line = line.rstrip("\r\n")
+            if not line.strip() or line.startswith("#"):
+                continue
+            name, tab, share = line.rpartition("\t")
+            try:
+                shares[name] = float(share if tab else "")
+            except ValueError:
+                raise DataError(
+                    f"{os.fspath(path)}:{at}: {line!r} is not a relation and its share",
+                    path=os.fspath(path),
+                    line=at,
+                    remedy="write a relation, a tab, and a share above 0 and below 1; * stands for all relations",
+                ) from None
+    return shares
 
 
 def _questions(questions: Any) -> Iterator[tuple[str | None, str | None, str | None]]:

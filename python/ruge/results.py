@@ -14,16 +14,82 @@ from ruge import _core
 SHOWN = 20
 
 
-class Table(Sequence[dict[str, Any]]):
+class Row(dict[str, Any]):
+    """A row: its values by name, as ``row["truth"]`` or ``row.truth``."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the row has no {name!r}; it has {', '.join(self)}") from None
+
+
+def rows_of(text: str) -> Any:
+    """JSON, with objects as rows."""
+    return json.loads(text, object_hook=Row)
+
+
+class Tabular:
+    """What has columns becomes a table of pandas, polars or Arrow."""
+
+    def _columns(self) -> dict[str, list[Any]]:
+        raise NotImplementedError
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows as dicts."""
+        columns = self._columns()
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame."""
+        import pandas
+
+        columns = self._columns()
+        return pandas.DataFrame(columns, columns=list(columns))
+
+    def to_polars(self) -> Any:
+        """A polars data frame."""
+        import polars
+
+        return polars.DataFrame(self._columns(), infer_schema_length=None)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        import pyarrow
+
+        return pyarrow.table(self._columns())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table for whatever reads Arrow; pyarrow or polars makes it."""
+        for make in (self.to_arrow, self.to_polars):
+            try:
+                table = make()
+            except ImportError:
+                continue
+            return table.__arrow_c_stream__(requested_schema)
+        raise ImportError("an Arrow table needs pyarrow or polars; install one of them, as with `pip install ruge[arrow]`")
+
+    def _repr_html_(self) -> str:
+        columns = self._columns()
+        rows = list(zip(*columns.values(), strict=True))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(short(value))}</td>" for value in row) + "</tr>" for row in rows[:SHOWN]
+        )
+        more = f"<p>{len(rows) - SHOWN:,} more rows</p>" if len(rows) > SHOWN else ""
+        return f'<table class="ruge-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
+
+
+class Table(Tabular, Sequence[Row]):
     """Rows with named columns.
 
     >>> t = Table([{"entity": "Paris", "score": 1.5}], ("entity", "score"))
-    >>> len(t), t[0]["entity"], t.column("score")
+    >>> len(t), t[0].entity, t.column("score")
     (1, 'Paris', [1.5])
     """
 
-    def __init__(self, rows: list[dict[str, Any]], columns: Sequence[str]) -> None:
-        self._rows = rows
+    def __init__(self, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+        self._rows = [row if isinstance(row, Row) else Row(row) for row in rows]
         self.columns: tuple[str, ...] = tuple(columns)
 
     def __len__(self) -> int:
@@ -32,8 +98,11 @@ class Table(Sequence[dict[str, Any]]):
     def __getitem__(self, at: Any) -> Any:
         return self._rows[at]
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._rows == other._rows
 
     def column(self, name: str) -> list[Any]:
         """The values of a column."""
@@ -43,49 +112,20 @@ class Table(Sequence[dict[str, Any]]):
         """The rows, with everything that the command line's ``--json`` has."""
         return [dict(row) for row in self._rows]
 
-    def _flat(self) -> dict[str, list[Any]]:
-        def plain(value: Any) -> Any:
-            return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
-
-        return {name: [plain(value) for value in self.column(name)] for name in self.columns}
-
-    def to_pandas(self) -> Any:
-        """A pandas data frame; lists are JSON text."""
-        import pandas
-
-        return pandas.DataFrame(self._flat(), columns=list(self.columns))
-
-    def to_polars(self) -> Any:
-        """A polars data frame; lists are JSON text."""
-        import polars
-
-        return polars.DataFrame(self._flat(), infer_schema_length=None)
-
-    def to_arrow(self) -> Any:
-        """A pyarrow table; lists are JSON text."""
-        import pyarrow
-
-        return pyarrow.table(self._flat())
+    def _columns(self) -> dict[str, list[Any]]:
+        return {name: self.column(name) for name in self.columns}
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} of {len(self)} rows: {', '.join(self.columns)}"]
+        lines = [f"{type(self).__name__} of {len(self):,} rows: {', '.join(self.columns)}"]
         for row in self._rows[:5]:
-            lines.append("  " + "  ".join(_short(row.get(name)) for name in self.columns))
+            lines.append("  " + "  ".join(short(row.get(name)) for name in self.columns))
         if len(self) > 5:
             lines.append("  …")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_short(row.get(name)))}</td>" for name in self.columns) + "</tr>"
-            for row in self._rows[:SHOWN]
-        )
-        more = f"<p>{len(self) - SHOWN} more rows</p>" if len(self) > SHOWN else ""
-        return f'<table class="ruge-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
 
-
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value in a cell."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -98,9 +138,13 @@ def _short(value: Any) -> str:
 class Answers(Table):
     """Answers, best first. ``assumes`` says what truth means."""
 
-    def __init__(self, rows: list[dict[str, Any]], columns: Sequence[str], assumes: str) -> None:
+    def __init__(self, rows: Sequence[dict[str, Any]], columns: Sequence[str], assumes: str) -> None:
         super().__init__(rows, columns)
         self.assumes = assumes
+
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes the answers; the ending decides: .tsv, .csv or .jsonl."""
+        write_table(self, path, force)
 
 
 class Proposals(Table):
@@ -111,13 +155,12 @@ class Proposals(Table):
         super().__init__(found["facts"], columns)
         self.assumes: str = found["assumes"]
         self.candidates: int = found["candidates"]
+        self.json = found
 
     def write(self, path: str | os.PathLike[str], *, base: str = "urn:ruge:", force: bool = False) -> None:
         """Writes the facts; the ending decides: .tsv, .csv, .jsonl, .nt, .ttl or .cypher."""
-        name = os.fspath(path)
-        text = _core.Model.facts_text(json.dumps(self._rows), os.path.splitext(name)[1].lstrip("."), base)
-        with open(name, "w" if force else "x", encoding="utf-8", newline="") as out:
-            out.write(text)
+        ending = os.path.splitext(os.fspath(path))[1].lstrip(".")
+        write_text(path, _core.Model.facts_text(json.dumps(self._rows), ending, base), force)
 
 
 class Metrics(Table):
@@ -136,26 +179,36 @@ class Metrics(Table):
         hits = ", ".join(f"{n}: {share:.3f}" for n, share in self.hits.items())
         return f"Metrics(mrr={self.mrr:.3f}, hits={{{hits}}}, queries={self.queries})"
 
-
-class Explanation:
-    """Why a triple is held true: ``sentence``, ``truth``, ``parts``, ``rules`` and ``groundings``, and a drawing."""
-
-    def __init__(self, found: dict[str, Any], svg: str) -> None:
-        self.json = found
-        self.svg = svg
-        self.sentence: str = found["sentence"]
-        self.truth: float = found["truth"]
-        self.rank: float = found["rank"]
-        self.known: str | None = found["known"]
-        self.parts: list[dict[str, Any]] = found["parts"]
-        self.rules: list[dict[str, Any]] = found["rules"]
-        self.groundings: list[dict[str, Any]] = found["groundings"]
-
-    def __repr__(self) -> str:
-        return self.sentence
-
     def _repr_html_(self) -> str:
-        rules = "".join(f"<li>{html.escape(str(rule['words']))}</li>" for rule in self.rules)
-        meter = f'<meter min="0" max="1" value="{self.truth:.4f}"></meter> {self.truth:.3f}'
-        text = f'<div class="ruge-explanation"><p>{html.escape(self.sentence)}</p><p>truth {meter}</p>'
-        return f"{text}<ol>{rules}</ol>{self.svg}</div>"
+        hits = "".join(f"<th>H@{n}</th>" for n in self.hits), "".join(f"<td>{x:.3f}</td>" for x in self.hits.values())
+        row = f"<td>{self.mrr:.3f}</td>{hits[1]}<td>{self.median:g}</td><td>{self.queries:,}</td>"
+        head = f"<tr><th>MRR</th>{hits[0]}<th>median</th><th>questions</th></tr>"
+        return f'<table class="ruge-metrics">{head}<tr>{row}</tr></table>{super()._repr_html_()}'
+
+
+def write_text(path: str | os.PathLike[str], text: str, force: bool) -> None:
+    """Writes a file, complete or not at all; an existing one is kept unless ``force`` is given."""
+    _core.write_file(os.fspath(path), text, force)
+
+
+def write_table(table: Tabular, path: str | os.PathLike[str], force: bool) -> None:
+    """Writes a table as .tsv, .csv or .jsonl."""
+    import csv
+    import io
+
+    ending = os.path.splitext(os.fspath(path))[1]
+    out = io.StringIO()
+    if ending == ".jsonl":
+        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_dicts())
+    elif ending in (".csv", ".tsv"):
+        writer = csv.writer(out, delimiter="," if ending == ".csv" else "\t", lineterminator="\n")
+        columns = table._columns()
+        writer.writerow(columns)
+
+        def plain(value: Any) -> Any:
+            return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
+
+        writer.writerows([plain(value) for value in row] for row in zip(*columns.values(), strict=True))
+    else:
+        raise ValueError(f"a table cannot be written as {ending or 'a file without an ending'}; use .tsv, .csv or .jsonl")
+    write_text(path, out.getvalue(), force)

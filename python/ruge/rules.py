@@ -11,10 +11,10 @@ from typing import Any
 from ruge import _core
 from ruge._progress import Progress, callback
 from ruge.graph import Graph
-from ruge.results import Table
+from ruge.results import Tabular, write_text
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Rule:
     """A rule with AMIE's measures."""
 
@@ -28,11 +28,12 @@ class Rule:
     head: str
     atoms: int
 
-    def __str__(self) -> str:
-        return f"{self.words}   conf {self.confidence:.2f}   support {self.support}"
+    def __repr__(self) -> str:
+        support = "" if self.support is None else f"   support {self.support:,}"
+        return f"{self.words}   conf {self.confidence:.2f}{support}"
 
 
-class Rules(Sequence[Rule]):
+class Rules(Tabular, Sequence[Rule]):
     """Rules in the order in which they were mined or read."""
 
     def __init__(self, core: _core.Rules) -> None:
@@ -50,31 +51,17 @@ class Rules(Sequence[Rule]):
             self._rows = json.loads(self._core.rows())
         return [dict(row) for row in self._rows or []]
 
-    def table(self) -> Table:
-        """The rules as a table."""
-        return Table(self.to_dicts(), [field.name for field in dataclasses.fields(Rule)])
-
-    def to_pandas(self) -> Any:
-        """A pandas data frame."""
-        return self.table().to_pandas()
-
-    def to_polars(self) -> Any:
-        """A polars data frame."""
-        return self.table().to_polars()
-
-    def to_arrow(self) -> Any:
-        """A pyarrow table."""
-        return self.table().to_arrow()
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = self.to_dicts()
+        return {field.name: [row[field.name] for row in rows] for field in dataclasses.fields(Rule)}
 
     def text(self, to: str = "native") -> str:
         """The rules in a format of ``ruge rules convert``."""
         return self._core.text(to)
 
-    def write(self, path: str | os.PathLike[str], *, to: str = "native") -> None:
-        """Writes a rule file."""
-        text = self.text(to)
-        with open(path, "w", encoding="utf-8", newline="") as out:
-            out.write(text)
+    def write(self, path: str | os.PathLike[str], *, to: str = "native", force: bool = False) -> None:
+        """Writes a rule file in a format of ``ruge rules convert``; an existing file is kept unless ``force`` is given."""
+        write_text(path, self.text(to), force)
 
     def __len__(self) -> int:
         return len(self._core)
@@ -87,10 +74,18 @@ class Rules(Sequence[Rule]):
         return (Rule(**row) for row in self.to_dicts())
 
     def __repr__(self) -> str:
-        return f"Rules({len(self)} rules)"
+        lines = [f"{len(self):,} rules"] + [f"  {rule!r}" for rule in self[:5]]
+        return "\n".join([*lines, "  …"] if len(self) > 5 else lines)
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rules) and self.to_dicts() == other.to_dicts()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_again, self._core.state())
+
+
+def _again(records: bytes, entities: list[str], relations: list[str], complete: bool) -> Rules:
+    return Rules(_core.Rules.restored(records, entities, relations, complete))
 
 
 def mine(

@@ -75,11 +75,75 @@ def test_every_kind_of_input_gives_one_graph(facts, tsv):
         "pyarrow": ruge.Graph(table),
         "dictionary": ruge.Graph(pyarrow.table({n: table[n].dictionary_encode() for n in table.column_names})),
         "views": ruge.Graph(pyarrow.table({n: table[n].cast(pyarrow.string_view()) for n in table.column_names})),
+        "large": ruge.Graph(pyarrow.table({n: table[n].cast(pyarrow.large_string()) for n in table.column_names})),
+        "batches": ruge.Graph(pyarrow.Table.from_batches(table.to_batches(max_chunksize=1003))),
+        "slices": ruge.Graph(pyarrow.concat_tables([table.slice(0, 13), table.slice(13, 4001), table.slice(4014)])),
+        "categories": ruge.Graph(polars.DataFrame(columns).with_columns(polars.all().cast(polars.Categorical))),
+        "pandas categories": ruge.Graph(pandas.DataFrame(columns).astype("category")),
+        "our own": ruge.Graph(ruge.Graph(facts, held_out=(0, 0)).triples()),
         "factory": ruge.Graph(factory),
         "ids": ruge.Graph(factory.mapped_triples, entity_names=names, relation_names=relations),
     }
     assert len({graph.digest for graph in graphs.values()}) == 1, {k: g.digest for k, g in graphs.items()}
     assert len(graphs["path"]) == len(facts)
+
+
+def test_numbers_are_names_by_their_digits():
+    ids = [(0, 1, 2), (2, 1, 300), (300, 0, 0), (7, 1, 0)]
+    columns = dict(zip("hrt", map(list, zip(*ids))))
+    graphs = [ruge.Graph(ids, held_out=(0, 0)), ruge.Graph(numpy.array(ids), held_out=(0, 0))]
+    for kind in (polars.Int16, polars.UInt16, polars.Int32, polars.UInt32, polars.Int64, polars.UInt64):
+        graphs.append(ruge.Graph(polars.DataFrame(columns).with_columns(polars.all().cast(kind)), held_out=(0, 0)))
+    assert len({graph.digest for graph in graphs}) == 1
+    assert graphs[0].entities == ["0", "2", "300", "7"]
+
+
+def test_a_frame_of_many_windows_is_one_graph(tmp_path):
+    rows = 600_011
+    frame = polars.DataFrame({"at": range(rows)}).select(
+        head=polars.format("an entity with a long name, number {}", polars.col("at") % 70_001),
+        relation=polars.format("r{}", polars.col("at") % 7),
+        tail=polars.format("e{}", polars.col("at") * 31 % 50_021),
+    )
+    frame.write_csv(tmp_path / "all.tsv", separator="\t", include_header=False)
+    read = ruge.Graph(tmp_path / "all.tsv", held_out=(0, 0))
+    given = ruge.Graph(frame, held_out=(0, 0))
+    halves = ruge.Graph(polars.concat([frame[:300_001], frame[300_001:]], rechunk=False), held_out=(0, 0))
+    assert read.digest == given.digest == halves.digest
+    broken = frame.with_columns(tail=polars.when(polars.int_range(rows) == 500_000).then(None).otherwise("tail"))
+    with pytest.raises(ruge.DataError) as caught:
+        ruge.Graph(broken)
+    assert caught.value.row == 500_000
+
+
+def test_a_graph_of_rdflib_is_what_its_file_is(tmp_path):
+    import rdflib
+
+    text = """@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+    :Paris :capital_of :France ; rdfs:label "Paris"@en . :Lyon :located_in :France . :France :borders :Italy .
+    """
+    (tmp_path / "facts.ttl").write_text(text)
+    graph = rdflib.Graph().parse(tmp_path / "facts.ttl")
+    ours = ruge.Graph(graph, held_out=(0, 0))
+    assert sorted(ours.triples()) == sorted(ruge.Graph(tmp_path / "facts.ttl", held_out=(0, 0)).triples())
+    assert len(ours) == 3 and ours.digest == ruge.Graph(graph, held_out=(0, 0)).digest
+    # Literals are left out, as from a file; labels are kept.
+    assert ours.check()["labelled"] == 1
+    three = ruge.Graph(graph, valid=[("http://example.org/Lyon", "http://example.org/borders", "http://example.org/Paris")])
+    assert three.sizes["valid"] == 1 and three.sizes["train"] == 3
+
+
+def test_parts_given_apart_are_what_a_folder_is(facts, tmp_path):
+    demo = ruge.Graph("demo")
+    parts = {part: demo.triples(part) for part in ("train", "valid", "test")}
+    for part, triples in parts.items():
+        triples.write(tmp_path / f"{part}.tsv")
+    # The header that `write` gives is recognised.
+    folder = ruge.Graph(tmp_path)
+    frames = {part: triples.to_polars() for part, triples in parts.items()}
+    assert ruge.Graph(frames["train"], valid=frames["valid"], test=frames["test"]).digest == folder.digest
+    assert ruge.Graph(parts["train"], valid=frames["valid"].to_arrow(), test=frames["test"].to_pandas()).digest == folder.digest
+    assert folder.sizes == demo.sizes
 
 
 def test_models_and_rules_have_the_bits_of_the_command_line(tmp_path, tsv):
@@ -134,7 +198,14 @@ def test_pickles_and_copies_answer_the_same(model, tmp_path):
     for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert other.predict("Spain", "borders").to_dicts() == asked
     graph = ruge.Graph("demo")
-    assert pickle.loads(pickle.dumps(graph)).sizes == graph.sizes
+    assert pickle.loads(pickle.dumps(graph)).digest == graph.digest
+    rules = ruge.mine(graph)
+    for value in (rules, rules[0], model.predict("Spain", "borders"), model.evaluate(), model.explain("Brussels", "located_in", "Flanders").parts):
+        assert pickle.loads(pickle.dumps(value)) == value == copy.deepcopy(value)
+    # Unpickling needs nothing but the package, and numpy not at all.
+    (tmp_path / "m.pickle").write_bytes(pickle.dumps(model))
+    code = "import pickle, sys; m = pickle.load(open('m.pickle', 'rb')); assert 'numpy' not in sys.modules; print(len(m.entities))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True).stdout
 
 
 def test_new_entities_are_folded_in(model):
@@ -156,6 +227,11 @@ BAD = [
     (lambda: ruge.Graph(pandas.DataFrame({"h": ["x", None], "r": "y", "t": "z"})), ruge.DataError, {"row": 1}),
     (lambda: ruge.Graph(polars.DataFrame({"h": ["x", None], "r": "y", "t": "z"})), ruge.DataError, {"row": 1}),
     (lambda: ruge.Graph(polars.DataFrame({"x": ["x"]}), columns=("a", "b", "c")), ruge.DataError, {}),
+    (lambda: ruge.Graph(polars.DataFrame({"h": ["x", ""], "r": "y", "t": "z"})), ruge.DataError, {"row": 1}),
+    (lambda: ruge.Graph(polars.DataFrame({"h": [1.5], "r": "y", "t": "z"})), ruge.DataError, {}),
+    (lambda: ruge.Graph(polars.DataFrame({"h": [True], "r": "y", "t": "z"})), ruge.DataError, {}),
+    (lambda: ruge.Graph(polars.DataFrame({"h": [], "r": [], "t": []})), ruge.DataError, {}),
+    (lambda: ruge.Graph(pyarrow.table({"h": ["x", None], "r": ["y"] * 2, "t": ["z"] * 2})), ruge.DataError, {"row": 1}),
     (lambda: ruge.Graph(numpy.zeros((3, 2), dtype=int)), ruge.DataError, {}),
     (lambda: ruge.Graph(numpy.zeros((3, 3))), ruge.DataError, {}),
     (lambda: ruge.Graph(numpy.array([[0, 0, 1], [0, 0, -1]])), ruge.DataError, {"row": 1}),

@@ -13,7 +13,7 @@ use crate::root;
 use crate::test::{Outcome, cargo, target};
 
 /// What the tests need besides the package.
-const NEEDS: &[&str] = &["pytest", "mypy", "numpy", "pandas", "polars", "pyarrow", "tqdm"];
+const NEEDS: &[&str] = &["pytest", "mypy", "numpy", "pandas", "polars", "pyarrow", "rdflib", "tqdm"];
 
 /// Builds, installs and tests the package.
 pub fn run() -> Result<Outcome> {

@@ -21,6 +21,7 @@ mod explain;
 mod export;
 mod globals;
 mod ground;
+mod import;
 mod interrupt;
 mod memory;
 mod mine;
@@ -50,6 +51,12 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use console::Console;
 use globals::GlobalArgs;
+
+// For other programs that run the whole job: its settings, and what `ruge run --json` prints.
+pub use run::{object as run_object, spec as run_spec};
+
+/// The version, as `ruge --version` prints it.
+pub const VERSION: &str = env!("RUGE_VERSION");
 
 /// Knowledge graph embedding with iterative guidance from soft rules
 #[derive(Debug, Parser)]
@@ -89,6 +96,7 @@ enum Command {
     Eval(eval::EvalArgs),
     Predict(predict::PredictArgs),
     Export(export::ExportArgs),
+    Import(import::ImportArgs),
     Explain(explain::ExplainArgs),
     Complete(complete::CompleteArgs),
     Serve(serve::ServeArgs),
@@ -113,6 +121,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<()> {
         Command::Eval(args) => eval::run(&args, console),
         Command::Predict(args) => predict::run(&args, console),
         Command::Export(args) => export::run(&args, console),
+        Command::Import(args) => import::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Complete(args) => complete::run(&args, console),
         Command::Serve(args) => serve::run(&args, console),

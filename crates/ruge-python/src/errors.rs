@@ -50,6 +50,11 @@ impl Fault {
         Parts { kind: "RugeError", message: message.into(), ..Parts::default() }.into()
     }
 
+    /// A file or folder that is in the way, or cannot be used.
+    pub fn at(path: PathBuf, message: impl Into<String>) -> Self {
+        Parts { kind: "RugeError", message: message.into(), path: Some(path), ..Parts::default() }.into()
+    }
+
     /// Whether nothing went wrong but that the caller asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled

@@ -1,14 +1,15 @@
-//! Graphs: from files, columns of names, or ids.
+//! Graphs: read from files, looked at, taken apart and put together again.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::PyBytes;
+use ruge::constraints::{Constraints, Habits};
 use ruge::model_file::data_hash;
-use ruge_kg::io::split::split;
-use ruge_kg::{Dataset, GraphChoice, Header, Literals, Names, ReadOptions, Triple};
-use rustc_hash::FxHashSet;
+use ruge_kg::load::Duplicates;
+use ruge_kg::stats::{Leakage, MIN_FACTS, Pattern, STRONG};
+use ruge_kg::{Dataset, GraphChoice, Header, Labels, Literals, LoadReport, Names, ReadOptions, Triple};
 use serde_json::json;
 
 use crate::errors::{Fault, Result};
@@ -18,29 +19,41 @@ use crate::job;
 #[pyclass(frozen, module = "ruge._core")]
 pub struct Graph {
     pub data: Arc<Dataset>,
-    /// What reading found, in words.
-    notes: Vec<String>,
-    /// Repeated triples that were dropped.
-    duplicates: usize,
+    /// What reading found.
+    pub report: LoadReport,
 }
 
-/// Data that are being put together.
-#[derive(Default)]
-struct Parts {
-    names: Names,
-    splits: [Vec<Triple>; 3],
-}
-
-/// Collects the parts of a graph.
-#[pyclass(frozen, module = "ruge._core")]
-#[derive(Default)]
-pub struct Builder {
-    parts: Mutex<Parts>,
+impl Graph {
+    /// A graph that was not read from files; `read` says how many triples there were before repeated ones were dropped.
+    pub fn given(data: Dataset, read: [usize; 3], split_here: bool) -> Self {
+        let kept = [data.train().len(), data.valid().len(), data.test().len()];
+        let duplicates = std::array::from_fn(|part| Duplicates {
+            count: if split_here { 0 } else { read[part].saturating_sub(kept[part]) },
+            ..Duplicates::default()
+        });
+        let mut report = LoadReport {
+            layout: "a table",
+            files: Vec::new(),
+            read,
+            duplicates,
+            split_here,
+            labels: Vec::new(),
+            labelled: data.labels().labelled(),
+            typed: data.labels().typed(),
+            warnings: Vec::new(),
+        };
+        if split_here {
+            let dropped = read.iter().sum::<usize>() - kept.iter().sum::<usize>();
+            report.duplicates[0].count = dropped;
+        }
+        report.warnings = ruge_kg::load::of_test(&data, data.test());
+        Self { data: Arc::new(data), report }
+    }
 }
 
 /// How files are read; names as on the command line.
 #[allow(clippy::too_many_arguments)]
-fn options(
+pub fn options(
     columns: Option<String>,
     header: &str,
     lenient: bool,
@@ -82,7 +95,7 @@ fn options(
     })
 }
 
-fn checked(held_out: [f64; 2]) -> Result<[f64; 2]> {
+pub fn checked(held_out: [f64; 2]) -> Result<[f64; 2]> {
     let [valid, test] = held_out;
     if valid >= 0.0 && test >= 0.0 && valid + test < 1.0 {
         return Ok(held_out);
@@ -113,31 +126,61 @@ impl Graph {
             .and_then(|held_out| options(columns, header, lenient, seed, held_out, labels, literals, graph_name, base));
         let options = options.map_err(|fault| fault.raise(py))?;
         let (data, report) = job::work(py, None, None, move |_| Ok(Dataset::load(&path, &options)?))?;
-        let mut notes: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
-        notes.extend(report.notes());
-        let duplicates = report.duplicates.iter().map(|found| found.count).sum();
-        Ok(Self { data: Arc::new(data), notes, duplicates })
+        Ok(Self { data: Arc::new(data), report })
     }
 
-    /// Numbers of entities, relations and triples, and what makes the data doubtful, as JSON.
-    fn check(&self, py: Python<'_>) -> PyResult<String> {
+    /// Numbers of entities, relations and triples, and what makes the data doubtful, as JSON; with facts that violate the constraints
+    /// of a file.
+    fn check(&self, py: Python<'_>, constraints: Option<PathBuf>) -> PyResult<String> {
         job::work(py, None, None, |_| {
+            let constraints = constraints.map(|path| Constraints::read(&path, &self.data)).transpose()?;
             let stats = ruge_kg::describe(&self.data);
             let names = self.data.names();
+            // Shares make no sense of an empty part.
+            let leakage = |found: &Leakage| {
+                let mut value = json!(found);
+                if found.triples == 0 {
+                    (value["share_copyable"], value["share_linked"]) = (json!(null), json!(null));
+                }
+                value
+            };
+            let patterns = |list: &[Pattern]| -> serde_json::Value {
+                let row = |pattern: &Pattern| {
+                    json!({
+                        "first": names.relations.name(pattern.first), "second": names.relations.name(pattern.second),
+                        "support": pattern.support, "share_of_first": pattern.share_of_first,
+                        "share_of_second": pattern.share_of_second,
+                    })
+                };
+                list.iter().map(row).collect()
+            };
             let mut object = json!({
                 "entities": stats.entities,
                 "relations": stats.relations,
                 "train": stats.splits[0].triples,
                 "valid": stats.splits[1].triples,
                 "test": stats.splits[2].triples,
-                "duplicates": self.duplicates,
+                "duplicates": self.report.duplicates.iter().map(|found| found.count).sum::<usize>(),
                 "unseen_entities": stats.unseen.entities,
                 "unseen_relations": stats.unseen.relations,
                 "unused_entities": stats.unused_entities,
                 "unused_relations": stats.unused_relations,
+                "bad_lines": self.report.bad_lines(),
+                "split_here": self.report.split_here,
+                "files": self.report.files,
+                "labelled": self.report.labelled,
+                "typed": self.report.typed,
                 "overlap": stats.overlap,
-                "leakage": {"valid": stats.valid_leakage, "test": stats.test_leakage},
-                "notes": self.notes,
+                "leakage": {"valid": leakage(&stats.valid_leakage), "test": leakage(&stats.test_leakage)},
+                "patterns": {
+                    "strong_from": STRONG, "facts_from": MIN_FACTS,
+                    "symmetric": patterns(&stats.patterns.symmetric), "inverse": patterns(&stats.patterns.inverse),
+                    "duplicate": patterns(&stats.patterns.duplicate),
+                },
+                "habits": Habits::listed(&self.data).list(&self.data),
+                "violations": constraints.map(|constraints| constraints.violations(&self.data)),
+                "notes": self.report.notes(),
+                "warnings": self.warnings(),
             });
             object["per_relation"] = stats
                 .per_relation
@@ -155,10 +198,71 @@ impl Graph {
         })
     }
 
+    /// The habits of relations, as a file of constraints to go through.
+    fn suggested_constraints(&self, py: Python<'_>) -> PyResult<String> {
+        job::work(py, None, None, |_| Ok(Habits::listed(&self.data).suggest(&self.data)))
+    }
+
     /// What reading found, in words.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.notes.clone()
+        self.report.notes()
+    }
+
+    /// What makes results on these data doubtful, in words.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.report.warnings.iter().map(ToString::to_string).collect()
+    }
+
+    /// Labels and prefixes, as JSON.
+    fn described(&self) -> PyResult<String> {
+        Ok(json!({"labels": self.data.labels(), "prefixes": self.data.declared_prefixes()}).to_string())
+    }
+
+    /// Puts together what a graph was taken apart into: names by id, the parts as ids, labels and prefixes.
+    #[staticmethod]
+    fn restored(
+        py: Python<'_>,
+        entities: Vec<String>,
+        relations: Vec<String>,
+        parts: [Vec<u8>; 3],
+        described: &str,
+    ) -> PyResult<Self> {
+        let wrong = |what: &str| Fault::data(format!("the graph is damaged: {what}"), None, "make it again");
+        job::short(py, || {
+            let mut names = Names::default();
+            for name in &entities {
+                names.entities.intern(name);
+            }
+            for name in &relations {
+                names.relations.intern(name);
+            }
+            if (names.entities.len(), names.relations.len()) != (entities.len(), relations.len()) {
+                return Err(wrong("a name occurs twice"));
+            }
+            let triples = |bytes: Vec<u8>| -> Vec<Triple> {
+                let ids: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_ne_bytes(*bytes)).collect();
+                ids.as_chunks::<3>().0.iter().map(|&[h, r, t]| Triple::new(h, r, t)).collect()
+            };
+            let parts = parts.map(triples);
+            let most = [entities.len(), relations.len()];
+            let fits =
+                |t: &Triple| t.head.index() < most[0] && t.relation.index() < most[1] && t.tail.index() < most[0];
+            if !parts.iter().flatten().all(fits) {
+                return Err(wrong("a triple has an id without a name"));
+            }
+            let (labels, prefixes): (Labels, Vec<(String, String)>) = serde_json::from_str::<Described>(described)
+                .map(|found| (found.labels, found.prefixes))
+                .map_err(|error| wrong(&error.to_string()))?;
+            if !labels.fits(most[0], most[1]) {
+                return Err(wrong("a label has an id without a name"));
+            }
+            let read = [parts[0].len(), parts[1].len(), parts[2].len()];
+            let [train, valid, test] = parts;
+            let data = Dataset::new(names, train, valid, test).with_labels(labels).with_prefixes(prefixes);
+            Ok(Self::given(data, read, false))
+        })
     }
 
     /// A hash of names and triples, as model files store it.
@@ -194,147 +298,11 @@ impl Graph {
     }
 }
 
-/// A name as it stands in a column; numbers by their digits.
-fn with_name<T>(item: &Bound<'_, PyAny>, row: usize, place: &str, take: impl FnOnce(&str) -> T) -> PyResult<T> {
-    let py = item.py();
-    if let Ok(text) = item.cast::<PyString>() {
-        let text = text.to_str().map_err(|_| {
-            let message = format!("row {row}: the {place} is not valid Unicode");
-            Fault::data(message, Some(row as u64), "encode the names as UTF-8").raise(py)
-        })?;
-        if text.is_empty() {
-            let message = format!("row {row}: the {place} is empty");
-            return Err(Fault::data(message, Some(row as u64), "remove the row, or give it a name").raise(py));
-        }
-        return Ok(take(text));
-    }
-    let kind = item.get_type().name()?.to_string();
-    let is_missing = item.is_none() || (kind.contains("float") && item.ne(item)?) || kind.starts_with("NA");
-    if is_missing {
-        let message = format!("row {row}: the {place} is missing");
-        return Err(
-            Fault::data(message, Some(row as u64), "remove rows with nulls, for example with dropna()").raise(py)
-        );
-    }
-    if kind == "bool" || kind.contains("float") || item.getattr("__index__").is_err() {
-        let message = format!("row {row}: the {place} is of type {kind}, and names are text or whole numbers");
-        return Err(Fault::data(message, Some(row as u64), "convert the column to str").raise(py));
-    }
-    Ok(take(item.call_method0("__index__")?.str()?.to_str()?))
-}
-
-#[pymethods]
-impl Builder {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a file to a part.
-    #[pyo3(signature = (split, path, *, columns, header, lenient, literals, graph_name, base))]
-    #[allow(clippy::too_many_arguments)]
-    fn read(
-        &self,
-        py: Python<'_>,
-        split: usize,
-        path: PathBuf,
-        columns: Option<String>,
-        header: &str,
-        lenient: bool,
-        literals: &str,
-        graph_name: &str,
-        base: Option<String>,
-    ) -> PyResult<()> {
-        let options = options(columns, header, lenient, 0, [0.1, 0.1], Vec::new(), literals, graph_name, base);
-        let options = options.map_err(|fault| fault.raise(py))?;
-        job::short(py, || {
-            let mut parts = self.held();
-            let found = ruge_kg::io::read_file(&path, &mut parts.names, &options)?;
-            parts.splits[split].extend(found.triples);
-            Ok(())
-        })
-    }
-
-    /// Adds three columns of names to a part.
-    fn columns(
-        &self,
-        split: usize,
-        heads: &Bound<'_, PyList>,
-        relations: &Bound<'_, PyList>,
-        tails: &Bound<'_, PyList>,
-    ) -> PyResult<()> {
-        let mut parts = self.held();
-        let Parts { names, splits } = &mut *parts;
-        for (row, ((head, relation), tail)) in heads.iter().zip(relations).zip(tails).enumerate() {
-            let head = with_name(&head, row, "head", |name| names.entities.intern(name))?;
-            let relation = with_name(&relation, row, "relation", |name| names.relations.intern(name))?;
-            let tail = with_name(&tail, row, "tail", |name| names.entities.intern(name))?;
-            splits[split].push(Triple { head, relation, tail });
-        }
-        Ok(())
-    }
-
-    /// Adds triples of ids of eight bytes; `entities` and `relations` are names by id, or nothing for the ids themselves.
-    #[pyo3(signature = (split, ids, entities, relations))]
-    fn ids(
-        &self,
-        py: Python<'_>,
-        split: usize,
-        ids: &[u8],
-        entities: Option<Vec<String>>,
-        relations: Option<Vec<String>>,
-    ) -> PyResult<()> {
-        let mut parts = self.held();
-        let Parts { names, splits } = &mut *parts;
-        let number = |bytes: &[u8]| bytes.try_into().map_or(-1, i64::from_ne_bytes);
-        for (row, triple) in ids.chunks_exact(24).enumerate() {
-            let named = |at: usize, known: &Option<Vec<String>>| -> Result<String> {
-                let id = number(&triple[8 * at..8 * at + 8]);
-                let place = ["head", "relation", "tail"][at];
-                match known {
-                    None if id >= 0 => Ok(id.to_string()),
-                    Some(known) if id >= 0 && (id as usize) < known.len() => Ok(known[id as usize].clone()),
-                    _ => Err(Fault::data(
-                        format!("row {row}: the {place} {id} is no id"),
-                        Some(row as u64),
-                        "ids start at 0, and each needs a name in entity_names or relation_names where these are given",
-                    )),
-                }
-            };
-            let found = (|| Ok([named(0, &entities)?, named(1, &relations)?, named(2, &entities)?]))();
-            let [head, relation, tail] = found.map_err(|fault: Fault| fault.raise(py))?;
-            splits[split].push(names.triple(&head, &relation, &tail));
-        }
-        Ok(())
-    }
-
-    /// The graph; where only one part was given, it is split as a single file is.
-    fn finish(&self, py: Python<'_>, splits: bool, seed: u64, held_out: [f64; 2]) -> PyResult<Graph> {
-        job::short(py, || {
-            let held_out = checked(held_out)?;
-            let Parts { names, splits: mut parts } = std::mem::take(&mut *self.held());
-            if parts[0].is_empty() {
-                return Err(Fault::data("there are no triples", None, "give at least one triple to learn from"));
-            }
-            let read: usize = parts.iter().map(Vec::len).sum();
-            if splits {
-                let mut seen = FxHashSet::default();
-                parts[0].retain(|triple| seen.insert(*triple));
-                let made = split(names.entities.len(), names.relations.len(), &parts[0], held_out, seed);
-                parts = [made.train, made.valid, made.test];
-            }
-            let [train, valid, test] = parts;
-            let data = Dataset::new(names, train, valid, test);
-            let kept = data.train().len() + data.valid().len() + data.test().len();
-            Ok(Graph { data: Arc::new(data), notes: Vec::new(), duplicates: read - kept })
-        })
-    }
-}
-
-impl Builder {
-    fn held(&self) -> std::sync::MutexGuard<'_, Parts> {
-        self.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
+/// What stands beside names and triples.
+#[derive(serde::Deserialize)]
+struct Described {
+    labels: Labels,
+    prefixes: Vec<(String, String)>,
 }
 
 /// The same data once more, for a model that owns its own.

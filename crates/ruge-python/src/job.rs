@@ -1,7 +1,7 @@
 //! The one door for work: the interpreter is free, Ctrl-C is heard, and no panic reaches the user.
 //!
 //! Long work runs on a thread of its own. The calling thread wakes up every [`WAIT`] and is the only one that touches Python: it
-//! asks for signals and hands progress to the callback. So a worker never waits for the interpreter, and cannot deadlock with it.
+//! asks for signals, hands progress to the callback and lines to `logging`. So a worker never waits for the interpreter, and cannot deadlock with it.
 //! Threads belong to a pool of ours, one per process: a forked child finds another process id and makes its own.
 
 use std::collections::HashMap;
@@ -20,17 +20,27 @@ use crate::errors::{Fault, Result};
 /// Longest time between two looks for signals.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// What a callback hears.
-pub struct Event {
-    /// What is being done.
-    pub stage: &'static str,
-    /// Units done.
-    pub done: u64,
-    /// Units in total.
-    pub total: u64,
-    /// A word about it.
-    pub note: String,
+/// What the calling thread hears.
+pub enum Event {
+    /// How far the work is, for the callback.
+    Progress {
+        /// What is being done.
+        stage: &'static str,
+        /// Units done.
+        done: u64,
+        /// Units in total.
+        total: u64,
+        /// A word about it.
+        note: String,
+    },
+    /// A line for the log, and its level as `logging` counts.
+    Line(u8, String),
 }
+
+/// The level of things that went as they should.
+pub const INFO: u8 = 20;
+/// The level of things that a user should know.
+pub const WARNING: u8 = 30;
 
 /// Long work under way: how it is cancelled, and who hears of it.
 pub struct Job {
@@ -43,7 +53,12 @@ impl Job {
     /// Tells of progress.
     pub fn tell(&self, stage: &'static str, done: u64, total: u64, note: String) {
         // Nobody hears of what comes after the end.
-        let _ = self.events.send(Event { stage, done, total, note });
+        let _ = self.events.send(Event::Progress { stage, done, total, note });
+    }
+
+    /// Writes a line to the log.
+    pub fn log(&self, level: u8, line: impl Into<String>) {
+        let _ = self.events.send(Event::Line(level, line.into()));
     }
 }
 
@@ -64,23 +79,35 @@ pub fn work<T: Send>(
             let worker = scope.spawn(move || caught(|| pool.install(move || job(&under_way))));
             loop {
                 let mut latest: Option<Event> = None;
+                let mut lines: Vec<(u8, String)> = Vec::new();
+                // Of what happened meanwhile, every line, and the last of progress: a callback is for people.
+                let mut sort = |event: Event| match event {
+                    Event::Line(level, line) => lines.push((level, line)),
+                    progress => latest = Some(progress),
+                };
                 let ended = match heard.recv_timeout(WAIT) {
                     Ok(event) => {
-                        latest = Some(event);
+                        sort(event);
                         false
                     }
                     Err(RecvTimeoutError::Timeout) => false,
                     Err(RecvTimeoutError::Disconnected) => true,
                 };
-                // Of what happened meanwhile, the last: a callback is for people.
                 while let Ok(event) = heard.try_recv() {
-                    latest = Some(event);
+                    sort(event);
                 }
                 if raised.is_none() {
                     raised = Python::attach(|py| -> PyResult<()> {
                         py.check_signals()?;
-                        if let (Some(progress), Some(event)) = (progress, latest) {
-                            progress.call1(py, (event.stage, event.done, event.total, event.note))?;
+                        if !lines.is_empty() {
+                            let logger = py.import("logging")?.call_method1("getLogger", ("ruge",))?;
+                            for (level, line) in lines {
+                                logger.call_method1("log", (level, "%s", line))?;
+                            }
+                        }
+                        if let (Some(progress), Some(Event::Progress { stage, done, total, note })) = (progress, latest)
+                        {
+                            progress.call1(py, (stage, done, total, note))?;
                         }
                         Ok(())
                     })

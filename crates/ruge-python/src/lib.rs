@@ -5,13 +5,23 @@
 //! JSON that the command line prints. Everything that takes time goes through [`job`], which frees the interpreter, listens for
 //! Ctrl-C and lets no panic through.
 
+mod builder;
+mod columns;
+mod combine;
 mod errors;
+mod foreign;
 mod graph;
 mod job;
 mod model;
 mod rules;
+mod search;
 mod settings;
+mod told;
 mod train;
+mod whole;
+
+use std::io::Write;
+use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
@@ -21,11 +31,38 @@ fn main(words: Vec<String>) -> u8 {
     ruge_cli::main_of(words.into_iter().map(Into::into))
 }
 
+/// Writes a file, complete or not at all; an existing one is kept unless `force` is given.
+#[pyfunction]
+fn write_file(py: Python<'_>, path: PathBuf, text: String, force: bool) -> PyResult<()> {
+    job::short(py, || {
+        if path.exists() && !force {
+            let what = format!(
+                "{}: it already exists\n  remedy: replace it with force=True, or choose another path",
+                path.display()
+            );
+            return Err(errors::Fault::at(path, what));
+        }
+        ruge_kg::io::write::replace_file(&path, |mut file| {
+            file.write_all(text.as_bytes()).map_err(ruge::RugeError::io(&path, "write"))?;
+            Ok::<_, ruge::RugeError>((file, ()))
+        })?;
+        Ok(())
+    })
+}
+
 /// The native part of the package `ruge`; use the package instead.
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::graph::{Builder, Graph};
+    use super::builder::Builder;
+    #[pymodule_export]
+    use super::columns::Column;
+    #[pymodule_export]
+    use super::combine::combine;
+    #[pymodule_export]
+    use super::foreign::{adopt, import_folder};
+    #[pymodule_export]
+    use super::graph::Graph;
     #[pymodule_export]
     use super::main;
     #[pymodule_export]
@@ -33,7 +70,13 @@ mod _core {
     #[pymodule_export]
     use super::rules::{Rules, mine, read_rules};
     #[pymodule_export]
+    use super::search::search;
+    #[pymodule_export]
     use super::train::train;
+    #[pymodule_export]
+    use super::whole::run;
+    #[pymodule_export]
+    use super::write_file;
 
     /// The version of the package.
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! Models opened for questions.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,8 +11,7 @@ use ruge::explain::ExplainOptions;
 use ruge::explain::drawing::Drawing;
 use ruge::fold_in::NewFacts;
 use ruge::predict::{PredictOptions, Question};
-use ruge::truth::Completeness;
-use ruge::{Control, DeviceName, Engine, ModelFile, OpenOptions};
+use ruge::{Control, Engine, ModelFile, OpenOptions};
 use ruge_embed::Table;
 use ruge_kg::{EntityId, Side, Ties, Triple, Work};
 use ruge_lab::export::facts::{self, FactFormat};
@@ -21,22 +21,20 @@ use crate::errors::{Fault, Result};
 use crate::graph::Graph;
 use crate::job;
 use crate::rules::Rules;
+use crate::settings::device_named;
+use crate::told;
 
 /// A model opened for questions.
 #[pyclass(frozen, module = "ruge._core")]
 pub struct Model {
-    engine: Engine,
+    pub engine: Engine,
 }
 
 /// Opens a run folder or a model.safetensors; `evaluated` is the model that figures describe.
 #[pyfunction]
 pub fn load(py: Python<'_>, path: PathBuf, device: &str, evaluated: bool) -> PyResult<Model> {
     job::work(py, None, None, |_| {
-        let device = match device {
-            "cpu" => DeviceName::Cpu,
-            "cuda" => DeviceName::Cuda,
-            other => return Err(Fault::setting(format!("device is \"cpu\" or \"cuda\", not {other:?}"))),
-        };
+        let device = device_named(device)?;
         let path = if evaluated { ModelFile::evaluated(&path) } else { path };
         Ok(Model::new(Engine::open_with(&path, &OpenOptions { device, ..OpenOptions::default() })?))
     })
@@ -144,19 +142,26 @@ impl Model {
     }
 
     /// Filtered ranking of a part of the data, as JSON.
-    #[pyo3(signature = (split, ties, hits, threads, progress))]
+    #[pyo3(signature = (split, data, ties, hits, threads, progress))]
+    #[allow(clippy::too_many_arguments)]
     fn evaluate(
         &self,
         py: Python<'_>,
         split: &str,
+        data: Option<&Graph>,
         ties: &str,
         hits: Vec<u32>,
         threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
+        let given = data.map(|graph| Arc::clone(&graph.data));
         job::work(py, threads, progress.as_ref(), |job| {
             let engine = &self.engine;
-            let data = engine.data();
+            let other = match given {
+                Some(given) => told::other_data(&given, split, engine)?,
+                None => None,
+            };
+            let data = other.as_ref().unwrap_or(engine.data());
             let Some(triples) = data.split(split) else {
                 return Err(Fault::setting(format!("split is \"test\", \"valid\" or \"train\", not {split:?}")));
             };
@@ -184,7 +189,7 @@ impl Model {
             let hear = |work: &Work| job.tell("evaluate", work.done, work.total, String::new());
             let control = Control::new(&job.cancel).with_listener(&hear);
             let ranks = questions.rank(engine.ranker(), &control)?;
-            let found = questions.evaluation(&ranks, data.graph());
+            let found = questions.evaluation(&ranks, engine.data().graph());
             let names = &data.names().relations;
             let rows = found.by_relation.iter().map(|(&id, metrics)| {
                 let mut row = json!(metrics);
@@ -224,13 +229,40 @@ impl Model {
         })
     }
 
-    /// The same model, told how complete the graph is.
-    fn with_completeness(&self, py: Python<'_>, share: f64) -> PyResult<Self> {
-        if !(share > 0.0 && share <= 1.0) {
-            return Err(Fault::setting("completeness is a share above 0 and at most 1").raise(py));
-        }
-        let given = Completeness { all: Some(share), ..Completeness::default() };
-        Ok(Self::new(self.engine.with_completeness(given)))
+    /// The same rules, weights and evidence on a graph with entities of its own.
+    fn on_graph(&self, py: Python<'_>, graph: &Graph) -> PyResult<Self> {
+        let graph = Arc::clone(&graph.data);
+        job::work(py, None, None, |_| Ok(Self::new(self.engine.on_graph(&graph)?.0)))
+    }
+
+    /// The same model, told how complete the graph is: as a whole, and by relation.
+    fn with_completeness(&self, py: Python<'_>, all: Option<f64>, relations: Vec<(String, f64)>) -> PyResult<Self> {
+        job::short(py, || Ok(Self::new(told::completeness(&self.engine, all, relations)?)))
+    }
+
+    /// The same model, corrected by judged facts: from a file, or given.
+    fn with_feedback(
+        &self,
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        judged: Vec<((String, String, String), bool)>,
+    ) -> PyResult<Self> {
+        job::short(py, || Ok(Self::new(told::feedback(&self.engine, path, judged)?)))
+    }
+
+    /// The same model under constraints: from a file, or as its text.
+    fn with_constraints(&self, py: Python<'_>, path: Option<PathBuf>, text: Option<String>) -> PyResult<Self> {
+        job::short(py, || Ok(Self::new(told::constraints(&self.engine, path, text)?)))
+    }
+
+    /// The id of a name.
+    fn id(&self, py: Python<'_>, name: &str, is_entity: bool) -> PyResult<usize> {
+        let found = if is_entity {
+            self.engine.entity(name).map(|id| id.index())
+        } else {
+            self.engine.relation(name).map(|id| id.index())
+        };
+        found.map_err(|error| Fault::from(error).raise(py))
     }
 
     /// Writes a model.safetensors, complete or not at all.

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use ruge_kg::{Control, Dataset, Names, RelationId, Work};
+use ruge_rules::io::packed;
 use ruge_rules::mine::RelationFilter;
 use ruge_rules::{
-    MineConfig, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, read_rules_about, words, write_rules,
+    MineConfig, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, read_rules_about, words,
+    write_rules,
 };
 use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
@@ -17,10 +20,13 @@ use crate::errors::{Fault, Result};
 use crate::graph::Graph;
 use crate::job;
 
+/// What rules are put together from.
+type State<'py> = (Bound<'py, PyBytes>, Vec<String>, Vec<String>, bool);
+
 /// Rules about the names of a graph.
 #[pyclass(frozen, module = "ruge._core")]
 pub struct Rules {
-    pub records: Arc<Vec<RuleRecord>>,
+    records: Arc<Vec<RuleRecord>>,
     names: Arc<Names>,
     /// What was applied, for the top of a file.
     comments: Vec<String>,
@@ -34,6 +40,47 @@ impl Rules {
     pub fn of(records: &[RuleRecord], names: &Names) -> Self {
         let (records, names) = (Arc::new(records.to_vec()), Arc::new(names.clone()));
         Self { records, names, comments: Vec::new(), complete: true }
+    }
+
+    /// The rules and what their ids mean, to be handed to work.
+    pub fn shared(&self) -> SharedRules {
+        SharedRules { records: Arc::clone(&self.records), names: Arc::clone(&self.names) }
+    }
+}
+
+/// Rules on their way to work.
+pub struct SharedRules {
+    records: Arc<Vec<RuleRecord>>,
+    names: Arc<Names>,
+}
+
+impl SharedRules {
+    /// The rules in the ids of a graph; how many were left out because they name what it does not have.
+    pub fn about(&self, data: &Dataset) -> Result<(Vec<RuleRecord>, usize)> {
+        let same = {
+            let (ours, theirs) = (&self.names.relations, &data.names().relations);
+            let (own, other) = (&self.names.entities, &data.names().entities);
+            ours.len() == theirs.len()
+                && own.len() == other.len()
+                && ours.iter().zip(theirs.iter()).all(|(one, two)| one.1 == two.1)
+                && own.iter().zip(other.iter()).all(|(one, two)| one.1 == two.1)
+        };
+        if same {
+            return Ok((self.records.to_vec(), 0));
+        }
+        // Ids of other data mean other names, so they go by name.
+        let mut text = Vec::new();
+        write_rules(&mut text, RuleFormat::Native, &self.records, &self.names, &RuleWriteOptions::default())?;
+        let options = RuleReadOptions { format: Some(RuleFormat::Native), ..RuleReadOptions::default() };
+        let mut names = data.names().clone();
+        let mut rules = match self.records.is_empty() {
+            true => Vec::new(),
+            false => parse_rules(&String::from_utf8_lossy(&text), &options, &mut names)?.rules,
+        };
+        let all = rules.len();
+        rules.retain(|record| words::is_sayable(&record.rule, data.names()));
+        let lost = all - rules.len();
+        Ok((rules, lost))
     }
 }
 
@@ -62,6 +109,34 @@ impl Rules {
             };
             Ok(Value::Array(self.records.iter().map(row).collect()).to_string())
         })
+    }
+
+    /// What the rules are put together from again: bytes, names by id, and whether every head was searched.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<State<'py>> {
+        let bytes = packed::encode(&self.records).ok_or_else(|| {
+            Fault::setting("a rule is too long to be stored\n  remedy: write them to a file").raise(py)
+        })?;
+        let entities = self.names.entities.iter().map(|(_, name)| name.to_string()).collect();
+        let relations = self.names.relations.iter().map(|(_, name)| name.to_string()).collect();
+        Ok((PyBytes::new(py, &bytes), entities, relations, self.complete))
+    }
+
+    /// Puts rules together again.
+    #[staticmethod]
+    fn restored(
+        py: Python<'_>,
+        records: &[u8],
+        entities: Vec<String>,
+        relations: Vec<String>,
+        complete: bool,
+    ) -> PyResult<Self> {
+        let mut names = Names::default();
+        entities.iter().for_each(|name| _ = names.entities.intern(name));
+        relations.iter().for_each(|name| _ = names.relations.intern(name));
+        let records = packed::decode(records)
+            .filter(|records| records.iter().all(|record| words::is_sayable(&record.rule, &names)));
+        let records = records.ok_or_else(|| Fault::data("the rules are damaged", None, "mine them again").raise(py))?;
+        Ok(Self { records: Arc::new(records), names: Arc::new(names), comments: Vec::new(), complete })
     }
 
     /// The rules in a format of `ruge rules convert`.

@@ -1,7 +1,7 @@
 //! Settings of training, by the names of the command line's flags.
 
-use ruge::ModelName;
 use ruge::spec::{Overrides, Preset, Request, SpecText};
+use ruge::{DeviceName, ModelName};
 use serde_json::Value;
 
 use crate::errors::{Fault, Result};
@@ -76,4 +76,20 @@ fn preset_named(name: &str) -> Result<Preset> {
         let names: Vec<&str> = Preset::ALL.iter().map(|preset| preset.name()).collect();
         Fault::setting(format!("there is no preset called {name:?}; there are {}", names.join(", ")))
     })
+}
+
+/// Whether any keyword is given.
+pub fn is_given(keywords: &str) -> Result<bool> {
+    let given: serde_json::Map<String, Value> =
+        serde_json::from_str(keywords).map_err(|error| Fault::setting(error.to_string()))?;
+    Ok(given.values().any(|value| !value.is_null()))
+}
+
+/// Where to compute.
+pub fn device_named(name: &str) -> Result<DeviceName> {
+    match name {
+        "cpu" => Ok(DeviceName::Cpu),
+        "cuda" => Ok(DeviceName::Cuda),
+        other => Err(Fault::setting(format!("device is \"cpu\" or \"cuda\", not {other:?}"))),
+    }
 }

@@ -10,9 +10,10 @@ use ruge::spec::SpecText;
 use ruge::{Engine, assemble};
 use ruge_embed::StopReason;
 
+use crate::combine::tell_lost;
 use crate::errors::{Fault, Result};
 use crate::graph::{self, Graph};
-use crate::job;
+use crate::job::{self, INFO};
 use crate::model::Model;
 use crate::rules::Rules;
 use crate::settings::request;
@@ -35,7 +36,7 @@ pub fn train(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let data = Arc::clone(&graph.data);
-    let given = rules.map(|rules| Arc::clone(&rules.records));
+    let given = rules.map(Rules::shared);
     job::work(py, threads, progress.as_ref(), move |job| {
         if force && resume {
             return Err(Fault::setting("force and resume cannot be given together"));
@@ -74,13 +75,20 @@ pub fn train(
         let hear = |event: &TrainEvent| {
             if let TrainEvent::Epoch(tick) = event {
                 let mrr = tick.metrics.as_ref().map_or_else(String::new, |found| format!(", MRR {:.4}", found.mrr));
+                if tick.metrics.is_some() {
+                    job.log(INFO, format!("epoch {} of {epochs}: loss {:.4}{mrr}", tick.epoch, tick.losses.labeled));
+                }
                 job.tell("train", tick.epoch, epochs, format!("loss {:.4}{mrr}", tick.losses.labeled));
             }
         };
         let control: TrainControl<'_> = TrainControl::new(&job.cancel).with_listener(&hear);
         let find = || -> Result<Vec<_>> {
             match given {
-                Some(records) => Ok(records.to_vec()),
+                Some(given) => {
+                    let (rules, lost) = given.about(&data)?;
+                    tell_lost(job, lost);
+                    Ok(rules)
+                }
                 None => Ok(assemble::rules(&spec, &data, &control.quiet())?),
             }
         };

@@ -21,6 +21,9 @@ use crate::settings::SettingsArgs;
 use crate::text::labelled;
 use crate::{interrupt, progress, remedy};
 
+pub use settings::of_request as spec;
+pub use story::object;
+
 /// Run the whole job: from triples to rules, two models, figures, new facts with reasons, and a report
 ///
 /// Checks the data, mines and grounds rules, trains the same model without and with their guidance, evaluates both and the

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Arg;
-use ruge::spec::{NegativesSpec, Preset, SoftmaxSpec, Training};
+use ruge::spec::{NegativesSpec, Preset, Request, SoftmaxSpec, Training};
 use ruge::{DeviceName, GuidanceSpec, ModelName, RugeError, Spec};
 use ruge_embed::Penalty;
 use ruge_lab::recipe::{self, Size};
@@ -31,7 +31,11 @@ pub fn hide_paths(flag: Arg) -> Arg {
 
 /// The spec for data of this size. A seed that was typed wins over one in a file.
 pub fn resolve(args: &SettingsArgs, size: Size, seed: Option<u64>) -> Result<Spec> {
-    let request = args.request(seed)?;
+    of_request(&args.request(seed)?, size).map_err(usage::of_spec)
+}
+
+/// The same from a request, for other programs that run the whole job.
+pub fn of_request(request: &Request, size: Size) -> ruge::error::Result<Spec> {
     let resolved = request.resolve_over(&|base| {
         let model = base.model.unwrap_or(ModelName::ComplEx);
         let device = base.device.unwrap_or(DeviceName::Cpu);
@@ -49,9 +53,8 @@ pub fn resolve(args: &SettingsArgs, size: Size, seed: Option<u64>) -> Result<Spe
         }
         Ok(spec)
     });
-    let (spec, _) = resolved.map_err(usage::of_spec)?;
-    let spec = guided(spec).map_err(usage::of_spec)?;
-    compares(&spec).map_err(usage::of_spec)?;
+    let spec = guided(resolved?.0)?;
+    compares(&spec)?;
     Ok(spec)
 }
 

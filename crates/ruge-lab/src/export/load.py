@@ -35,6 +35,7 @@ def load(folder="."):
             mapped_triples=_triples(folder / f"{split}.tsv"),
             entity_to_id=names["entity"],
             relation_to_id=names["relation"],
+            create_inverse_triples=about["reciprocal"] and split == "train",
         )
         for split in ("train", "valid", "test")
     )
@@ -42,6 +43,9 @@ def load(folder="."):
     options = dict(triples_factory=factories[0], embedding_dim=dimension, random_seed=0)
     entities = numpy.load(folder / "entities.npy")
     relations = numpy.load(folder / "relations.npy")
+    if about["reciprocal"]:
+        # A relation, then its inverse: PyKEEN's rows 2r and 2r + 1.
+        relations = relations.reshape(2 * len(relations), -1)
     if kind == "complex":
         model = ComplEx(**options)
         entities, relations = _pairs(entities), _pairs(relations)
@@ -80,12 +84,12 @@ def check(folder="."):
         for row in csv.DictReader(file, delimiter="\t"):
             head, relation, tail = (int(row[name]) for name in ("head", "relation", "tail"))
             batch = torch.tensor([[head, relation, tail]])
-            score, said = model.score_hrt(batch).item(), float(row["score"])
+            score, said = model.predict_hrt(batch).item(), float(row["score"])
             worst = max(worst, abs(score - said) / max(abs(said), 1.0))
             count += 1
             for scores, answer, others, said in (
-                (model.score_h(batch[:, 1:])[0], head, heads[relation, tail], float(row["head_rank"])),
-                (model.score_t(batch[:, :2])[0], tail, tails[head, relation], float(row["tail_rank"])),
+                (model.predict_h(batch[:, 1:])[0], head, heads[relation, tail], float(row["head_rank"])),
+                (model.predict_t(batch[:, :2])[0], tail, tails[head, relation], float(row["tail_rank"])),
             ):
                 rank, lowest, highest = _rank(scores, answer, others)
                 differing += rank != said

@@ -258,6 +258,7 @@ fn about(engine: &Engine, format: ExportFormat) -> serde_json::Value {
         "model": engine.spec().model.name.name(),
         "dimension": engine.spec().model.dimension,
         "norm": engine.spec().model.norm,
+        "reciprocal": engine.spec().model.reciprocal,
         "guidance": engine.spec().guidance().name(),
         "rows": rows,
         "entities": engine.data().entity_count(),

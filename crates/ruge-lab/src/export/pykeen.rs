@@ -2,7 +2,8 @@
 //!
 //! PyKEEN stores models as pickles, which only Python should write. So the folder holds arrays, names, triples and a script,
 //! `load.py`, whose function `load` builds the PyKEEN model; run as a program it compares its scores and ranks with the ones
-//! in `expected.tsv`, which were computed here.
+//! in `expected.tsv`, which were computed here. Reciprocal relations become PyKEEN's inverse triples: our row of a relation holds its own
+//! numbers and then those of its inverse, which are rows 2r and 2r + 1 there.
 
 use ruge_kg::{Control, RankQuery, Ties};
 use std::io::Write;
@@ -24,10 +25,6 @@ pub fn write(target: &Target<'_>, embeddings: &Embeddings) -> Result<()> {
     if let Training::PTransE(_) = target.engine.spec().training {
         let reason = "PyKEEN has no PTransE, whose paths score too";
         return Err(target.unwritable(reason, &["npy", "word2vec", "parquet"]));
-    }
-    if target.engine.spec().model.reciprocal {
-        let reason = "it has reciprocal relations, two rows each, which load.py does not know";
-        return Err(target.unwritable(reason, &["npy", "parquet"]));
     }
     target.check_lines("a table of text")?;
     npy::arrays(target, embeddings)?;
