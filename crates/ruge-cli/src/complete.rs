@@ -19,7 +19,7 @@ use crate::device::DeviceArgs;
 use crate::explain::explainer;
 use crate::open::GraphArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, grouped, wrapped};
+use crate::text::{Column, Table, counted, grouped, wrapped};
 use crate::truth_args::TruthArgs;
 use crate::usage::UsageError;
 use crate::{interrupt, memory, output, progress, shown};
@@ -191,7 +191,7 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     }
     match (&args.out, format) {
         (Some(path), _) => {
-            console.result(&format!("{} facts written to {}\n", grouped(completion.len()), path.display()))
+            console.result(&format!("{} written to {}\n", counted(completion.len(), "fact"), path.display()))
         }
         (None, Some(format)) => {
             let mut out = std::io::BufWriter::new(console.data_out());
@@ -281,11 +281,11 @@ fn object(args: &CompleteArgs, completion: &Completion, seconds: f64) -> Result<
 fn table(completion: &Completion, seconds: f64, data: &Dataset, console: Console) -> Result<String> {
     let width = console.width();
     let mut text = format!(
-        "{} of {} candidates ({} from rules), from {} queries in {seconds:.1} s\n\n",
+        "{} of {} ({} from rules), from {} in {seconds:.1} s\n\n",
         grouped(completion.len()),
-        grouped(completion.candidates),
+        counted(completion.candidates, "candidate"),
         grouped(completion.from_rules),
-        grouped(completion.queries)
+        counted(completion.queries, "query")
     );
     if completion.is_empty() {
         text.push_str("  no fact reaches --min-truth; lower it\n");

@@ -34,7 +34,7 @@ pub struct DataArgs {
     /// Random seed, also of the split of a single file [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Shares of valid and test when splitting a single file [default: 0.1,0.1]
+    /// Shares of valid and test when splitting a single file, or a folder with train alone [default: 0.1,0.1]
     #[arg(long, value_name = "VALID,TEST", value_parser = shares, help_heading = READING)]
     pub held_out: Option<Shares>,
     /// Labels, descriptions and types of names: a table with name, label, description, type, or with a header; may be repeated
@@ -177,13 +177,7 @@ impl Loaded {
             .map(|warning| self.data.prefixes().shorten_all(&warning).into_owned())
             .collect();
         if self.unused_shares {
-            let held_out = self.data.valid().len() + self.data.test().len();
-            warnings.push(match held_out {
-                0 => "--held-out has no effect on a folder: it has train alone, and nothing is held out; give the file itself as \
-                      DATA to have it split"
-                    .into(),
-                _ => "--held-out has no effect: DATA is split already".into(),
-            });
+            warnings.push("--held-out has no effect: DATA is split already".into());
         }
         warnings
     }
@@ -235,6 +229,8 @@ impl DataArgs {
             lenient: self.lenient,
             seed: self.seed.unwrap_or(0),
             held_out: self.held_out.map_or(ReadOptions::default().held_out, |shares| shares.0),
+            // Who gives shares wants something held out.
+            split_train: self.held_out.is_some(),
             labels: self.labels.clone(),
             literals: match self.literals {
                 LiteralsArg::Skip => Literals::Skip,
@@ -272,7 +268,7 @@ impl DataArgs {
         let (data, report) = Dataset::load(&self.data, options)?;
         let triples: usize = report.read.iter().sum();
         tracing::info!(triples, "read {} in {:.3} s", self.data.display(), started.elapsed().as_secs_f64());
-        let unused_shares = self.held_out.is_some() && !report.split_here;
+        let unused_shares = self.held_out.is_some() && (!report.split_here || self.data == Path::new("demo"));
         Ok(Loaded { data, report, unused_shares })
     }
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{grouped, percent};
+use crate::text::{counted, grouped, percent};
 use crate::{interrupt, memory, output, progress};
 
 /// List every valid grounding of a rule file, and the unlabeled triples it concludes
@@ -169,10 +169,10 @@ fn tell(
     let share =
         |part: u64, whole: u64| if whole == 0 { "none".to_string() } else { percent(part as f64 / whole as f64) };
     let mut text = format!(
-        "{} rules, {} groundings, {} unlabeled triples in {seconds:.2} s\n",
-        grouped(rules),
-        grouped(report.groundings),
-        grouped(report.unlabeled)
+        "{}, {}, {} in {seconds:.2} s\n",
+        counted(rules, "rule"),
+        counted(report.groundings as usize, "grounding"),
+        counted(report.unlabeled as usize, "unlabeled triple")
     );
     for (name, overlap, size) in [("valid", report.overlaps[0], held_out[0]), ("test", report.overlaps[1], held_out[1])]
     {

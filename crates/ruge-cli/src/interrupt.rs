@@ -1,9 +1,10 @@
 //! Signals that ask the program to stop: Ctrl-C, SIGTERM and SIGHUP, as sent by systemd, Slurm, Kubernetes and a closed terminal.
 //!
-//! The first signal sets a flag, which long work checks between its steps; what was finished is then saved. The second one ends
-//! the program at once. The exit code is 128 plus the number of the signal, as for any program that a signal ended.
+//! The first signal sets a flag, which long work checks between its steps; what was finished is then saved. It is acknowledged at
+//! once, by a thread that waits for nothing else. The second signal ends the program at once. The exit code is 128 plus the number of the signal, as for any program that a signal ended.
 
 use std::fmt;
+use std::io::{IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +17,14 @@ struct Signals {
 }
 
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
+
+/// Whether signals are acknowledged in words.
+static SPEAKS: AtomicBool = AtomicBool::new(true);
+
+/// Acknowledges no signal: for those who asked for quiet.
+pub fn stay_quiet() {
+    SPEAKS.store(false, Ordering::Relaxed);
+}
 
 /// What a signal cancels. The handlers are installed when it is first asked for: a command that never asks ends at once.
 pub fn cancel() -> Cancel {
@@ -60,9 +69,36 @@ fn signals() -> &'static Signals {
             let _ = signal_hook::flag::register_usize(signal, Arc::clone(&signals.number), signal as usize);
             let _ = signal_hook::flag::register(signal, Arc::clone(&signals.stop));
         }
+        acknowledge();
         signals
     })
 }
+
+/// Says that the first signal was heard: work may take a moment to come to a place where it can be left.
+#[cfg(unix)]
+fn acknowledge() {
+    let Ok((mut heard, told)) = std::os::unix::net::UnixStream::pair() else { return };
+    for &signal in WATCHED {
+        if let Ok(told) = told.try_clone() {
+            let _ = signal_hook::low_level::pipe::register(signal, told);
+        }
+    }
+    let wait = move || {
+        if heard.read_exact(&mut [0]).is_ok() && SPEAKS.load(Ordering::Relaxed) {
+            // The line of a bar, and the ^C that a terminal shows in it, make place.
+            let clear = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
+            let _ = writeln!(
+                std::io::stderr(),
+                "{clear}stopping: saving what is finished; press Ctrl-C again to end at once"
+            );
+        }
+    };
+    // Without the thread nothing is said; the signal works all the same.
+    let _ = std::thread::Builder::new().name("signals".into()).spawn(wait);
+}
+
+#[cfg(not(unix))]
+fn acknowledge() {}
 
 #[cfg(unix)]
 const WATCHED: &[i32] = &[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];

@@ -25,6 +25,7 @@ mod import;
 mod interrupt;
 mod memory;
 mod mine;
+mod minutes;
 mod open;
 mod output;
 mod path_words;
@@ -146,6 +147,9 @@ pub fn main_of(words: impl Iterator<Item = OsString>) -> u8 {
         Err(error) => return usage::answer(&error),
     };
     let console = Console::new(&cli.globals);
+    if console.quiet {
+        interrupt::stay_quiet();
+    }
     let outcome = globals::within(&cli.globals, || run(cli.command, console));
     globals::finish();
     match outcome {

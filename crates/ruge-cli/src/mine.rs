@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::{DataArgs, Loaded};
-use crate::text::{Column, Table, grouped};
+use crate::text::{Column, Table, counted, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, output, progress};
 
@@ -301,13 +301,13 @@ fn report(
         }));
     }
     let counts = format!(
-        "{} rules ({} with one atom, {} with two{}{}) from {} heads in {seconds:.2} s",
-        grouped(mined.rules.len()),
+        "{} ({} with one atom, {} with two{}{}) from {} in {seconds:.2} s",
+        counted(mined.rules.len(), "rule"),
         grouped(atoms(1)),
         grouped(atoms(2)),
         if config.max_body > 2 { format!(", {} with three", grouped(atoms(3))) } else { String::new() },
         if config.constants { format!("; {} with constants", grouped(constants)) } else { String::new() },
-        grouped(mined.finished.len()),
+        counted(mined.finished.len(), "head"),
     );
     let Some(path) = &args.out else {
         console.note(&counts);

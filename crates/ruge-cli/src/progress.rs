@@ -52,6 +52,19 @@ pub fn work(console: Console, what: &str, total: u64) -> Bar {
     bar(console, Some(total), "{msg} {wide_bar} {percent}% eta {eta}", what)
 }
 
+/// A bar over a part of longer work; its prefix says how long all of that still takes.
+pub fn part_of_a_run(console: Console, what: &str, total: u64) -> Bar {
+    bar(console, Some(total), "{msg} {wide_bar} {percent}% {prefix}", what)
+}
+
+/// Positions of a bar in an epoch, so that it moves from the first batch on.
+pub const PARTS: u64 = 1000;
+
+/// The position after so many epochs and a part of another.
+pub fn parts(epochs: u64, work: &Work) -> u64 {
+    epochs * PARTS + PARTS * work.done.min(work.total) / work.total.max(1)
+}
+
 /// Moves a bar over work whose amount is told with every step.
 pub fn follow(bar: &Bar) -> impl Fn(&Work) + Sync {
     move |work| {

@@ -196,6 +196,11 @@ impl SettingsArgs {
         *self != Self::default()
     }
 
+    /// Whether the size of the model was said, here or in a file.
+    pub fn fixes_dimension(&self) -> bool {
+        self.dim.is_some() || self.spec.is_some()
+    }
+
     /// As the library is asked, with the seed that was typed.
     pub fn request(&self, seed: Option<u64>) -> Result<Request> {
         let said = self.clone();

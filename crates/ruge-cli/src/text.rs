@@ -1,7 +1,7 @@
 //! Text for people: grouped numbers, shares, and tables that line up. Names stand in them as they are shown, marks counted.
 
 use ruge_kg::visible;
-pub use ruge_kg::visible::cut;
+pub use ruge_kg::visible::{cut, plural};
 pub use ruge_report::grouped;
 
 /// 0.8147 as `81.5 %`. Rounding never turns some into none or most into all.
@@ -11,6 +11,20 @@ pub fn percent(share: f64) -> String {
         0.0 if share > 0.0 => "< 0.1 %".to_string(),
         100.0 if share < 1.0 => "> 99.9 %".to_string(),
         _ => format!("{rounded:.1} %"),
+    }
+}
+
+/// A count with its noun: `1 relation`, `2,985 entities`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{} {}", grouped(count), plural(count, noun))
+}
+
+/// A decimal number of so many digits; what rounds to zero has no sign.
+pub fn decimal(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    match text.strip_prefix('-') {
+        Some(positive) if !positive.contains(|c: char| c.is_ascii_digit() && c != '0') => positive.to_string(),
+        _ => text,
     }
 }
 
@@ -130,6 +144,13 @@ mod tests {
     #[test]
     fn numbers_are_grouped() {
         assert_eq!([0u64, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"].map(str::to_string));
+    }
+
+    #[test]
+    fn one_is_no_plural_and_zero_has_no_sign() {
+        assert_eq!([0, 1, 1200].map(|count| counted(count, "entity")), ["0 entities", "1 entity", "1,200 entities"]);
+        let shown = [-0.0004, -0.0, 0.0, -0.0006, 0.5].map(|value| decimal(value, 3));
+        assert_eq!(shown, ["0.000", "0.000", "0.000", "-0.001", "0.500"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `ruge train`: embeddings, with or without guidance from rules.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -19,9 +20,9 @@ use crate::data_args::DataArgs;
 use crate::path_words::path_words;
 use crate::rule_args::RuleArgs;
 use crate::settings::SettingsArgs;
-use crate::text::grouped;
+use crate::text::{counted, grouped};
 use crate::usage::UsageError;
-use crate::{interrupt, memory, progress, usage};
+use crate::{interrupt, memory, minutes, progress, usage};
 
 /// Train an embedding model, with or without guidance from rules
 ///
@@ -33,6 +34,7 @@ use crate::{interrupt, memory, progress, usage};
   ruge train data/fb15k --guidance ruge --rules data/fb15k/rules.tsv --out runs/ruge
   ruge train data/fb15k --model transe --guidance ptranse --path-length 3 --out runs/ptranse
   ruge train data/fb15k --spec experiments/fb15k/ruge.toml --seed 1 --out runs/ruge-1
+  ruge train data/fb15k --out runs/ruge --minutes 30
   ruge train data/fb15k --out runs/ruge --resume")]
 pub struct TrainArgs {
     #[command(flatten)]
@@ -49,6 +51,9 @@ pub struct TrainArgs {
     /// Continue from the last checkpoint in the run folder
     #[arg(long)]
     resume: bool,
+    /// Train for at most M minutes and keep the best model so far; spec.toml then has the number of epochs
+    #[arg(long, value_name = "M", value_parser = minutes::parse)]
+    minutes: Option<f64>,
     #[command(flatten, next_help_heading = "Settings (default: the paper's)")]
     settings: SettingsArgs,
 }
@@ -80,9 +85,33 @@ fn no_rules(spec: &Spec, found: usize, data: &Dataset) -> String {
     )
 }
 
+/// Whether a run was begun in a folder and not finished: the same command continues it.
+fn is_unfinished(out: &Path) -> bool {
+    out.join("run.json").is_file() && !out.join("model.safetensors").exists() && !out.join("stages.json").exists()
+}
+
+/// Says once, when it is known how long an epoch takes, how many epochs the time is enough for.
+fn plan(minutes: f64, left: Duration, epoch: Duration, done: u64, epochs: u64) -> String {
+    let enough = done + (left.as_secs_f64() / epoch.as_secs_f64().max(1e-9)) as u64;
+    match enough >= epochs {
+        true => {
+            let time = minutes::said(epoch.mul_f64((epochs - done) as f64));
+            format!("all {} epochs take about {time} more, unless validation ends them earlier", grouped(epochs))
+        }
+        false => format!(
+            "{minutes} {} are enough for about {} of {} epochs; the best model so far is kept then",
+            if minutes == 1.0 { "minute" } else { "minutes" },
+            grouped(enough),
+            grouped(epochs)
+        ),
+    }
+}
+
 /// Runs `ruge train DATA`.
 pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
-    let mode = Mode::of(args.force, args.resume);
+    let started = Instant::now();
+    let until = args.minutes.map(|minutes| minutes::training_ends(started, minutes));
+    let mut mode = Mode::of(args.force, args.resume);
     // A run that goes on is led by its stored spec. Flags stay leaves of it: one that says something else is told later.
     let SettingsArgs { model, guidance, spec, preset, .. } = &args.settings;
     let typed = model.is_some() || guidance.is_some() || spec.is_some() || preset.is_some();
@@ -128,6 +157,10 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     }
 
     let control: TrainControl<'_> = interrupt::control();
+    if mode == Mode::Fresh && is_unfinished(&out) {
+        console.note(&format!("note: {} holds an unfinished run, which is continued", out.display()));
+        mode = Mode::Resume;
+    }
     // The folder is ours, and holds the whole spec, before the long work begins.
     let run = Run::open(&spec, data, &out, mode)?;
     if run.replaces() {
@@ -168,14 +201,19 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     if spec.model.name == ModelName::Rules && found == 0 {
         console.note(&no_rules(&spec, found, data));
     }
-    let bar = progress::work(console, "training", spec.schedule.epochs);
+    let epochs = spec.schedule.epochs;
+    let bar = progress::work(console, "training", epochs * progress::PARTS);
+    let begun = Instant::now();
+    // The epochs done before this process, and in it.
+    let done = Mutex::new((0, 0u64));
     let hear = |event: &TrainEvent| match event {
         TrainEvent::Grounded(found) if found.rules > 0 => {
             let text = format!(
-                "{} rules give {} groundings of {} unlabeled triples ({} in valid, {} in test)",
-                grouped(found.rules),
-                grouped(found.groundings),
-                grouped(found.unlabeled),
+                "{} {} {} of {} ({} in valid, {} in test)",
+                counted(found.rules, "rule"),
+                if found.rules == 1 { "gives" } else { "give" },
+                counted(found.groundings, "grounding"),
+                counted(found.unlabeled, "unlabeled triple"),
                 grouped(found.in_valid),
                 grouped(found.in_test),
             );
@@ -189,8 +227,28 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             let text = path_words(report).join("\n");
             bar.suspend(|| console.note(&text));
         }
+        TrainEvent::Batches(work) => {
+            let (before, since) = *done.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.set_position(progress::parts(before + since, work));
+        }
         TrainEvent::Epoch(tick) => {
-            bar.set_position(tick.epoch);
+            let since = {
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                *done = (tick.epoch - done.1 - 1, done.1 + 1);
+                done.1
+            };
+            bar.set_position(tick.epoch * progress::PARTS);
+            let epoch = begun.elapsed().div_f64(since as f64);
+            if let (Some(until), Some(minutes)) = (until, args.minutes) {
+                let left = until.saturating_duration_since(Instant::now());
+                let enough = tick.epoch + (left.as_secs_f64() / epoch.as_secs_f64().max(1e-9)) as u64;
+                bar.set_length(enough.min(epochs) * progress::PARTS);
+                // The first epoch is slower than the others.
+                if since == 2 {
+                    let text = plan(minutes, left, epoch, tick.epoch, epochs);
+                    bar.suspend(|| console.note(&text));
+                }
+            }
             bar.set_message(format!("training, loss {:.4}, {:.2} s an epoch", tick.losses.labeled, tick.seconds));
             if let Some(metrics) = &tick.metrics {
                 let best = if tick.improved { ", best so far" } else { "" };
@@ -206,7 +264,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             }
         }
     };
-    let run = run.checkpoint_every(Duration::from_secs(args.checkpoint_every));
+    let run = run.checkpoint_every(Duration::from_secs(args.checkpoint_every)).until(until);
     let outcome = run.train(rules, &control.with_listener(&hear))?;
     bar.finish_and_clear();
     if outcome.stop == StopReason::Asked {
@@ -214,7 +272,15 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
             0 => "before the end of the first epoch".to_string(),
             epochs => format!("after epoch {}, which is saved", grouped(epochs)),
         };
-        return Err(interrupt::error(format!("interrupted {done}; continue with --resume")));
+        return Err(interrupt::error(format!("interrupted {done}; the same command continues it, as does --resume")));
+    }
+    if outcome.stop == StopReason::Time {
+        console.note(&format!(
+            "time is up after {} of {} epochs; {} says so, and trains the same model again",
+            grouped(outcome.epochs),
+            grouped(epochs),
+            out.join("spec.toml").display()
+        ));
     }
     if console.json {
         let mut object = json!({
@@ -239,19 +305,18 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         let mrr = outcome.valid_mrr.map_or_else(String::new, |mrr| format!(", validation MRR {mrr:.4}"));
         if spec.model.name == ModelName::Rules {
             let fitted = outcome.fitted.filter(|_| outcome.valid_mrr.is_some()).map_or_else(String::new, |fitted| {
-                format!(", on which {} number{} fitted", grouped(fitted), if fitted == 1 { " was" } else { "s were" })
+                format!(", on which {} {} fitted", counted(fitted, "number"), if fitted == 1 { "was" } else { "were" })
             });
             return console.result(&format!(
-                "{} rules{mrr}{fitted}\nwritten to {}; next: ruge eval {}\n",
-                grouped(outcome.rules),
+                "{}{mrr}{fitted}\nwritten to {}; next: ruge eval {}\n",
+                counted(outcome.rules, "rule"),
                 out.display(),
                 out.display()
             ));
         }
         console.result(&format!(
-            "{} epoch{} at {:.2} s; best epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
-            grouped(outcome.epochs),
-            if outcome.epochs == 1 { "" } else { "s" },
+            "{} at {:.2} s; best epoch {}{mrr}\nwritten to {}; next: ruge eval {}\n",
+            counted(outcome.epochs as usize, "epoch"),
             outcome.seconds_per_epoch,
             grouped(outcome.best_epoch),
             out.display(),

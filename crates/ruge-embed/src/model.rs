@@ -361,7 +361,8 @@ impl<F: ScoringFunction> CpuModel<F> {
         assert!(F::COMPARATOR == Comparator::Dot, "softmax needs a dot product");
         let questions = Questions::new(plan, softmax, epoch);
         let mut batches = questions.batches().peekable();
-        let (count, mut labeled) = (batches.len().max(1) as f64, 0.0);
+        let (total, mut labeled) = (batches.len(), 0.0);
+        let count = total.max(1) as f64;
         let optimizer = &self.optimizer.slowed(plan.rate);
         let State { embeddings, moments, steps } = &mut self.state;
         let sorting = &step::Sorting {
@@ -384,7 +385,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             let parameters = step::Parameters { embeddings, images, first, second };
             let now = (batch, batches.peek().copied());
             labeled += step::step(&self.scoring, sorting, now, parameters, *steps, work, self.isa) / count;
-            plan.check()?;
+            plan.advance(total - batches.len(), total)?;
         }
         Ok(Losses { labeled, unlabeled: 0.0 })
     }
@@ -550,7 +551,7 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
                     }
                 },
             );
-            plan.check()?;
+            plan.advance(index + 1, plan.batches)?;
             std::mem::swap(&mut current, &mut next);
             sum.labeled += losses.labeled / plan.batches as f64;
             sum.unlabeled += losses.unlabeled / plan.batches as f64;

@@ -70,7 +70,7 @@ pub struct Plan<'a> {
     pub softmax: Option<Softmax>,
     /// Weighted triples for softmax training in addition to the observed ones.
     pub examples: &'a [Example],
-    /// Cancels an epoch.
+    /// Hears of the batches of an epoch, and cancels it.
     pub control: Option<&'a Control<'a>>,
 }
 
@@ -108,6 +108,15 @@ impl<'a> Plan<'a> {
     /// Returns an error if the epoch was cancelled.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+    }
+
+    /// Reports that `done` of `total` batches of the epoch are trained. Returns an error if the epoch was cancelled.
+    pub fn advance(&self, done: usize, total: usize) -> Result<(), Cancelled> {
+        self.check()?;
+        if let Some(control) = self.control {
+            control.progress(done, total);
+        }
+        Ok(())
     }
 
     /// Appends the weights of a batch's positives relative to their mean, if frequent queries count less

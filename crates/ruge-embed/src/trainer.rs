@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use ruge_kg::{Control, Filter, RankError, RankQuery, Ties, Triple};
+use ruge_kg::{Control, Filter, RankError, RankQuery, Ties, Triple, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::embeddings::Embeddings;
@@ -127,13 +127,15 @@ pub enum StopReason {
     Epochs,
     /// Validation did not improve for long enough.
     Patience,
+    /// The time that was given is up.
+    Time,
     /// The caller cancelled. An unfinished epoch is discarded: the parameters are then invalid, and the run continues
     /// from the state of the last [`Event`].
     Asked,
 }
 
-/// Trains until the schedule or patience ends or the caller cancels; continues from `progress`. `hear` is called after
-/// every epoch. Only it knows whether the epoch was saved, so it decides whether to continue after a cancellation.
+/// Trains until the schedule or patience ends or the caller cancels; continues from `progress`. The listener of `control` hears of
+/// the batches of each epoch. `hear` is called after every epoch. Only it knows whether the epoch was saved, so it decides whether to continue after a cancellation.
 pub fn train(
     model: &mut dyn Model,
     plan: &Plan<'_>,
@@ -143,8 +145,10 @@ pub fn train(
     control: &Control<'_>,
     hear: &mut dyn FnMut(Event<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<StopReason> {
+    let within = |work: &Work| control.report(work);
     // A cancelled epoch and its validation are lost, so nearly finished ones may complete.
     let control = &control.with_grace();
+    let heard = &control.heard_by(&within);
     let queries = validation.map_or_else(Vec::new, |validation| {
         let count = schedule.validation_triples.unwrap_or(usize::MAX).min(validation.triples.len());
         RankQuery::both_sides(&validation.triples[..count])
@@ -157,7 +161,7 @@ pub fn train(
         let epoch = progress.epoch + 1;
         let started = std::time::Instant::now();
         let rate = schedule.rate(progress);
-        let losses = match model.epoch(&Plan { rate, control: Some(control), ..*plan }, epoch) {
+        let losses = match model.epoch(&Plan { rate, control: Some(heard), ..*plan }, epoch) {
             Err(EmbedError::Cancelled(_)) => return Ok(StopReason::Asked),
             losses => losses?,
         };

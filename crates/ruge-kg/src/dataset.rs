@@ -146,7 +146,8 @@ impl Dataset {
             }
         }
         require_room(&names, &splits, options)?;
-        let split_here = matches!(layout, Layout::Demo | Layout::Single(_) | Layout::Several(_));
+        let train_alone = options.split_train && matches!(layout, Layout::Splits([Some(_), None, None]));
+        let split_here = train_alone || matches!(layout, Layout::Demo | Layout::Single(_) | Layout::Several(_));
         let mut repeated: [Removed; 3] = Default::default();
         if split_here {
             // Duplicates must be removed before the split, or one copy would be trained on and the other tested.
@@ -179,7 +180,7 @@ impl Dataset {
             _ => load::warnings(&dataset, split_here, first),
         };
         let (labelled, typed) = (dataset.labels.labelled(), dataset.labels.typed());
-        let layout = layout.name();
+        let layout = if train_alone { "folder with train alone, split here" } else { layout.name() };
         Ok((dataset, LoadReport { layout, files, read, duplicates, split_here, labels, labelled, typed, warnings }))
     }
 

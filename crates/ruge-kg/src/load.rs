@@ -9,6 +9,7 @@ use crate::dataset::Dataset;
 use crate::io::folder::SPLITS;
 use crate::io::{Columns, FileReport};
 use crate::triple::{EntityId, RelationId, Triple};
+use crate::visible::plural;
 
 /// Repeated triples in one split.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -78,8 +79,8 @@ pub enum Warning {
         relations: usize,
         /// Of how many.
         of: usize,
-        /// The first of them.
-        first: Vec<String>,
+        /// The largest of them, with their facts in train.
+        first: Vec<(String, usize)>,
     },
     /// So many relations that another column probably holds them.
     ColumnOrder {
@@ -115,12 +116,13 @@ impl fmt::Display for Warning {
             ),
             Warning::Untested { relations, of, first } => {
                 let more = if *relations > first.len() { ", …" } else { "" };
-                let verb = if *relations == 1 { "has" } else { "have" };
-                let what = if *of == 1 { "relation" } else { "relations" };
+                let have = verb(*relations, ["has", "have"]);
+                let named = first.iter().map(|(name, facts)| format!("{name} with {}", counted(*facts, "fact")));
                 write!(
                     f,
-                    "{relations} of {of} {what} {verb} no test triple after the split ({}{more})",
-                    first.join(", ")
+                    "{relations} of {} {have} no test triple after the split ({}{more})",
+                    counted(*of, "relation"),
+                    named.collect::<Vec<_>>().join(", ")
                 )
             }
             Warning::ColumnOrder { relations, triples, also_entities: 0 } => {
@@ -139,6 +141,17 @@ impl fmt::Display for Warning {
             ),
         }
     }
+}
+
+/// A count with its noun.
+fn counted(count: impl TryInto<usize>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(usize::MAX);
+    format!("{count} {}", plural(count, noun))
+}
+
+/// The form of a verb that goes with a count.
+fn verb(count: impl TryInto<usize>, [one, many]: [&'static str; 2]) -> &'static str {
+    if count.try_into().unwrap_or(usize::MAX) == 1 { one } else { many }
 }
 
 /// Share of test, in percent, from which being in train is heavy overlap.
@@ -174,9 +187,11 @@ pub(crate) fn warnings(data: &Dataset, split_here: bool, first: Option<(&Path, T
     let mut warnings = of_test(data, test);
     let mut tested = vec![false; data.relation_count()];
     test.iter().for_each(|triple| tested[triple.relation.index()] = true);
-    let untested: Vec<RelationId> = graph.relations().filter(|relation| !tested[relation.index()]).collect();
+    let mut untested: Vec<RelationId> = graph.relations().filter(|relation| !tested[relation.index()]).collect();
     if split_here && !test.is_empty() && !untested.is_empty() {
-        let first = untested.iter().take(NAMED).map(|&id| data.names().relations.name(id).to_string()).collect();
+        untested.sort_by_key(|&relation| std::cmp::Reverse(graph.facts(relation).len()));
+        let named = |&id: &RelationId| (data.names().relations.name(id).to_string(), graph.facts(id).len());
+        let first = untested.iter().take(NAMED).map(named).collect();
         warnings.push(Warning::Untested { relations: untested.len(), of: data.relation_count(), first });
     }
     let triples = data.train().len() + data.valid().len() + test.len();
@@ -227,7 +242,8 @@ impl LoadReport {
                 ));
             }
             if file.crlf_lines > 0 {
-                notes.push(format!("{name}: {} lines end in CR LF; the CR is not part of the tail", file.crlf_lines));
+                let (lines, end) = (counted(file.crlf_lines, "line"), verb(file.crlf_lines, ["ends", "end"]));
+                notes.push(format!("{name}: {lines} {end} in CR LF; the CR is not part of the tail"));
             }
             if let Some(columns) = file.columns.filter(|columns| *columns != Columns::default()) {
                 let Columns { head, relation, tail, .. } = columns;
@@ -239,27 +255,36 @@ impl LoadReport {
                 ));
             }
             if file.literals > 0 {
-                let what = if file.literals_skipped { "were left out" } else { "are read as entities" };
-                notes.push(format!("{name}: {} literals {what}", file.literals));
+                let what = match file.literals_skipped {
+                    true => verb(file.literals, ["was left out", "were left out"]),
+                    false => verb(file.literals, ["is read as an entity", "are read as entities"]),
+                };
+                notes.push(format!("{name}: {} {what}", counted(file.literals, "literal")));
             }
             if file.graphs > 0 {
                 let other = match file.other_graphs {
+                    0 if file.graphs == 1 => String::new(),
                     0 => "; they are read as one".to_string(),
-                    n => format!("; {n} statements of graphs that were not chosen are left out"),
+                    n => {
+                        let are = verb(n, ["is", "are"]);
+                        format!("; {} of graphs that were not chosen {are} left out", counted(n, "statement"))
+                    }
                 };
-                notes.push(format!("{name}: {} named graphs{other}", file.graphs));
+                notes.push(format!("{name}: {}{other}", counted(file.graphs, "named graph")));
             }
             if file.blank_lines > 0 {
-                notes.push(format!("{name}: {} blank or comment lines skipped", file.blank_lines));
+                notes.push(format!("{name}: {} skipped", counted(file.blank_lines, "blank or comment line")));
             }
             if file.trimmed_fields > 0 {
-                notes.push(format!("{name}: {} fields were trimmed of surrounding blanks", file.trimmed_fields));
+                let were = verb(file.trimmed_fields, ["was", "were"]);
+                let fields = counted(file.trimmed_fields, "field");
+                notes.push(format!("{name}: {fields} {were} trimmed of surrounding blanks"));
             }
             if file.triples == 0 && file.dictionary.is_none() {
                 notes.push(format!("{name}: no triples"));
             }
             for (reason, count) in &file.bad_by_reason {
-                notes.push(format!("{name}: {count} lines skipped: {reason}"));
+                notes.push(format!("{name}: {} skipped: {reason}", counted(*count, "line")));
             }
             for problem in &file.problems {
                 notes.push(format!("skipped {problem}"));
@@ -271,14 +296,17 @@ impl LoadReport {
                     duplicates.first.iter().map(|(path, line)| format!("{}:{line}", path.display())).collect();
                 let places =
                     if places.is_empty() { String::new() } else { format!(" (first at {})", places.join(", ")) };
-                notes.push(format!("{} repeated triples in {split} are counted once{places}", duplicates.count));
+                let (triples, are) =
+                    (counted(duplicates.count, "repeated triple"), verb(duplicates.count, ["is", "are"]));
+                notes.push(format!("{triples} in {split} {are} counted once{places}"));
             }
         }
         for LabelFile { path, rows, known } in &self.labels {
-            notes.push(format!("{}: {rows} rows, {known} of them about names of the graph", path.display()));
+            notes.push(format!("{}: {}, {known} about names of the graph", path.display(), counted(*rows, "row")));
         }
         if self.labelled > 0 {
-            notes.push(format!("{} entities have a label", self.labelled));
+            let have = verb(self.labelled, ["has", "have"]);
+            notes.push(format!("{} {have} a label", counted(self.labelled, "entity")));
         }
         notes
     }

@@ -105,6 +105,20 @@ pub fn text(text: &str) -> Cow<'_, str> {
     marked(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// A noun as it follows a count: `relation` after 1, `relations` otherwise.
+///
+/// ```
+/// use ruge_kg::visible::plural;
+/// assert_eq!([0, 1, 2].map(|count| plural(count, "entity")), ["entities", "entity", "entities"]);
+/// ```
+pub fn plural(count: usize, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => noun.to_string(),
+        (_, Some(stem)) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    }
+}
+
 /// `name` as [`line()`] shows it, in at most `width` characters. The middle is replaced by `…`, because paths differ at
 /// their ends; an IRI loses its start, so that what is left of it is whole. Marks are never cut.
 pub fn cut(name: &str, width: usize) -> String {

@@ -38,6 +38,8 @@ fn job<'d>(data: &'d Dataset, spec: Spec, out: PathBuf) -> Job<'d> {
         deploys: true,
         samples: 3,
         checkpoint_every: Duration::ZERO,
+        budget: None,
+        keeps_dimension: false,
     }
 }
 
@@ -55,7 +57,11 @@ fn go(job: &Job<'_>, until: Option<Stage>) -> ruge::Result<Told> {
     let hear = |event: &Event| match *event {
         Event::Finished { stage, .. } => heard.lock().unwrap().0.push(stage),
         Event::Skipped { stage, .. } => heard.lock().unwrap().1.push(stage),
-        Event::Progress { stage, done, .. } if Some(stage) == until && done >= 2 => cancel.cancel(),
+        Event::Progress { stage, done, .. } | Event::Epoch { stage, epoch: done, .. }
+            if Some(stage) == until && done >= 2 =>
+        {
+            cancel.cancel();
+        }
         _ => {}
     };
     let page = |findings: &Findings| Ok(format!("{} rules", findings.rules.len()));

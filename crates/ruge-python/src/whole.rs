@@ -70,6 +70,8 @@ pub fn run(
             force,
             choice,
             deploys: !evaluate_only,
+            budget: None,
+            keeps_dimension: false,
             samples,
             checkpoint_every: Duration::try_from_secs_f64(checkpoint_every)
                 .map_err(|_| Fault::setting("checkpoint_every is a number of seconds"))?,
@@ -77,6 +79,9 @@ pub fn run(
         let hear = |event: &Event| match event {
             Event::Began { stage } => job.tell(stage.name(), 0, 0, String::new()),
             Event::Progress { stage, done, total, note } => job.tell(stage.name(), *done, *total, note.clone()),
+            Event::Epoch { stage, epoch, epochs, note } => job.tell(stage.name(), *epoch, *epochs, note.clone()),
+            // A bar of epochs stands still within one.
+            Event::Batches { .. } | Event::Left { .. } => {}
             Event::Note { text } => job.log(WARNING, text),
             Event::Skipped { stage, line } => job.log(INFO, format!("{}: {line} (finished before)", stage.name())),
             Event::Finished { stage, line, seconds } => {

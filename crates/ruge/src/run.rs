@@ -10,7 +10,7 @@ mod keep;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ruge_embed::{Model, Progress, StopReason, checkpoint};
 use ruge_kg::Dataset;
@@ -192,6 +192,8 @@ pub struct Run<'r> {
     /// The files that are there only because it was begun.
     written: Vec<&'static str>,
     checkpoint_every: Duration,
+    /// When training ends, however many epochs are done.
+    until: Option<Instant>,
 }
 
 impl<'r> Run<'r> {
@@ -233,6 +235,7 @@ impl<'r> Run<'r> {
             is_old,
             written,
             checkpoint_every: Duration::from_secs(30),
+            until: None,
         };
         if matches!(mode, Mode::Resume | Mode::Continue)
             && let Some((old, is_old)) = begun(run.place.work())?
@@ -286,6 +289,13 @@ impl<'r> Run<'r> {
     #[must_use]
     pub fn checkpoint_every(self, every: Duration) -> Self {
         Self { checkpoint_every: every, ..self }
+    }
+
+    /// Ends in time for this, with the best model so far. The clock decides only the number of epochs: the spec that is stored with the
+    /// model says it, and trains the same model, to the bit. No time at all is one epoch, and one more if it must be validated.
+    #[must_use]
+    pub fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
     }
 
     /// Trains with these rules and leaves the model in the folder.
@@ -354,7 +364,15 @@ impl<'r> Run<'r> {
         let (outcome, parts) = learn(spec, data, guides, &mut keep, control)?;
         // Of a run that was cancelled, what its checkpoint holds: it is written, and has all that is finished.
         let Some(parts) = parts else { return Ok(TrainSummary { epochs: keep.saved_epoch(), ..outcome }) };
-        self.write_model(&parts, &guides.rules)?;
+        let came_to = match outcome.stop {
+            StopReason::Time => of_epochs(spec, outcome.epochs),
+            _ => spec.clone(),
+        };
+        if came_to != *spec {
+            let write = |name: &str, text: &[u8]| self.folder.write(name, text);
+            Papers::new(&self.folder.path, &write).replace_spec(&came_to, data)?;
+        }
+        self.write_model(&came_to, &parts, &guides.rules)?;
         Ok(outcome)
     }
 
@@ -362,13 +380,20 @@ impl<'r> Run<'r> {
         let (spec, data) = (self.spec, self.data);
         let (outcome, made) = weigh(spec, data, rules, &mut Keep::new(self), &control.quiet())?;
         self.is_new = false;
-        made.map_or(Ok(()), |(parts, rules)| self.write_model(&parts, &rules))?;
+        made.map_or(Ok(()), |(parts, rules)| self.write_model(spec, &parts, &rules))?;
         Ok(outcome)
     }
 
-    fn write_model(&self, parts: &Parts, rules: &[RuleRecord]) -> Result<()> {
-        ModelFile::write(&self.folder.file("model.safetensors"), &parts.contents(self.spec, self.data, rules)?)
+    fn write_model(&self, spec: &Spec, parts: &Parts, rules: &[RuleRecord]) -> Result<()> {
+        ModelFile::write(&self.folder.file("model.safetensors"), &parts.contents(spec, self.data, rules)?)
     }
+}
+
+/// The same spec with another number of epochs.
+pub fn of_epochs(spec: &Spec, epochs: u64) -> Spec {
+    let mut spec = spec.clone();
+    spec.schedule.epochs = epochs;
+    spec
 }
 
 /// Trains as the spec says and leaves a run folder.

@@ -11,7 +11,7 @@ use std::time::Instant;
 use ruge_embed::model::State;
 use ruge_embed::trainer::Event;
 use ruge_embed::{Losses, Metrics, Model, PathReport, Progress, StopReason, Validation, train as train_epochs};
-use ruge_kg::{Cancelled, Control, Dataset, RankError};
+use ruge_kg::{Cancelled, Control, Dataset, RankError, Work};
 use ruge_rules::rank::{Combined, Prepared, Ranking, Weights, fit};
 use ruge_rules::{Groundings, RuleRecord};
 use serde_json::json;
@@ -97,6 +97,8 @@ pub enum TrainEvent {
     Grounded(Grounds),
     /// Relation paths are found, before the first epoch, where they guide.
     Paths(PathReport),
+    /// Batches of the epoch under way.
+    Batches(Work),
     /// An epoch is done.
     Epoch(Tick),
 }
@@ -168,6 +170,17 @@ impl Guides {
     }
 }
 
+/// When a training ends because of the time it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Last {
+    /// Not yet.
+    No,
+    /// Another epoch is the last.
+    Next,
+    /// This epoch was.
+    This,
+}
+
 /// Who keeps what training has done. By default nothing is kept; an error ends the training.
 pub(crate) trait Keeper {
     /// These rules have a part in it.
@@ -185,6 +198,11 @@ pub(crate) trait Keeper {
     /// The listener has heard of it; `stops` if it is the last because somebody cancelled.
     fn save(&mut self, _event: &Event<'_>, _stops: bool) -> Result<()> {
         Ok(())
+    }
+    /// Whether time is up. A spec with so many epochs trains the same model: what is decided here is only their number, and an
+    /// epoch that is the last is validated.
+    fn last(&mut self, _tick: &Tick) -> Last {
+        Last::No
     }
     /// The last epoch is done, and nobody cancelled it.
     fn trained(&mut self, _model: &dyn Model, _progress: &Progress) -> Result<()> {
@@ -262,38 +280,54 @@ pub(crate) fn learn(
     let (mut seconds, mut epochs) = (0.0, 0u64);
     let validation = Validation { triples: data.valid(), known: Some(data.filter()) };
     let validation = (!data.valid().is_empty()).then_some(validation);
-    let mut failed = None;
-    let mut hear = |event: Event<'_>| {
-        seconds += event.seconds;
-        epochs += 1;
-        let tick = Tick {
-            epoch: event.progress.epoch,
-            losses: event.losses,
-            metrics: event.metrics.cloned(),
-            improved: event.improved,
-            seconds: event.seconds,
-            rate: event.rate,
-        };
-        let noted = keeper.epoch(&tick);
-        control.report(&TrainEvent::Epoch(tick));
-        // Whoever hears of it may cancel: then this epoch is the last that is kept.
-        let stops = control.is_cancelled();
-        // What cannot be kept ends the training; why is told below.
-        Ok(match noted.and_then(|()| keeper.save(&event, stops)) {
-            Ok(()) if !stops => ControlFlow::Continue(()),
-            Ok(()) => ControlFlow::Break(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
+    let (mut last, mut schedule) = (Last::No, spec.schedule);
+    let stop = loop {
+        let (mut failed, mut is_last) = (None, false);
+        let mut hear = |event: Event<'_>| {
+            seconds += event.seconds;
+            epochs += 1;
+            let tick = Tick {
+                epoch: event.progress.epoch,
+                losses: event.losses,
+                metrics: event.metrics.cloned(),
+                improved: event.improved,
+                seconds: event.seconds,
+                rate: event.rate,
+            };
+            let noted = keeper.epoch(&tick);
+            if last == Last::No {
+                last = keeper.last(&tick);
             }
-        })
+            control.report(&TrainEvent::Epoch(tick));
+            // Whoever hears of it may cancel: then this epoch is the last that is kept.
+            let stops = control.is_cancelled();
+            is_last = last != Last::No && !stops;
+            // What cannot be kept ends the training; why is told below.
+            Ok(match noted.and_then(|()| keeper.save(&event, stops)) {
+                Ok(()) if !stops && !is_last => ControlFlow::Continue(()),
+                Ok(()) => ControlFlow::Break(()),
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            })
+        };
+        let within = |work: &Work| control.report(&TrainEvent::Batches(*work));
+        let heard = control.heard_by(&within);
+        let trained = train_epochs(&mut *model, &plan, &schedule, validation, &mut progress, &heard, &mut hear);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        match trained? {
+            // One more epoch, which is validated because it is the last of its schedule.
+            StopReason::Asked if is_last && last == Last::Next && progress.epoch < schedule.epochs => {
+                (schedule.epochs, last) = (progress.epoch + 1, Last::This);
+            }
+            StopReason::Asked if is_last && progress.epoch < spec.schedule.epochs => break StopReason::Time,
+            StopReason::Asked if is_last => break StopReason::Epochs,
+            stop => break stop,
+        }
     };
-    let trained =
-        train_epochs(&mut *model, &plan, &spec.schedule, validation, &mut progress, &control.quiet(), &mut hear);
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    let stop = trained?;
     let (best_epoch, valid_mrr) = match &progress.best {
         Some(best) => (best.epoch, Some(best.mrr)),
         None => (progress.epoch, None),

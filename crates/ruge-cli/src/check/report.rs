@@ -9,7 +9,7 @@ use ruge_kg::{Format, RelationId, Stats, visible};
 use super::Laws;
 use crate::console::Console;
 use crate::data_args::Loaded;
-use crate::text::{Column, Table, cut, grouped, percent, wrapped};
+use crate::text::{Column, Table, counted, cut, grouped, percent, plural, wrapped};
 
 use Column::{Left, Name, Right};
 
@@ -70,8 +70,8 @@ impl Report<'_> {
             };
             let format = format!("{}{packed}", format_name(file.format));
             let bad = match file.bad_lines {
-                0 => "triples".to_string(),
-                bad => format!("triples, {} bad lines skipped", grouped(bad)),
+                0 => plural(file.triples, "triple"),
+                bad => format!("{}, {} skipped", plural(file.triples, "triple"), counted(bad as usize, "bad line")),
             };
             table.row([name.to_string(), format, grouped(file.triples), bad]);
         }
@@ -107,10 +107,10 @@ impl Report<'_> {
             n => format!(" ({} without any triple)", grouped(n)),
         };
         text += &self.say(&format!(
-            "{} entities{}, {} relations{}",
-            grouped(stats.entities),
+            "{}{}, {}{}",
+            counted(stats.entities, "entity"),
             unused(stats.unused_entities),
-            grouped(stats.relations),
+            counted(stats.relations, "relation"),
             unused(stats.unused_relations)
         ));
         text
@@ -133,7 +133,9 @@ impl Report<'_> {
         }
         let mut text = self.render(&table);
         if stats.overlap.valid_test > 0 {
-            text += &self.say(&format!("{} triples are in both valid and test", grouped(stats.overlap.valid_test)));
+            let shared = stats.overlap.valid_test;
+            let are = if shared == 1 { "is" } else { "are" };
+            text += &self.say(&format!("{} {are} in both valid and test", counted(shared, "triple")));
         }
         let (data, unseen) = (&self.loaded.data, &stats.unseen);
         let entities = unseen.first_entities.iter().map(|&id| data.called_entity(id));
@@ -168,9 +170,10 @@ impl Report<'_> {
     fn relations(&self) -> String {
         let sizes = &self.stats.relation_sizes;
         let mut text = self.render(&spread(&sizes.spread));
+        let have = if sizes.below_10 == 1 { "has" } else { "have" };
         text += &self.say(&format!(
-            "{} relations have fewer than 10 facts, {} fewer than 100",
-            grouped(sizes.below_10),
+            "{} {have} fewer than 10 facts, {} fewer than 100",
+            counted(sizes.below_10, "relation"),
             grouped(sizes.below_100)
         ));
         let mut table = Table::new(&[Name, Right, Left, Right, Right]);
@@ -305,8 +308,7 @@ pub fn broken_laws(violations: &[Violation], console: Console) -> String {
     if violations.is_empty() {
         return wrapped("None: all listed facts obey the constraints.", width);
     }
-    let facts = if violations.len() == 1 { "fact" } else { "facts" };
-    let mut text = wrapped(&format!("{} listed {facts}:", grouped(violations.len())), width);
+    let mut text = wrapped(&format!("{}:", counted(violations.len(), "listed fact")), width);
     for Violation { fact, split, reason } in violations.iter().take(ROWS) {
         // Cut would be the reason, which is what one wants to read.
         text += &wrapped(&visible::line(&format!("{} (in {split}): {reason}", fact.join("  "))), width);

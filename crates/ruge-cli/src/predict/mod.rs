@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::console::Console;
 use crate::device::DeviceArgs;
 use crate::open::GraphArgs;
-use crate::text::{Column, Table, grouped, wrapped};
+use crate::text::{Column, Table, decimal, grouped, wrapped};
 use crate::truth_args::TruthArgs;
 use crate::usage::UsageError;
 use crate::{interrupt, output, progress, shown};
@@ -205,7 +205,7 @@ fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Cons
                 Who::Entity(id) => engine.data().called_entity(id),
                 Who::Relation(id) => engine.data().called_relation(id),
             },
-            format!("{:.3}", answer.score),
+            decimal(answer.score.into(), 3),
             if answer.known { "known".to_string() } else { format!("{:.3}", answer.truth) },
         ];
         cells.extend(answer.rule.as_ref().map(|rule| shown::text(engine.data(), rule)));

@@ -19,7 +19,7 @@ use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::settings::SettingsArgs;
 use crate::text::labelled;
-use crate::{interrupt, progress, remedy};
+use crate::{interrupt, minutes, progress, remedy};
 
 pub use settings::of_request as spec;
 pub use story::object;
@@ -37,6 +37,7 @@ pub use story::object;
   ruge run demo
   ruge run my-triples.tsv --out runs/mine
   ruge run my-triples.tsv --out runs/mine --resume
+  ruge run my-triples.tsv --out runs/mine --minutes 20
   ruge run data/wn18rr --dim 100 --epochs 100 --rules my-rules.txt --out runs/wn18rr
   ruge run demo --only report
 
@@ -75,6 +76,9 @@ pub struct RunArgs {
     /// Minimum seconds between two checkpoints
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     checkpoint_every: u64,
+    /// Take at most about M minutes: epochs, and if need be the dimension, are made to fit; spec.toml has what came of it
+    #[arg(long, value_name = "M", value_parser = minutes::parse)]
+    minutes: Option<f64>,
     #[command(flatten, next_help_heading = "Settings (default: sized to the data)")]
     settings: SettingsArgs,
 }
@@ -99,6 +103,7 @@ impl RunArgs {
             evaluate_only: false,
             samples: 3,
             checkpoint_every: 30,
+            minutes: None,
             settings: SettingsArgs::default(),
         }
     }
@@ -155,8 +160,10 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
         deploys: !args.evaluate_only,
         samples: args.samples,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
+        budget: args.minutes.map(minutes::duration),
+        keeps_dimension: args.settings.fixes_dimension(),
     };
-    let teller = Teller { console, bar: Mutex::new(None) };
+    let teller = Teller { console, bar: Mutex::default() };
     let hear = |event: &Event| teller.hear(event);
     let page =
         |findings: &Findings| Ok(ruge_report::render(&report(findings, &job, &loaded.report, env!("RUGE_VERSION"))));
@@ -189,45 +196,94 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
 /// Tells what happens, on stderr: a bar for the stage under way, a line for each that is finished.
 struct Teller {
     console: Console,
-    bar: Mutex<Option<(Stage, progress::Bar)>>,
+    bar: Mutex<UnderWay>,
+}
+
+/// The stage under way.
+#[derive(Default)]
+struct UnderWay {
+    bar: Option<(Stage, progress::Bar)>,
+    /// Epochs done, where models are trained.
+    epochs: u64,
+    /// How long the whole run still takes, in words.
+    left: String,
+}
+
+impl UnderWay {
+    /// A bar over so much work, or a spinner where that is not known.
+    fn over(&mut self, console: Console, stage: Stage, total: u64) {
+        let length = self.bar.as_ref().filter(|(of, _)| *of == stage).map(|(_, bar)| bar.length().unwrap_or(0));
+        if length != Some(total) {
+            // The old one leaves before the new one comes.
+            drop(self.bar.take());
+            let bar = match total {
+                0 => progress::spinner(console, stage.name()),
+                _ => progress::part_of_a_run(console, stage.name(), total),
+            };
+            bar.set_prefix(self.left.clone());
+            self.bar = Some((stage, bar));
+        }
+    }
+
+    /// The bar stands there, and says this.
+    fn at(&self, stage: Stage, position: u64, note: &str) {
+        if let Some((_, bar)) = &self.bar {
+            bar.set_position(position);
+            let comma = if note.is_empty() { "" } else { ", " };
+            bar.set_message(format!("{}{comma}{note}", stage.name()));
+        }
+    }
 }
 
 impl Teller {
     fn hear(&self, event: &Event) {
         // A panic elsewhere while the bar was held leaves the bar as it was.
-        let mut held = self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let held = &mut *self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match event {
-            Event::Began { stage } => *held = Some((*stage, progress::spinner(self.console, stage.name()))),
+            Event::Began { stage } => {
+                held.epochs = 0;
+                held.over(self.console, *stage, 0);
+            }
             Event::Progress { stage, done, total, note } => {
-                let counted = held.as_ref().is_some_and(|(of, bar)| of == stage && bar.length().is_some());
-                if !counted && *total > 0 {
-                    // The spinner leaves before the bar comes.
-                    drop(held.take());
-                    *held = Some((*stage, progress::work(self.console, stage.name(), *total)));
-                }
-                if let Some((_, bar)) = &*held {
-                    bar.set_position(*done);
-                    let comma = if note.is_empty() { "" } else { ", " };
-                    bar.set_message(format!("{}{comma}{note}", stage.name()));
+                held.over(self.console, *stage, *total);
+                held.at(*stage, *done, note);
+            }
+            Event::Epoch { stage, epoch, epochs, note } => {
+                held.over(self.console, *stage, epochs * progress::PARTS);
+                held.epochs = *epoch;
+                held.at(*stage, epoch * progress::PARTS, note);
+            }
+            Event::Batches { stage, part, epochs } => {
+                held.over(self.console, *stage, epochs * progress::PARTS);
+                if let Some((_, bar)) = &held.bar {
+                    bar.set_position(held.epochs * progress::PARTS + (part * progress::PARTS as f64) as u64);
                 }
             }
-            Event::Note { text } => self.say(&held, &format!("note: {}", remedy::with_flags(text))),
+            Event::Left { seconds } => {
+                let left = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+                tracing::debug!("about {} left in all", minutes::said(left));
+                held.left = format!("about {} left in all", minutes::said(left));
+                if let Some((_, bar)) = &held.bar {
+                    bar.set_prefix(held.left.clone());
+                }
+            }
+            Event::Note { text } => self.say(held, &format!("note: {}", remedy::with_flags(&counts(text)))),
             Event::Skipped { stage, line } => {
-                self.line(&held, *stage, &format!("{} (finished before)", counts(line)));
+                self.line(held, *stage, &format!("{} (finished before)", counts(line)));
             }
             Event::Finished { stage, line, seconds } => {
-                drop(held.take());
-                self.line(&held, *stage, &format!("{} ({seconds:.1} s)", counts(line)));
+                drop(held.bar.take());
+                self.line(held, *stage, &format!("{} ({seconds:.1} s)", counts(line)));
             }
         }
     }
 
-    fn line(&self, held: &Option<(Stage, progress::Bar)>, stage: Stage, sentence: &str) {
+    fn line(&self, held: &UnderWay, stage: Stage, sentence: &str) {
         self.say(held, labelled(stage.name(), COLUMN, sentence, self.console.note_width()).trim_end());
     }
 
-    fn say(&self, held: &Option<(Stage, progress::Bar)>, text: &str) {
-        match held {
+    fn say(&self, held: &UnderWay, text: &str) {
+        match &held.bar {
             Some((_, bar)) => bar.suspend(|| self.console.note(text)),
             None => self.console.note(text),
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::eval::figures;
 use crate::shown;
-use crate::text::{Column, Table, grouped, percent, wrapped};
+use crate::text::{Column, Table, counted, decimal, grouped, percent, wrapped};
 
 /// Rules the story tells.
 const RULES: usize = 6;
@@ -79,11 +79,10 @@ fn data(findings: &Findings, width: usize) -> String {
     let [train, valid, test] = checked.splits.map(grouped);
     let largest: Vec<&str> = checked.largest.iter().take(4).map(|(name, _)| name.as_str()).collect();
     let mut said = format!(
-        "{}: {} entities and {} relations, such as {}. {train} triples to learn from, {valid} for validation, {test} for \
-         testing.",
+        "{}: {} and {}, such as {}. {train} triples to learn from, {valid} for validation, {test} for testing.",
         findings.source,
-        grouped(checked.entities),
-        grouped(checked.relations),
+        counted(checked.entities, "entity"),
+        counted(checked.relations, "relation"),
         largest.join(", ")
     );
     if let Some(share) = checked.copyable.filter(|share| *share > 0.0) {
@@ -142,9 +141,9 @@ fn rules(findings: &Findings, chosen: &[&RuleRecord], data: &Dataset, width: usi
     let mut text = table.render(width);
     if let Some(grounded) = &findings.grounded {
         let mut said = format!(
-            "They fire {} times and conclude {} triples that train does not have.",
-            grouped(grounded.groundings),
-            grouped(grounded.unlabeled)
+            "They fire {} and conclude {} that train does not have.",
+            counted(grounded.groundings, "time"),
+            counted(grounded.unlabeled, "triple")
         );
         if findings.checked.as_ref().is_some_and(|checked| checked.splits[1] + checked.splits[2] > 0) {
             said.push_str(&format!(
@@ -184,15 +183,14 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
         row(format!("{name} guided by rules"), &result.filtered, kept(result));
     }
     if let Some(found) = &comparison.with_rules {
-        row(format!("  and with {} rules when ranking", grouped(found.rules)), &found.result.filtered, String::new());
+        let rules = counted(found.rules, "rule");
+        row(format!("  and with {rules} when ranking"), &found.result.filtered, String::new());
         if let Some(metrics) = &found.alone {
             row("  those rules alone".into(), metrics, String::new());
         }
     }
     if let Some(metrics) = &comparison.rules_only {
-        let count = findings.rules.len();
-        let rules = if count == 1 { "rule" } else { "rules" };
-        row(format!("the {} guiding {rules} alone", grouped(count)), metrics, String::new());
+        row(format!("the {} alone", counted(findings.rules.len(), "guiding rule")), metrics, String::new());
     }
     let mut text = table.render(width);
     let queries = comparison.guided.as_ref().map_or(0, |result| result.filtered.queries);
@@ -202,14 +200,11 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
         grouped(queries)
     );
     if let (Some(without), Some(with)) = (&comparison.unguided, &comparison.guided) {
-        let gain = with.filtered.mrr - without.filtered.mrr;
-        said.push_str(&match gain {
-            _ if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) => {
-                " No rule concludes anything new, so the guided model is the unguided one.".to_string()
-            }
-            gain if gain > 0.0 => format!(" Rules raise MRR by {gain:.3}."),
-            gain => format!(" Rules did not help: MRR changed by {gain:.3}."),
-        });
+        if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) {
+            said.push_str(" No rule concludes anything new, so the guided model is the unguided one.");
+        }
+        let best = comparison.with_rules.as_ref().map_or(with, |found| &found.result);
+        said.push_str(&format!(" {}", gain(best.filtered.mrr - without.filtered.mrr)));
         if job.data.valid().is_empty() {
             said = said.replace(
                 "the best epoch on validation was kept",
@@ -225,6 +220,15 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     }
     text.push_str(&wrapped(&said, width));
     text
+}
+
+/// What rules do to the figures: the best model with them, compared with the model without.
+fn gain(gain: f64) -> String {
+    match decimal(gain.abs(), 3) {
+        same if same.chars().all(|c| c == '0' || c == '.') => "Rules leave MRR as it is.".into(),
+        by if gain > 0.0 => format!("Rules raise MRR by {by}."),
+        by => format!("Rules lower MRR by {by} on these questions, although not on validation."),
+    }
 }
 
 fn fact(sample: &Sample, data: &Dataset, width: usize) -> String {
@@ -305,8 +309,6 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
         "rules": findings.rules.len(),
         "groundings": findings.grounded.as_ref().map(|found| found.groundings),
         "unlabeled": findings.grounded.as_ref().map(|found| found.unlabeled),
-        "unguided": unguided,
-        "guided": guided,
         "rules_only": comparison.rules_only.as_ref().map(figures),
         "with_rules": comparison.with_rules.as_ref().map(|found| {
             let mut value = system(&Some(found.result.clone()));
@@ -326,10 +328,14 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
         }),
         "seconds": seconds,
     });
-    // Under the names of model and guidance too; whatever the guidance, `ruge` is the guided one.
-    object[job.spec.model.name.name()] = object["unguided"].clone();
-    object[job.spec.guidance().name()] = object["guided"].clone();
-    object["ruge"] = object["guided"].clone();
+    // Every result once: the model without rules under its own name, and whatever the guidance, `ruge` is the guided one.
+    let name = job.spec.model.name.name();
+    object["systems"] = json!({
+        "unguided": name, "guided": "ruge",
+        "best": if comparison.with_rules.is_some() { "with_rules" } else { "ruge" },
+    });
+    object[name] = unguided;
+    object["ruge"] = guided;
     object
 }
 

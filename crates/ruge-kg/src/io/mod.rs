@@ -64,6 +64,8 @@ pub struct ReadOptions {
     pub seed: u64,
     /// Shares of valid and test in the split of a single file.
     pub held_out: [f64; 2],
+    /// Also split the train of a folder that holds nothing else.
+    pub split_train: bool,
     /// What becomes of RDF literals.
     pub literals: Literals,
     /// Which graphs of N-Quads, TriG and JSON-LD are read.
@@ -113,6 +115,7 @@ impl Default for ReadOptions {
             lenient: false,
             seed: 0,
             held_out: [0.1, 0.1],
+            split_train: false,
             literals: Literals::Skip,
             graph: GraphChoice::All,
             base: None,

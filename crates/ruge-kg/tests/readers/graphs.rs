@@ -222,7 +222,7 @@ fn doubtful_data_are_said_to_be() {
     assert_eq!(splits(&lines(0, 40), "a1\tr\ta2\na1\tr\ta3\n").warnings, []);
 
     let (_, report) = load("a.tsv", &(lines(0, 200) + "a1\tonce\ta2\n"), &ReadOptions::default()).unwrap();
-    let first = vec!["once".to_string()];
+    let first = vec![("once".to_string(), 1)];
     assert_eq!(report.warnings, [Warning::Untested { relations: 1, of: 2, first }]);
 
     let (_, report) =

@@ -19,7 +19,7 @@ use super::findings;
 
 /// The rules and models of a run.
 pub(super) struct Bench<'j> {
-    job: &'j Job<'j>,
+    job: Job<'j>,
     rules: OnceCell<Vec<RuleRecord>>,
     guides: OnceCell<Guides>,
     unguided: OnceCell<Engine>,
@@ -30,7 +30,7 @@ pub(super) struct Bench<'j> {
 
 impl<'j> Bench<'j> {
     /// Of a job; nothing is read yet.
-    pub fn new(job: &'j Job<'j>) -> Self {
+    pub fn new(job: Job<'j>) -> Self {
         Self {
             job,
             rules: OnceCell::new(),
@@ -44,7 +44,7 @@ impl<'j> Bench<'j> {
 
     /// The rules of `rules.tsv`, which alone says which rules guide.
     pub fn rules(&self) -> Result<&[RuleRecord]> {
-        once(&self.rules, || findings::rules(&self.job.out, self.job)).map(Vec::as_slice)
+        once(&self.rules, || findings::rules(&self.job.out, &self.job)).map(Vec::as_slice)
     }
 
     /// The same with their groundings.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::Bench;
 use super::findings::{Learned, store};
-use super::stages::train_on;
+use super::stages::{counted, train_on};
 use super::{Job, Stage, Stagehand};
 
 /// New facts that both models are asked about.
@@ -92,11 +92,14 @@ pub(super) fn deploy(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Sta
     store(&job.out, Stage::Deploy, &Deployed { facts, epochs: Some(spec.schedule.epochs), same: None, carried })?;
     let said = carried.map_or_else(String::new, |found| {
         format!(
-            "; mean truth of {} new facts {:.2}, by the evaluated model {:.2}",
-            found.facts, found.deployed, found.evaluated
+            "; mean truth of {} {:.2}, by the evaluated model {:.2}",
+            counted(found.facts, "new fact"),
+            found.deployed,
+            found.evaluated
         )
     });
-    Ok(format!("trained on all {facts} listed facts for {} epochs{said}", spec.schedule.epochs))
+    let epochs = counted(spec.schedule.epochs as usize, "epoch");
+    Ok(format!("trained on all {facts} listed facts for {epochs}{said}"))
 }
 
 /// The fit of truth, for the model that has seen every listed fact.

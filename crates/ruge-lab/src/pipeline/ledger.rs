@@ -37,6 +37,9 @@ pub struct Ledger {
     pub data: String,
     /// The resolved spec, as TOML.
     pub spec: String,
+    /// The one that was asked for, where that was made to fit into a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// By the name of the stage.
     pub stages: BTreeMap<String, Entry>,
 }
@@ -74,6 +77,7 @@ impl Ledger {
             numerics: ruge_embed::NUMERICS,
             data,
             spec,
+            asked: None,
             stages: BTreeMap::new(),
         }
     }

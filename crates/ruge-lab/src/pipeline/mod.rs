@@ -10,30 +10,36 @@
 //! that the caller hands in, which keeps plotting out of this crate.
 
 mod bench;
+mod budget;
 mod deploy;
 mod findings;
+mod forecast;
 pub mod ledger;
 mod samples;
+mod stagehand;
 mod stages;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ruge_kg::{Control, Dataset, Work};
+use ruge_kg::{Control, Dataset};
 use serde::{Deserialize, Serialize};
 
 pub use deploy::{Carried, Deployed};
 pub use findings::{
     Checked, Comparison, Findings, GroundingCounts, Learned, Obedience, SystemResult, Trust, WithRules,
 };
+use forecast::{Forecast, Outlook};
 use ledger::{Found, Ledger, file_hash, hash, write_file};
 use ruge::error::{Difference, Result, RugeError};
 use ruge::identity::spec_text;
 use ruge::model_file::data_hash;
 use ruge::run::FILES;
-use ruge::spec::Spec;
+use ruge::spec::{RankingRules, Spec};
 use ruge::workplace::{self, Kind, Mode, Workplace};
 pub use samples::{Proposals, Sample, Standing};
+use stagehand::{Clock, Stagehand};
+pub use stagehand::{Event, Page};
 
 /// A step of the pipeline, in the order in which they are taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -204,6 +210,10 @@ pub struct Job<'j> {
     pub samples: usize,
     /// Least time between two checkpoints.
     pub checkpoint_every: Duration,
+    /// Time that the run may take, over all attempts. Settings are made to fit before the first model is trained, and stored.
+    pub budget: Option<Duration>,
+    /// Whether the dimension stays as it is even so.
+    pub keeps_dimension: bool,
 }
 
 /// Training triples beyond which rules are not put beside a model unless asked for: millions of them would be mined.
@@ -223,72 +233,6 @@ impl Job<'_> {
     }
 }
 
-/// Makes the page of a run from what was found.
-pub type Page<'p> = dyn Fn(&Findings) -> Result<String> + Sync + 'p;
-
-/// What is handed to every stage: the control of the run, and who makes the page.
-struct Stagehand<'w> {
-    control: &'w Control<'w, Event>,
-    page: &'w Page<'w>,
-}
-
-impl Stagehand<'_> {
-    fn progress(&self, stage: Stage, done: u64, total: u64, note: &str) {
-        self.control.report(&Event::Progress { stage, done, total, note: note.to_string() });
-    }
-
-    fn note(&self, text: &str) {
-        self.control.report(&Event::Note { text: text.to_string() });
-    }
-
-    /// Hears of work that is a part of a stage, and tells it on under a note.
-    fn hearing(&self, stage: Stage, note: &'static str) -> impl Fn(&Work) + Sync {
-        move |work: &Work| self.progress(stage, work.done, work.total, note)
-    }
-}
-
-/// What happens in a run.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// A stage has its result already.
-    Skipped {
-        /// Which.
-        stage: Stage,
-        /// What came out then.
-        line: String,
-    },
-    /// A stage begins.
-    Began {
-        /// Which.
-        stage: Stage,
-    },
-    /// It has come so far.
-    Progress {
-        /// Which.
-        stage: Stage,
-        /// Steps done.
-        done: u64,
-        /// Of so many; 0 where that is not known.
-        total: u64,
-        /// What stands there now; may be empty.
-        note: String,
-    },
-    /// Something a user should know.
-    Note {
-        /// A sentence.
-        text: String,
-    },
-    /// It came to its end.
-    Finished {
-        /// Which.
-        stage: Stage,
-        /// What came out.
-        line: String,
-        /// How long it took.
-        seconds: f64,
-    },
-}
-
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
@@ -300,7 +244,6 @@ pub enum Ended {
 
 /// Takes every stage that is asked for and not finished.
 pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Result<Ended> {
-    let watcher = &Stagehand { control, page };
     job.spec.check()?;
     if !job.spec.guidance().takes_rules() {
         let name = job.spec.guidance().name();
@@ -318,7 +261,14 @@ pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Resu
     }
     let data = data_hash(job.data);
     let (place, mut ledger, is_new) = open(job, &data)?;
-    let job = &Job { out: place.work().to_path_buf(), ..job.clone() };
+    let spec = match ledger.asked {
+        // Made to fit into its time when it was begun.
+        Some(_) => Spec::default().overlaid(&ledger.spec, &place.work().join(ledger::FILE).display().to_string())?,
+        None => job.spec.clone(),
+    };
+    let job = &Job { out: place.work().to_path_buf(), spec, ..job.clone() };
+    let clock = &Clock::new(Forecast::new(outlook(job)));
+    let watcher = &Stagehand { control, page, clock, until: None };
     if place.replaces() {
         watcher.note("the existing run is kept until this one is finished");
     }
@@ -333,17 +283,36 @@ pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Resu
     taken
 }
 
+/// What is known of the time before anything is measured.
+fn outlook(job: &Job<'_>) -> Outlook {
+    Outlook {
+        stages: job.stages().collect(),
+        schedule: job.spec.schedule,
+        validates: !job.data.valid().is_empty(),
+        guided: 1.1,
+        all: 1.0,
+        ranks: job.ranks_with_rules() && job.spec.rules.ranking != RankingRules::None,
+        asked: 1.0,
+    }
+}
+
 /// Takes the stages in their order.
 fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Stagehand<'_>) -> Result<Ended> {
-    let bench = bench::Bench::new(job);
-    for stage in job.stages() {
+    let bench = bench::Bench::new(job.clone());
+    // Its spec is what may change on the way, where a time is given.
+    let mut job = job.clone();
+    let before: f64 = ledger.stages.values().map(|entry| entry.seconds).sum();
+    let stages: Vec<Stage> = job.stages().collect();
+    for stage in stages {
         if job.choice.ends_before(stage) {
             break;
         }
-        let inputs = inputs(job, ledger, stage)?;
+        let inputs = inputs(&job, ledger, stage)?;
         let finished = ledger.is_finished(&job.out, stage, &inputs);
         if finished && !job.choice.again(stage) {
-            watcher.control.report(&Event::Skipped { stage, line: ledger.stages[stage.name()].line.clone() });
+            let entry = &ledger.stages[stage.name()];
+            watcher.clock.note(|forecast, _| forecast.end(stage, entry.seconds, budget::epochs(&job, stage)));
+            watcher.control.report(&Event::Skipped { stage, line: entry.line.clone() });
             continue;
         }
         if job.choice.needs(stage) {
@@ -362,10 +331,16 @@ fn take_stages(job: &Job<'_>, ledger: &mut Ledger, watcher: &Stagehand<'_>) -> R
         let anew = !known || finished;
         ledger.begin(stage, &inputs);
         ledger.write(&job.out)?;
-        let done = stages::take(stage, job, &bench, anew, watcher);
+        watcher.clock.note(|forecast, at| forecast.begin(stage, at));
+        let done = budget::fitted(stage, &mut job, &bench, ledger, before, watcher)
+            .and_then(|until| stages::take(stage, &job, &bench, anew, &Stagehand { until, ..*watcher }));
         let seconds = started.elapsed().as_secs_f64();
         match done {
             Ok(line) => {
+                watcher.clock.note(|forecast, _| forecast.end(stage, seconds, None));
+                if stage == Stage::TrainUnguided && job.budget.is_some() {
+                    budget::came_to(&mut job, bench.unguided()?.spec().schedule.epochs, ledger, watcher)?;
+                }
                 ledger.end(&job.out, stage, true, seconds, &line)?;
                 watcher.control.report(&Event::Finished { stage, line, seconds });
             }
@@ -467,7 +442,7 @@ fn refuses(ledger: &Ledger, data: &str, spec: &str) -> Option<Difference> {
     if ledger.numerics != ruge_embed::NUMERICS {
         return Some(Difference::Arithmetic { by: ledger.program.clone() });
     }
-    if ledger.spec != spec {
+    if ledger.spec != spec && ledger.asked.as_deref() != Some(spec) {
         return Some(Difference::Settings(Some(difference(&ledger.spec, spec))));
     }
     None

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use ruge_kg::{Cancelled, Dataset, Triple, Work, describe};
+use ruge_kg::{Cancelled, Dataset, Triple, Work, describe, visible};
 use ruge_rules::words::is_sayable;
 use ruge_rules::{RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, SoftRule, read_rules_about, write_rules};
 
@@ -89,10 +89,10 @@ fn check(job: &Job<'_>, watcher: &Stagehand<'_>) -> Result<String> {
         }
     }
     store(&job.out, Stage::Check, &checked)?;
-    Ok(format!(
-        "{} entities, {} relations, {} training triples",
-        checked.entities, checked.relations, checked.splits[0]
-    ))
+    let [entities, relations, triples] =
+        [(checked.entities, "entity"), (checked.relations, "relation"), (splits[0], "training triple")]
+            .map(|(count, noun)| counted(count, noun));
+    Ok(format!("{entities}, {relations}, {triples}"))
 }
 
 fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<String> {
@@ -134,9 +134,14 @@ fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<Str
         watcher.note(&format!("{}, so there is no guidance", no_rules(job, watcher)));
     }
     let atoms = |n: usize| kept.iter().filter(|record| record.rule.premise.len() == n).count();
-    let line = format!("{} rules ({} of one atom, {} of two)", kept.len(), atoms(1), atoms(2));
+    let line = format!("{} ({} of one atom, {} of two)", counted(kept.len(), "rule"), atoms(1), atoms(2));
     bench.take_groundings(&kept, groundings, started.elapsed().as_secs_f64())?;
     Ok(line)
+}
+
+/// A count with its noun.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {}", visible::plural(count, noun))
 }
 
 /// Why no rule is left.
@@ -172,8 +177,11 @@ fn ground_rules(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Re
     };
     store(&job.out, Stage::Ground, &found)?;
     Ok(format!(
-        "{} groundings of {} unlabeled triples ({} in valid, {} in test)",
-        found.groundings, found.unlabeled, found.in_valid, found.in_test
+        "{} of {} ({} in valid, {} in test)",
+        counted(found.groundings, "grounding"),
+        counted(found.unlabeled, "unlabeled triple"),
+        found.in_valid,
+        found.in_test
     ))
 }
 
@@ -286,7 +294,11 @@ pub(super) fn train_on(
 ) -> Result<(String, Option<f64>)> {
     let best: Mutex<Option<(u64, f64)>> = Mutex::new(None);
     let hear = |event: &TrainEvent| {
-        let TrainEvent::Epoch(tick) = event else { return };
+        let tick = match event {
+            TrainEvent::Epoch(tick) => tick,
+            TrainEvent::Batches(work) => return watcher.batches(stage, work, spec.schedule.epochs),
+            _ => return,
+        };
         let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(metrics) = tick.metrics.as_ref().filter(|_| tick.improved) {
             *best = Some((tick.epoch, metrics.mrr));
@@ -295,12 +307,12 @@ pub(super) fn train_on(
             Some((epoch, mrr)) => format!("validation MRR {mrr:.3} at epoch {epoch}"),
             None => format!("loss {:.4}", tick.losses.labeled),
         };
-        watcher.progress(stage, tick.epoch, spec.schedule.epochs, &note);
+        watcher.epoch(stage, tick, spec.schedule.epochs, note);
     };
     let control = watcher.control.heard_by(&hear);
     // The rules of a run are the file of the stage that mined them.
     let run = Run::within(spec, data, folder, anew, false)?.without_rules_file();
-    let run = run.checkpoint_every(job.checkpoint_every);
+    let run = run.checkpoint_every(job.checkpoint_every).until(watcher.until);
     let outcome = match guides {
         Some(guides) => run.train_grounded(guides, &control)?,
         None => run.train(Vec::new(), &control)?,
@@ -312,7 +324,7 @@ pub(super) fn train_on(
         Some(mrr) => format!("best epoch {}, validation MRR {mrr:.3}", outcome.best_epoch),
         None => "last epoch kept, as there is no validation".into(),
     };
-    Ok((format!("{} epochs, {kept}", outcome.epochs), outcome.valid_mrr))
+    Ok((format!("{}, {kept}", counted(outcome.epochs as usize, "epoch")), outcome.valid_mrr))
 }
 
 /// Mines rules for ranking, which are many more than guide, and fits what they count beside the guided model.
@@ -348,7 +360,7 @@ fn with_rules(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Stagehand<
     };
     let Ranking { tried, evidence_tried, evidence, .. } = &outcome.ranking;
     let rules = match outcome.ranking.uses_rules() {
-        true => format!("combined with {} rules: {}", outcome.rules, gain(tried)),
+        true => format!("combined with {}: {}", counted(outcome.rules, "rule"), gain(tried)),
         false => "rules at ranking time do not help on validation".into(),
     };
     Ok(match evidence {
@@ -465,7 +477,8 @@ fn obey(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<Str
             format!("the model obeys {with:.0} % of groundings with guidance, {without:.0} % without")
         }
     };
-    let line = format!("{met}; {doubtful_count} training triples look doubtful");
+    let look = if doubtful_count == 1 { "looks" } else { "look" };
+    let line = format!("{met}; {} {look} doubtful", counted(doubtful_count, "training triple"));
     store(&job.out, Stage::Consistency, &Obedience { consistency: Some(found), doubtful, doubtful_count })?;
     Ok(line)
 }
@@ -477,8 +490,8 @@ fn predict(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<
     let text = serde_json::to_string(&proposals).expect("a result is plain data");
     write_file(&job.out.join(PROPOSALS), text.as_bytes())?;
     Ok(format!(
-        "{} proposed facts; {new} of them and {} held-out ones with their reasons",
-        proposals.facts.len(),
+        "{}; {new} of them and {} held-out with their reasons",
+        counted(proposals.facts.len(), "proposed fact"),
         found.len() - new
     ))
 }

@@ -366,7 +366,7 @@ fn train(
             }
         }
         TrainEvent::Epoch(tick) => control.report(&CellEvent::Epoch(tick.clone(), spec.schedule.epochs)),
-        TrainEvent::Paths(_) => {}
+        TrainEvent::Paths(_) | TrainEvent::Batches(_) => {}
     };
     let trained_spec = trained_spec(cell, spec);
     let run = Run::open(&trained_spec, data, folder, mode)?.checkpoint_every(Duration::from_secs(60));
