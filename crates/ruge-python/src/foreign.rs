@@ -46,7 +46,7 @@ pub fn adopt(
         let (model, norm) = kind.model(path)?;
         let table = |(bytes, width): (Vec<u8>, usize)| {
             let numbers: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect();
-            if width == 0 || numbers.len() % width != 0 {
+            if width == 0 || !numbers.len().is_multiple_of(width) {
                 return Err(Fault::setting("a table of the model has no rows of one width"));
             }
             Ok(Table::from_dense(numbers.len() / width, width, &numbers))
