@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 #: Called with stage, done, total and a note. A bool turns the bar of tqdm on or off.
 Hear = Callable[[str, int, int, str], object]
 Progress = bool | Hear | None
+
+#: Seconds before a bar is shown: what is done by then needs none.
+SHORT = 0.5
 
 
 @contextlib.contextmanager
@@ -23,19 +28,24 @@ def callback(progress: Progress) -> Iterator[Hear | None]:
         yield None
         return
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            # Without ipywidgets a notebook gets the bar of a terminal, which does as well.
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm
     except ImportError:
         if progress:
             raise ImportError("a progress bar needs tqdm; install it, as with `pip install ruge[progress]`") from None
         yield None
         return
-    bar: Any = tqdm(leave=False)
+    bar: Any = tqdm(leave=False, delay=SHORT)
+    shown_from = time.monotonic() + SHORT
 
     def hear(stage: str, done: int, total: int, note: str) -> None:
         bar.set_description(f"{stage} {note}".strip(), refresh=False)
         bar.total = total or None
         bar.n = done
-        bar.refresh()
+        if time.monotonic() >= shown_from:
+            bar.refresh()
 
     try:
         yield hear

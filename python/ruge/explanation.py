@@ -94,7 +94,8 @@ class Explanation:
         say = html.escape
         known = f'<span class="ruge-note">known: in {say(self.known)}</span>' if self.known else ""
         text = (
-            f"<style>{STYLE}</style><div class='ruge-why'><p class='ruge-said'>{say(self.sentence)}</p>"
+            f"<style>{STYLE}</style><div class='ruge-why'><p class='ruge-fact'>{_fact(self.json)}</p>"
+            f"<p>{say(self.sentence)}</p>"
             f'<p>truth <meter min="0" max="1" value="{self.truth:.4f}"></meter> <span class="ruge-number">{_truth(self.truth)}</span>, '
             f"rank {self.rank:g} of {self.json['entities']:,} {known}</p>"
         )
@@ -136,14 +137,18 @@ def _reason(reason: Reason) -> str:
 
 
 def _parts(parts: Table) -> str:
+    shown = list(parts[:SHOWN])
+    against = min(parts, key=lambda part: part["value"])
+    if against["value"] < 0 and not any(against is part for part in shown):
+        shown[-1] = against
     most = max((abs(part["value"]) for part in parts), default=0) or 1
     rows = "".join(
         f"<tr><td>{html.escape(part['words'])}</td><td class='ruge-number'>{part['value']:+.3g}</td>"
         f"<td><span class='ruge-bar {'ruge-for' if part['value'] >= 0 else 'ruge-against'}' "
         f"style='width:{max(1, round(120 * abs(part['value']) / most))}px'></span></td></tr>"
-        for part in parts[:SHOWN]
+        for part in shown
     )
-    rest = parts[SHOWN:]
+    rest = [part for part in parts if not any(part is other for other in shown)]
     if rest:
         rows += (
             f"<tr class='ruge-note'><td>{len(rest)} more parts</td>"
@@ -156,7 +161,7 @@ STYLE = """
 .ruge-why{max-width:60em;line-height:1.45}
 .ruge-why p{margin:.4em 0}
 .ruge-why ol,.ruge-why ul{margin:.2em 0 .2em 1.4em;padding:0}
-.ruge-why .ruge-said{font-size:1.1em}
+.ruge-why .ruge-fact{font-size:1.2em;font-weight:600}
 .ruge-why .ruge-title{font-weight:600;margin-top:.9em}
 .ruge-why .ruge-note{color:var(--jp-content-font-color2,#767676)}
 .ruge-why .ruge-number{font-weight:600}

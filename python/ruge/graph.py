@@ -123,7 +123,7 @@ class Graph:
         if hasattr(data, "training") and hasattr(data, "testing"):
             data, valid, test = data.training, getattr(data, "validation", None), data.testing
         parts = [data, valid, test]
-        reading = {
+        reading: dict[str, Any] = {
             "columns": columns if columns is None or isinstance(columns, str) else ",".join(columns),
             "header": header,
             "lenient": lenient,

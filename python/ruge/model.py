@@ -74,8 +74,10 @@ class Names(Sequence[str]):
 class Model:
     """A trained model, opened for questions. Any number of threads may ask it; it never changes."""
 
-    def __init__(self, core: _core.Model) -> None:
+    def __init__(self, core: _core.Model, *, by_rules: bool = False) -> None:
         self._core = core
+        # New entities are answered about by rules too, and then truth decides: their vectors stand on few facts.
+        self._by_rules = by_rules
 
     def predict(
         self,
@@ -90,7 +92,7 @@ class Model:
     ) -> Answers:
         """The best answers to a question: give two of head, relation and tail."""
         chosen = None if candidates is None else list(candidates)
-        found = rows_of(self._core.predict([(head, relation, tail)], top, new, chosen, typed, False))
+        found = rows_of(self._core.predict([(head, relation, tail)], top, new, chosen, typed, self._by_rules))
         who = "relation" if relation is None else "entity"
         return Answers(found["answers"][0], (who, *_ANSWER), found["assumes"])
 
@@ -104,7 +106,7 @@ class Model:
         assumes = ""
         for start in range(0, len(asked), block):
             part = asked[start : start + block]
-            found = rows_of(self._core.predict(part, top, new, None, typed, False))
+            found = rows_of(self._core.predict(part, top, new, None, typed, self._by_rules))
             assumes = found["assumes"]
             for (head, relation, tail), answers in zip(part, found["answers"], strict=True):
                 for answer in answers:
@@ -166,7 +168,7 @@ class Model:
 
     def with_facts(self, facts: Any) -> Model:
         """The same model with new facts, which may be about new entities; this one stays as it is."""
-        return Model(self._core.with_facts(Graph(facts, held_out=(0, 0))._core))
+        return Model(self._core.with_facts(Graph(facts, held_out=(0, 0))._core), by_rules=True)
 
     def on_graph(self, graph: Any) -> Model:
         """The rules and evidence of this model on a graph with entities of its own, as ``--graph``: vectors and rules that name an
@@ -177,26 +179,29 @@ class Model:
         """The same model, told which share of the true facts the graph lists: one number, one by relation (``"*"`` for all others), or
         a file as ``--completeness`` takes it. Nothing is trained again."""
         if isinstance(share, (int, float)):
-            return Model(self._core.with_completeness(float(share), []))
+            return self._told(self._core.with_completeness(float(share), []))
         if not isinstance(share, Mapping):
             share = _shares(share)
         own = [(name, float(of)) for name, of in share.items() if name != "*"]
-        return Model(self._core.with_completeness(share.get("*"), own))
+        return self._told(self._core.with_completeness(share.get("*"), own))
 
     def with_feedback(self, judged: str | os.PathLike[str] | Iterable[tuple[str, str, str, bool]]) -> Model:
         """The same model, corrected by facts that a person has judged: a file as ``--feedback`` takes it, or tuples of head, relation,
         tail and whether it is true."""
         if isinstance(judged, (str, os.PathLike)):
-            return Model(self._core.with_feedback(os.fspath(judged), []))
+            return self._told(self._core.with_feedback(os.fspath(judged), []))
         given = [((str(h), str(r), str(t)), bool(holds)) for h, r, t, holds in judged]
-        return Model(self._core.with_feedback(None, given))
+        return self._told(self._core.with_feedback(None, given))
 
     def with_constraints(self, constraints: str | os.PathLike[str] | Iterable[str]) -> Model:
         """The same model under constraints: a file as ``--constraints`` takes it, or its lines, as in
         ``["functional capital_of"]``. What violates one is not true."""
         if isinstance(constraints, (str, os.PathLike)):
-            return Model(self._core.with_constraints(os.fspath(constraints), None))
-        return Model(self._core.with_constraints(None, "\n".join(constraints)))
+            return self._told(self._core.with_constraints(os.fspath(constraints), None))
+        return self._told(self._core.with_constraints(None, "\n".join(constraints)))
+
+    def _told(self, core: _core.Model) -> Model:
+        return Model(core, by_rules=self._by_rules)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a model.safetensors with all that :func:`load` needs."""
@@ -236,15 +241,15 @@ class Model:
             path = os.path.join(folder, "model.safetensors")
             self.save(path)
             with open(path, "rb") as file:
-                return (_from_bytes, (file.read(),))
+                return (_from_bytes, (file.read(), self._by_rules))
 
 
-def _from_bytes(content: bytes) -> Model:
+def _from_bytes(content: bytes, by_rules: bool) -> Model:
     with tempfile.TemporaryDirectory(prefix="ruge-") as folder:
         path = os.path.join(folder, "model.safetensors")
         with open(path, "wb") as file:
             file.write(content)
-        return load(path)
+        return Model(_core.load(path, "cpu", False), by_rules=by_rules)
 
 
 def load(path: str | os.PathLike[str], *, device: str = "cpu", evaluated: bool = False) -> Model:

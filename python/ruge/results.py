@@ -172,7 +172,7 @@ class Metrics(Table):
         self.mrr: float = found["mrr"]
         self.median: float = found["median"]
         self.queries: int = found["queries"]
-        self.hits: dict[int, float] = {int(n): share for n, share in found["hits"].items()}
+        self.hits: dict[int, float] = {n: found["hits"][str(n)] for n in sorted(map(int, found["hits"]))}
         self.ranks_sha256: str = found["ranks_sha256"]
 
     def __repr__(self) -> str:

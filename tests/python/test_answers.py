@@ -14,8 +14,8 @@ import ruge
 
 
 @pytest.fixture(scope="module")
-def model():
-    return ruge.train("demo", preset="complex-n3-rules", dim=32, epochs=12)
+def model(places):
+    return ruge.train(places, preset="complex-n3-rules", dim=32, epochs=12)
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +137,8 @@ def test_rules_of_other_data_go_by_name():
     assert sorted(rule.words for rule in model.rules) == sorted(rule.words for rule in rules)
 
 
-def test_evaluation_on_other_data(model):
-    demo = ruge.Graph("demo")
+def test_evaluation_on_other_data(model, places):
+    demo = ruge.Graph(places)
     test = demo.triples("test")
     same = ruge.Graph(demo.triples(), valid=demo.triples("valid"), test=test)
     assert model.evaluate(data=same).queries == 2 * len(test)

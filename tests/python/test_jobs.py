@@ -14,17 +14,17 @@ SMALL = dict(dim=12, epochs=6)
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def done(tmp_path_factory, places):
     out = tmp_path_factory.mktemp("runs") / "run"
     said = []
-    graph = ruge.Graph("demo")
+    graph = ruge.Graph(places)
     found = ruge.run(graph, out=out, progress=lambda *event: said.append(event), **SMALL)
     return found, said
 
 
-def test_a_run_is_that_of_the_command(done, tmp_path):
+def test_a_run_is_that_of_the_command(done, places, tmp_path):
     found, said = done
-    words = [sys.executable, "-m", "ruge", "run", "demo", "--out", "cli", "--dim", "12", "--epochs", "6", "--quiet", "--json"]
+    words = [sys.executable, "-m", "ruge", "run", str(places), "--out", "cli", "--dim", "12", "--epochs", "6", "--quiet", "--json"]
     command = json.loads(subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
     for name in ("guided", "unguided", "with_rules"):
         assert found.json[name]["mrr"] == command[name]["mrr"]
@@ -42,23 +42,23 @@ def test_a_run_shows_its_report(done):
     assert "with rules when ranking" in repr(found)
 
 
-def test_a_run_gives_models_and_goes_on(done):
+def test_a_run_gives_models_and_goes_on(done, places):
     found, _ = done
     assert found.model().predict("Brussels", "located_in", top=2)
     assert found.model(evaluated=True).evaluate().mrr == found.json["with_rules"]["mrr"]
     with pytest.raises(ruge.RugeError, match="every listed fact"):
         found.model().evaluate()
-    again = ruge.run("demo", out=found.out, resume=True)
+    again = ruge.run(places, out=found.out, resume=True)
     assert again.json["guided"] == found.json["guided"]
     with pytest.raises(ruge.RugeError) as caught:
-        ruge.run("demo", out=found.out, dim=13, epochs=6)
+        ruge.run(places, out=found.out, dim=13, epochs=6)
     assert "force=True" in caught.value.remedy
     with pytest.raises(ruge.RugeError, match="stages are"):
-        ruge.run("demo", out=found.out, only="nonsense", **SMALL)
+        ruge.run(places, out=found.out, only="nonsense", **SMALL)
 
 
-def test_a_run_takes_rules_and_tables(tmp_path):
-    graph = ruge.Graph(ruge.Graph("demo").triples().to_polars())
+def test_a_run_takes_rules_and_tables(places, tmp_path):
+    graph = ruge.Graph(ruge.Graph(places).triples().to_polars())
     rules = ruge.mine(graph, min_pca=0.9)
     found = ruge.run(graph, rules=rules, out=tmp_path / "run", evaluate_only=True, **SMALL)
     assert found.json["rules"] <= len(rules) and found.json["data"] == "a DataFrame"

@@ -208,10 +208,15 @@ def test_pickles_and_copies_answer_the_same(model, tmp_path):
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True).stdout
 
 
-def test_new_entities_are_folded_in(model):
+def test_new_entities_are_folded_in(model, tmp_path):
     more = model.with_facts([("Atlantis", "located_in", "Europe")])
     assert "Atlantis" in more.entities and "Atlantis" not in model.entities
     assert len(more.predict("Atlantis", "borders", top=2)) == 2
+    model.save(tmp_path / "m.safetensors")
+    (tmp_path / "facts.tsv").write_text("Atlantis\tlocated_in\tEurope\n")
+    words = ["predict", "m.safetensors", "--with", "facts.tsv", "--head", "Atlantis", "--relation", "located_in", "--json"]
+    said = json.loads(command(*words, cwd=tmp_path))
+    assert more.predict("Atlantis", "located_in").to_dicts() == said["answers"]
     with pytest.raises(ruge.UnknownName) as caught:
         model.with_facts([("Atlantis", "located_inn", "Europe")])
     assert "located_in" in caught.value.nearest
