@@ -29,6 +29,12 @@ pub struct DeviceArgs {
     device: DeviceArg,
 }
 
+impl Default for DeviceArgs {
+    fn default() -> Self {
+        Self { device: DeviceArg::Cpu }
+    }
+}
+
 impl DeviceArgs {
     /// As specs name it.
     pub fn name(self) -> DeviceName {

@@ -46,10 +46,10 @@ pub fn page<T>(
     let start = match ask.text("cursor")? {
         None => 0,
         Some(cursor) => {
-            let (hash, place) = cursor.split_once('-').unwrap_or_default();
-            let place = place.parse::<usize>().ok().filter(|_| hash == snapshot.hash);
+            let (graph, place) = cursor.rsplit_once('-').unwrap_or_default();
+            let place = place.parse::<usize>().ok().filter(|_| graph == snapshot.graph);
             place.ok_or_else(|| {
-                Problem::refused("the cursor is not of this model").remedy("ask again without a cursor")
+                Problem::refused("the cursor is not of this graph").remedy("ask again without a cursor")
             })?
         }
     };
@@ -58,7 +58,7 @@ pub fn page<T>(
     let mut next = None;
     for (place, item) in items.by_ref() {
         if page.len() == limit {
-            next = Some(format!("{}-{place}", snapshot.hash));
+            next = Some(format!("{}-{place}", snapshot.graph));
             break;
         }
         page.push(told(item));
@@ -70,9 +70,10 @@ pub fn page<T>(
 pub fn model(snapshot: &Snapshot, _: &Ask, _: &Cancel) -> Result<Reply, Problem> {
     let (engine, data) = (&snapshot.engine, snapshot.data());
     Ok(Reply::json(&json!({
-        "spec": engine.spec(), "hash": snapshot.hash, "snapshot": 1, "version": env!("CARGO_PKG_VERSION"),
+        "spec": engine.spec(), "hash": snapshot.hash, "snapshot": snapshot.number, "version": env!("CARGO_PKG_VERSION"),
         "entities": data.entity_count(), "relations": data.relation_count(), "train": data.train().len(),
-        "valid": data.valid().len(), "test": data.test().len(), "rules": engine.rules().len(), "notes": engine.notes(),
+        "valid": data.valid().len(), "test": data.test().len(), "rules": engine.rules().len(), "added_facts": snapshot.added.len(),
+        "judged": snapshot.judged, "notes": engine.notes(),
         "calibration": engine.calibration(), "assumes": engine.truth_assumes()?,
         "limits": {"top": TOP, "candidates": CANDIDATES, "triples": TRIPLES, "body": crate::app::BODY,
                    "line": crate::batch::LINE, "seconds": crate::app::SECONDS},
@@ -122,7 +123,12 @@ pub fn predict(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply,
         return Err(Problem::refused("typed and candidates filter entities, but this question asks for a relation"));
     }
     let answers = engine.predict(&[question], &options, &Control::new(cancel))?.pop().unwrap_or_default();
-    Ok(Reply::json(&json!({"answers": answers, "assumes": engine.truth_assumes()?})))
+    answered(snapshot, &answers)
+}
+
+/// Answers as they are sent.
+pub fn answered(snapshot: &Snapshot, answers: &[ruge::predict::Answer]) -> Result<Reply, Problem> {
+    Ok(Reply::json(&json!({"answers": answers, "assumes": snapshot.assumes()?})))
 }
 
 /// Truth and score of given triples.

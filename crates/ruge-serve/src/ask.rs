@@ -15,6 +15,11 @@ pub struct Ask {
 }
 
 impl Ask {
+    /// Of parameters that were read elsewhere.
+    pub fn of(fields: Map<String, Value>) -> Self {
+        Self { fields }
+    }
+
     /// From the part of an address behind `?`; only these names are known.
     pub fn query(text: &str, known: &[&str]) -> Result<Self, Problem> {
         let mut fields = Map::new();
@@ -25,6 +30,13 @@ impl Ask {
             }
         }
         Ok(Self { fields })
+    }
+
+    /// The same without what is empty: fields of a form that nobody filled in.
+    #[must_use]
+    pub fn filled(mut self) -> Self {
+        self.fields.retain(|_, value| value.as_str() != Some(""));
+        self
     }
 
     /// From a JSON object; only these names are known.

@@ -152,7 +152,8 @@ pub fn relation(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Pro
     Ok(Reply::json(&told))
 }
 
-fn counts(snapshot: &Snapshot, id: RelationId) -> Value {
+/// What is counted of a relation.
+pub fn counts(snapshot: &Snapshot, id: RelationId) -> Value {
     let graph = snapshot.all.data().graph();
     let (facts, heads, tails) = (graph.facts(id).len(), graph.distinct_heads(id), graph.distinct_tails(id));
     let mean = |of: usize| facts as f64 / of.max(1) as f64;

@@ -4,7 +4,7 @@
 //! changes or computes by POST must come from our own pages or from a program and be JSON (CSRF), and no other origin may read
 //! answers (no CORS). Outside of this machine a token is needed.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use sha2::{Digest, Sha256};
 
 use crate::problem::Problem;
@@ -12,25 +12,33 @@ use crate::problem::Problem;
 /// Characters that a token has at least.
 pub const TOKEN: usize = 32;
 
-/// Security headers of every answer.
-pub const HEADERS: [(HeaderName, HeaderValue); 4] = [
-    (
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
-             base-uri 'none'; frame-ancestors 'none'",
-        ),
-    ),
+/// What a form sends.
+pub const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Security headers of every answer, besides the policy.
+pub const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
 ];
+
+/// What pages may load: only what is here. Other origins may show them in a frame if they are named.
+pub fn policy(frames: &[String]) -> Option<HeaderValue> {
+    let frames = if frames.is_empty() { "'none'".to_string() } else { frames.join(" ") };
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+         base-uri 'none'; frame-ancestors {frames}"
+    );
+    HeaderValue::from_str(&policy).ok().filter(|_| !frames.contains([';', ',']))
+}
 
 /// What requests must have.
 #[derive(Clone, Default)]
 pub struct Guard {
     hosts: Vec<String>,
     token: Option<[u8; 32]>,
+    /// Origins whose pages may read answers.
+    origins: Vec<String>,
 }
 
 impl Guard {
@@ -38,32 +46,52 @@ impl Guard {
     pub fn new(hosts: &[String], token: Option<&str>) -> Self {
         let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_string);
         let hosts = own.into_iter().chain(hosts.iter().map(|host| host.to_lowercase())).collect();
-        Self { hosts, token: token.map(|token| Sha256::digest(token.as_bytes()).into()) }
+        Self { hosts, token: token.map(|token| Sha256::digest(token.as_bytes()).into()), origins: Vec::new() }
     }
 
-    /// Lets a request pass, or says why not.
-    pub fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap, kind: &str) -> Result<(), Problem> {
+    /// The same for pages of other origins too, such as `https://app.example.org`.
+    #[must_use]
+    pub fn shared(self, origins: &[String]) -> Self {
+        let origins = origins.iter().map(|origin| origin.trim_end_matches('/').to_string()).collect();
+        Self { origins, ..self }
+    }
+
+    /// Whether a token is needed.
+    pub fn asks_for_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Refuses requests to hosts and paths that are not ours.
+    pub fn place(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         self.host(uri, headers)?;
         let path = uri.path();
         if path.contains("..") || path.contains(['\\', '%']) {
             return Err(missing(path));
         }
-        self.token(headers)?;
-        if method != Method::GET && method != Method::HEAD {
-            from_us(headers)?;
-            let is = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-            if !is.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(kind) {
-                let detail = format!("the body must be {kind}");
-                return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong content type", detail)
-                    .remedy(format!("send Content-Type: {kind}")));
-            }
-            if headers.contains_key(header::CONTENT_ENCODING) {
-                let detail = "compressed bodies are not read";
-                return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "compressed body", detail)
-                    .remedy("send it without Content-Encoding"));
-            }
+        Ok(())
+    }
+
+    /// Refuses what another site sent, and bodies of another kind. A form must say where it comes from.
+    pub fn body(&self, headers: &HeaderMap, kind: &str) -> Result<(), Problem> {
+        self.sent_by_us(headers, kind == FORM)?;
+        let is = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if !is.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(kind) {
+            let detail = format!("the body must be {kind}");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong content type", detail)
+                .remedy(format!("send Content-Type: {kind}")));
+        }
+        if headers.contains_key(header::CONTENT_ENCODING) {
+            let detail = "compressed bodies are not read";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "compressed body", detail)
+                .remedy("send it without Content-Encoding"));
         }
         Ok(())
+    }
+
+    /// The origin of a request, if pages from there may read answers.
+    pub fn shared_with<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderValue> {
+        let origin = headers.get(header::ORIGIN)?;
+        self.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()).then_some(origin)
     }
 
     fn host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
@@ -79,37 +107,46 @@ impl Guard {
             .remedy("start the server with --allow-host NAME"))
     }
 
-    fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let Some(expected) = &self.token else { return Ok(()) };
+    /// Refuses requests without the token, where one is set.
+    pub fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        if self.token.is_none() {
+            return Ok(());
+        }
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let bearer = text(header::AUTHORIZATION).strip_prefix("Bearer ");
         let cookie = || text(header::COOKIE).split(';').find_map(|pair| pair.trim().strip_prefix("ruge_token="));
-        let given: [u8; 32] = Sha256::digest(bearer.or_else(cookie).unwrap_or_default().as_bytes()).into();
-        // All bytes are compared, wherever the first difference is.
-        let difference = given.iter().zip(expected).fold(0, |sum, (a, b)| sum | (a ^ b));
-        if std::hint::black_box(difference) == 0 {
+        if self.is_token(bearer.or_else(cookie).unwrap_or_default()) {
             return Ok(());
         }
         Err(Problem::new(StatusCode::UNAUTHORIZED, "no token", "this server answers only with its token")
             .remedy("send Authorization: Bearer TOKEN"))
     }
-}
 
-/// Whether a browser says that another site sent this.
-fn from_us(headers: &HeaderMap) -> Result<(), Problem> {
-    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    let passes = match (text(HeaderName::from_static("sec-fetch-site")), text(header::ORIGIN)) {
-        (Some(site), _) => matches!(site, "same-origin" | "none"),
-        // Programs send neither; old browsers send an origin.
-        (None, None) => true,
-        (None, Some(origin)) => {
-            let from = origin.split_once("://").map(|(_, host)| host);
-            from.is_some() && from == text(header::HOST)
+    /// Whether this is the token. All bytes are compared, wherever the first difference is.
+    pub fn is_token(&self, given: &str) -> bool {
+        let Some(expected) = &self.token else { return false };
+        let given: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+        std::hint::black_box(given.iter().zip(expected).fold(0, |sum, (a, b)| sum | (a ^ b))) == 0
+    }
+
+    /// Refuses what a browser says another site sent.
+    fn sent_by_us(&self, headers: &HeaderMap, is_form: bool) -> Result<(), Problem> {
+        let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+        let passes = match (text(HeaderName::from_static("sec-fetch-site")), text(header::ORIGIN)) {
+            _ if !is_form && self.shared_with(headers).is_some() => true,
+            (Some(site), _) => matches!(site, "same-origin" | "none"),
+            // Programs send neither, and no forms; old browsers send an origin.
+            (None, None) => !is_form,
+            (None, Some(origin)) => {
+                let from = origin.split_once("://").map(|(_, host)| host);
+                from.is_some() && from == text(header::HOST)
+            }
+        };
+        match passes {
+            true => Ok(()),
+            false => Err(Problem::new(StatusCode::FORBIDDEN, "from another site", "a page of another site sent this")
+                .remedy("use the pages of this server, or send JSON from a program")),
         }
-    };
-    match passes {
-        true => Ok(()),
-        false => Err(Problem::new(StatusCode::FORBIDDEN, "from another site", "a page of another site sent this")),
     }
 }
 

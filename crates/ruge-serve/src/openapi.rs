@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::table::{ROUTES, Route, Run};
 
 /// The document.
-pub fn document() -> Value {
+pub fn document(read_only: bool) -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
+    for route in ROUTES.iter().filter(|route| !(read_only && route.writes)) {
         let entry = paths.entry(route.path).or_insert_with(|| json!({}));
         entry[route.method.as_str().to_lowercase()] = operation(route);
     }
@@ -36,6 +36,8 @@ fn operation(route: &Route) -> Value {
         Run::Batch => "application/x-ndjson",
         Run::Metrics | Run::Health => "text/plain",
         _ if route.path.ends_with(".svg") => "image/svg+xml",
+        _ if route.path.ends_with(".tsv") => "text/tab-separated-values",
+        _ if route.path.ends_with(".nt") => "application/n-triples",
         _ => "application/json",
     };
     let answers = json!({
@@ -45,15 +47,18 @@ fn operation(route: &Route) -> Value {
     let mut operation = json!({"summary": route.what, "responses": answers});
     let is_needed = |name: &&str| name.ends_with('!');
     if route.method == Method::GET || matches!(route.run, Run::Batch) {
-        let param = |name: &&str| json!({"name": name.trim_end_matches('!'), "in": "query", "required": is_needed(name), "schema": schema(name, true)});
+        let param = |name: &&str| json!({"name": name.trim_end_matches('!'), "in": "query", "required": is_needed(name), "schema": schema(route, name, true)});
         operation["parameters"] = route.params.iter().map(param).collect();
     }
     if matches!(route.run, Run::Batch) {
         let body = json!({"application/x-ndjson": {"schema": {"type": "string"}}});
         operation["requestBody"] = json!({"required": true, "content": body});
-    } else if route.method == Method::POST {
-        let properties: Map<String, Value> =
-            route.params.iter().map(|name| (name.trim_end_matches('!').to_string(), schema(name, false))).collect();
+    } else if route.method != Method::GET {
+        let properties: Map<String, Value> = route
+            .params
+            .iter()
+            .map(|name| (name.trim_end_matches('!').to_string(), schema(route, name, false)))
+            .collect();
         let needed: Vec<&str> =
             route.params.iter().filter(|name| is_needed(name)).map(|name| name.trim_end_matches('!')).collect();
         let object =
@@ -63,18 +68,32 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-fn schema(name: &str, in_query: bool) -> Value {
+/// What a parameter may be. The same name may mean another choice elsewhere.
+fn schema(route: &Route, name: &str, in_query: bool) -> Value {
+    let is_search = route.path.ends_with("/search");
     match name.trim_end_matches('!') {
         "top" => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
-        "limit" | "groundings" | "similar" | "min_support" | "id" => json!({"type": "integer", "minimum": 0}),
-        "new" | "typed" => json!({"type": "boolean"}),
-        "min_confidence" => json!({"type": "number", "minimum": 0, "maximum": 1}),
+        "groundings" | "similar" => json!({"type": "integer", "minimum": 0, "maximum": 100}),
+        "limit" if is_search => json!({"type": "integer", "minimum": 0, "maximum": 100}),
+        "limit" => json!({"type": "integer", "minimum": 0, "maximum": 1000}),
+        "min_support" | "id" => json!({"type": "integer", "minimum": 0}),
+        "new" | "typed" | "excel" => json!({"type": "boolean"}),
+        "min_confidence" | "min_truth" => json!({"type": "number", "minimum": 0, "maximum": 1}),
         "candidates" => json!({"type": "array", "items": {"type": "string"}}),
-        "triples" => json!({"type": "array", "items": {
-            "type": "object", "required": ["head", "relation", "tail"],
-            "properties": {"head": {"type": "string"}, "relation": {"type": "string"}, "tail": {"type": "string"}},
-        }}),
-        _ if in_query => json!({"type": "string"}),
+        "kind" if is_search => json!({"enum": ["entity", "relation", "entity,relation"]}),
+        "kind" => json!({"enum": ["example", "counterexample", "open"]}),
+        "side" => json!({"enum": ["tail", "head"]}),
+        "sort" => json!({"enum": ["confidence", "support"]}),
+        "decision" => json!({"enum": ["accept", "reject", "skip"]}),
+        "state" => json!({"enum": ["open", "accepted", "rejected", "skipped", "judged"]}),
+        "triples" | "facts" => {
+            let name = json!({"type": "string", "minLength": 1});
+            json!({"type": "array", "maxItems": if route.path.ends_with("facts") { 1000 } else { 10_000 }, "items": {
+                "type": "object", "required": ["head", "relation", "tail"], "additionalProperties": false,
+                "properties": {"head": name, "relation": name, "tail": name},
+            }})
+        }
+        _ if in_query || name.ends_with('!') => json!({"type": "string"}),
         _ => json!({"type": ["string", "null"]}),
     }
 }

@@ -4,6 +4,8 @@ use axum::http::StatusCode;
 use ruge::RugeError;
 use serde::Serialize;
 
+use crate::reviews::ReviewsError;
+
 /// An answer that is none.
 #[derive(Clone, Debug, Serialize)]
 pub struct Problem {
@@ -71,6 +73,28 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "too slow", format!("no answer within {seconds} seconds"))
             .remedy("ask for less, or again after the seconds of Retry-After")
             .limit(seconds as usize)
+    }
+}
+
+impl Problem {
+    /// A panic, which the server survives.
+    pub fn bug() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the work failed", "the program met a bug")
+            .remedy("other requests are not affected; please report what was asked")
+    }
+
+    /// The server is about to end.
+    pub fn ending() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the server ends", "it takes no more work")
+            .remedy("ask again after the seconds of Retry-After")
+    }
+}
+
+impl From<ReviewsError> for Problem {
+    fn from(error: ReviewsError) -> Self {
+        tracing::error!(%error, "reviews");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "reviews cannot be kept", "the file of reviews cannot be used")
+            .remedy("look at the server's messages; nothing that was confirmed is lost")
     }
 }
 

@@ -15,6 +15,11 @@ use crate::snapshot::Snapshot;
 
 /// Rules, by what they conclude and use, strongest first.
 pub fn rules(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
+    page(snapshot, ask, "rules", found(snapshot, ask)?.into_iter().enumerate(), |at| told(snapshot, at))
+}
+
+/// Places of the rules that are asked for, in order.
+pub fn found(snapshot: &Snapshot, ask: &Ask) -> Result<Vec<usize>, Problem> {
     let head = ask.text("head")?.map(|name| snapshot.engine.relation(name)).transpose()?;
     let body = ask.text("body")?.map(|name| snapshot.engine.relation(name)).transpose()?;
     let (words_asked, least) = (ask.text("q")?.map(str::to_lowercase), ask.share("min_confidence")?);
@@ -44,7 +49,7 @@ pub fn rules(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Proble
         let order = if by_support { by_count.then(by_confidence) } else { by_confidence.then(by_count) };
         order.then(a.cmp(&b))
     });
-    page(snapshot, ask, "rules", found.into_iter().enumerate(), |at| told(snapshot, at))
+    Ok(found)
 }
 
 /// One rule.
@@ -53,9 +58,6 @@ pub fn rule(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Problem
 }
 
 /// Conclusions of a rule: listed facts, counterexamples, or open ones.
-///
-/// A conclusion that is not listed counts against the rule if its subject (or object, by the side that the measure keeps) has listed
-/// facts of the relation: this is PCA confidence, and a graph with holes makes some of them true all the same.
 pub fn examples(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply, Problem> {
     let at = chosen(snapshot, ask)?;
     let limit = ask.count("limit", 20, 1000)?;
@@ -63,6 +65,40 @@ pub fn examples(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply
     if !["example", "counterexample", "open"].contains(&wanted) {
         return Err(Problem::bad("kind is example, counterexample or open"));
     }
+    let (found, whole) = instances(snapshot, at, wanted, limit, cancel)?;
+    let truths = snapshot.engine.truths(&found)?;
+    let (record, names) = (&snapshot.explainer.rules()[at], snapshot.data().names());
+    let example = |(&triple, truth): (&Triple, f64)| {
+        let premises = premises(snapshot, at, triple);
+        let (holds, absent) = premises.split_at(record.rule.premise.len().min(premises.len()));
+        let facts = |triples: &[Triple]| triples.iter().map(|&it| Fact::new(names, it)).collect::<Vec<_>>();
+        let mut told = json!(Fact::new(names, triple));
+        told["truth"] = truth.into();
+        told["premises"] = json!(facts(holds));
+        told["absent"] = json!(facts(absent));
+        told
+    };
+    let examples: Vec<Value> = found.iter().zip(truths).map(example).collect();
+    Ok(Reply::json(&json!({"rule": told(snapshot, at), "kind": wanted, "examples": examples, "all": whole})))
+}
+
+/// Premises from which a rule concludes a triple, in one way; then those that must be absent.
+pub fn premises(snapshot: &Snapshot, at: usize, triple: Triple) -> Vec<Triple> {
+    let rule = &snapshot.explainer.rules()[at].rule;
+    ground_conclusion(snapshot.all.data().graph(), rule, triple, 1).pop().unwrap_or_default()
+}
+
+/// Conclusions of a kind, at most so many, and whether these are all.
+///
+/// A conclusion that is not listed counts against the rule if its subject (or object, by the side that the measure keeps) has listed
+/// facts of the relation: this is PCA confidence, and a graph with holes makes some of them true all the same.
+pub fn instances(
+    snapshot: &Snapshot,
+    at: usize,
+    wanted: &str,
+    limit: usize,
+    cancel: &Cancel,
+) -> Result<(Vec<Triple>, bool), Problem> {
     let record = &snapshot.explainer.rules()[at];
     let (data, head) = (snapshot.all.data(), record.rule.head());
     let (graph, listed) = (data.graph(), data.filter());
@@ -91,19 +127,7 @@ pub fn examples(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply
         }
     }
     found.truncate(limit);
-    let truths = snapshot.engine.truths(&found)?;
-    let example = |(&triple, truth): (&Triple, f64)| {
-        let premises = ground_conclusion(graph, &record.rule, triple, 1).pop().unwrap_or_default();
-        let (holds, absent) = premises.split_at(record.rule.premise.len().min(premises.len()));
-        let facts = |triples: &[Triple]| triples.iter().map(|&it| Fact::new(data.names(), it)).collect::<Vec<_>>();
-        let mut told = json!(Fact::new(data.names(), triple));
-        told["truth"] = truth.into();
-        told["premises"] = json!(facts(holds));
-        told["absent"] = json!(facts(absent));
-        told
-    };
-    let examples: Vec<Value> = found.iter().zip(truths).map(example).collect();
-    Ok(Reply::json(&json!({"rule": told(snapshot, at), "kind": wanted, "examples": examples, "all": whole})))
+    Ok((found, whole))
 }
 
 /// The rules that satisfy a condition, strongest first, at most a hundred.
@@ -115,7 +139,8 @@ pub fn places(snapshot: &Snapshot, fits: impl Fn(&Rule) -> bool) -> Vec<Value> {
     found.into_iter().take(100).map(|at| told(snapshot, at)).collect()
 }
 
-fn chosen(snapshot: &Snapshot, ask: &Ask) -> Result<usize, Problem> {
+/// The rule that a request names.
+pub fn chosen(snapshot: &Snapshot, ask: &Ask) -> Result<usize, Problem> {
     ask.needed("id")?;
     let at = ask.count("id", 0, usize::MAX)?;
     match snapshot.explainer.usable().contains(&at) {
@@ -124,7 +149,8 @@ fn chosen(snapshot: &Snapshot, ask: &Ask) -> Result<usize, Problem> {
     }
 }
 
-fn told(snapshot: &Snapshot, at: usize) -> Value {
+/// A rule with its measures.
+pub fn told(snapshot: &Snapshot, at: usize) -> Value {
     let (record, names) = (&snapshot.explainer.rules()[at], snapshot.data().names());
     json!({
         "id": at, "rule": words::formula(&record.rule, names), "words": words::sentence(&record.rule, names),

@@ -4,13 +4,14 @@
 //! few hundred of them block a server.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as Socket};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as Socket};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use rustc_hash::FxHashMap;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -23,6 +24,10 @@ const CONNECTIONS: usize = 512;
 const HEADERS: Duration = Duration::from_secs(10);
 /// Within which requests end after a signal.
 const DRAIN: Duration = Duration::from_secs(10);
+/// Between two looks at the model file.
+const LOOK: Duration = Duration::from_secs(2);
+/// Connections from one address at the same time, where others than this machine can reach the server.
+const FROM_ONE: usize = 64;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +97,9 @@ pub fn serve(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
 async fn accept(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
     socket.set_nonblocking(true)?;
     let listener = TcpListener::from_std(socket)?;
+    let is_open = !listener.local_addr()?.ip().is_loopback();
+    let places_of: Arc<Mutex<FxHashMap<IpAddr, usize>>> = Arc::default();
+    let watch = tokio::spawn(watch(Arc::downgrade(app)));
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -99,10 +107,10 @@ async fn accept(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
     let mut stop = std::pin::pin!(signal());
     loop {
         let place = Arc::clone(&places).acquire_owned().await.ok();
-        let stream = tokio::select! {
+        let (stream, from) = tokio::select! {
             _ = &mut stop => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(found) => found,
                 // Too many open files, or a client that is gone already: others may do better.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
@@ -112,21 +120,95 @@ async fn accept(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
             },
         };
         let _ = stream.set_nodelay(true);
+        let own = Counted::new(&places_of, from.ip());
+        if is_open && own.count > FROM_ONE {
+            continue;
+        }
         let service = TowerToHyperService::new(app.router());
         let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             // Clients that break off are no error of ours.
             let _ = connection.await;
-            drop(place);
+            drop((place, own));
         });
     }
     drop(listener);
+    watch.abort();
     tokio::select! {
         () = graceful.shutdown() => {}
         () = tokio::time::sleep(DRAIN) => {}
         _ = signal() => {}
     }
     Ok(())
+}
+
+/// A connection of an address, counted while it lasts.
+struct Counted {
+    all: Arc<Mutex<FxHashMap<IpAddr, usize>>>,
+    from: IpAddr,
+    count: usize,
+}
+
+impl Counted {
+    fn new(all: &Arc<Mutex<FxHashMap<IpAddr, usize>>>, from: IpAddr) -> Self {
+        let mut counts = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let count = counts.entry(from).or_default();
+        *count += 1;
+        Self { all: Arc::clone(all), from, count: *count }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(count) = counts.get_mut(&self.from) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.from);
+            }
+        }
+    }
+}
+
+/// Reads the model again when its file changes, or when asked by SIGHUP.
+async fn watch(app: Weak<App>) {
+    let mut hangup = Hangup::new();
+    loop {
+        let is_asked = tokio::select! {
+            () = tokio::time::sleep(LOOK) => false,
+            () = hangup.came() => true,
+        };
+        let Some(app) = app.upgrade() else { return };
+        app.look_at_file(is_asked);
+    }
+}
+
+/// SIGHUP, where there is one.
+struct Hangup {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+impl Hangup {
+    #[cfg(unix)]
+    fn new() -> Self {
+        Self { signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok() }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> Self {
+        Self {}
+    }
+
+    async fn came(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.signal
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
 }
 
 #[cfg(unix)]

@@ -1,31 +1,76 @@
-//! A model as requests see it: all that is prepared once.
+//! A model as requests see it: all that is prepared once. A request keeps the snapshot it began with.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use ruge::explain::Explainer;
+use ruge::fold_in::NewFacts;
 use ruge::model_file::hex;
-use ruge::{Engine, ModelFile, OpenOptions, RugeError, Triple};
+use ruge::truth::Judgement;
+use ruge::{Control, Engine, ModelFile, OpenOptions, RugeError, Triple};
 use ruge_kg::{Dataset, EntityId, RelationId};
+use ruge_rules::words;
+use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
 use crate::names::NameIndex;
+use crate::reviews::{Names, Reviews, Verdict};
 
 /// A model, ready.
 pub struct Snapshot {
-    /// As it was opened.
+    /// With the facts that were added and the decisions that were taken.
     pub engine: Engine,
     /// The same on a graph of all listed facts.
     pub all: Engine,
     /// Why.
     pub explainer: Explainer,
+    /// Why, by all listed facts.
+    pub reasons: Explainer,
+    /// Without decisions: what is proposed does not depend on them.
+    pub plain: Explainer,
     /// By what people type.
-    pub names: NameIndex,
+    pub names: Arc<NameIndex>,
     /// SHA-256 of the model file, its first 16 digits.
+    pub hash: String,
+    /// The same, and the added facts: what decides about lists of facts.
+    pub graph: String,
+    /// The same, and the decisions: what decides about answers.
+    pub version: String,
+    /// How many snapshots there were before it, and one more.
+    pub number: u64,
+    /// Entities that the model itself knows; those of added facts come after them.
+    pub own_entities: usize,
+    /// Facts that were added and are in the graph.
+    pub added: Vec<Names>,
+    /// Decisions that correct truth.
+    pub judged: usize,
+    /// Rules by their formula; made when first asked for.
+    formulas: OnceLock<FxHashMap<String, usize>>,
+    assumes: OnceLock<String>,
+}
+
+/// A model without anything that people added.
+#[derive(Clone)]
+pub struct Base {
+    /// The model.
+    pub engine: Engine,
+    /// SHA-256 of its file, its first 16 digits.
     pub hash: String,
 }
 
-impl Snapshot {
-    /// Opens MODEL and prepares everything that the first questions would wait for.
+/// A model with the facts that people added.
+#[derive(Clone)]
+pub struct Extended {
+    engine: Engine,
+    names: Arc<NameIndex>,
+    added: Vec<Names>,
+    own_entities: usize,
+    hash: String,
+    graph: String,
+}
+
+impl Base {
+    /// Opens MODEL, a run folder or a model.safetensors.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, RugeError> {
         let file = ModelFile::find(path);
         let engine = Engine::open_with(&file, options)?;
@@ -38,20 +83,102 @@ impl Snapshot {
                 read => hasher.update(&buffer[..read]),
             }
         }
-        Self::of(engine, hex(&hasher.finalize())[..16].to_string())
+        Ok(Self { engine, hash: hex(&hasher.finalize())[..16].to_string() })
     }
 
-    /// Of a model that is open.
-    pub fn of(engine: Engine, hash: String) -> Result<Self, RugeError> {
+    /// With these facts besides. Those that are listed already, or whose relation the model does not know, are left out.
+    pub fn with_facts(&self, facts: &[Names]) -> Result<Extended, RugeError> {
+        let data = self.engine.data();
+        let is_new = |[head, relation, tail]: &&Names| {
+            let Some(relation) = data.names().relations.id(relation) else { return false };
+            let ends = [head, tail].map(|name| data.names().entities.id(name));
+            !matches!(ends, [Some(head), Some(tail)] if data.filter().contains(Triple { head, relation, tail }))
+        };
+        let added: Vec<Names> = facts.iter().filter(is_new).cloned().collect();
+        let (engine, graph) = if added.is_empty() {
+            (self.engine.clone(), self.hash.clone())
+        } else {
+            let mut names = ruge_kg::Names::default();
+            let triples = added.iter().map(|[head, relation, tail]| names.triple(head, relation, tail)).collect();
+            let facts = Dataset::new(names, triples, Vec::new(), Vec::new());
+            let engine = self.engine.with_facts(&NewFacts::of(&self.engine, &facts)?, &Control::default())?;
+            let all = added.iter().flatten().map(String::as_str);
+            (engine, format!("{}.f{}", self.hash, digest(all)))
+        };
+        let names = Arc::new(NameIndex::new(engine.on_all_listed()?.data()));
+        Ok(Extended { engine, names, added, own_entities: data.entity_count(), hash: self.hash.clone(), graph })
+    }
+}
+
+impl Extended {
+    /// With these decisions: they correct truth.
+    pub fn judged(&self, reviews: &Reviews, number: u64) -> Result<Snapshot, RugeError> {
+        let names = self.engine.data().names();
+        let mut decided = reviews.all();
+        decided.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let judgement = |([head, relation, tail], decision): &(Names, crate::reviews::Decision)| {
+            let holds = match decision.decision {
+                Verdict::Accept => true,
+                Verdict::Reject => false,
+                Verdict::Skip => return None,
+            };
+            let (head, tail) = (names.entities.id(head)?, names.entities.id(tail)?);
+            let relation = names.relations.id(relation)?;
+            Some(Judgement { triple: Triple { head, relation, tail }, holds })
+        };
+        let judgements: Vec<Judgement> = decided.iter().filter_map(judgement).collect();
+        let (engine, version) = if judgements.is_empty() {
+            (self.engine.clone(), self.graph.clone())
+        } else {
+            let told = judgements.iter().map(|it| format!("{:?} {}", it.triple, it.holds)).collect::<Vec<_>>();
+            let version = format!("{}.d{}", self.graph, digest(told.iter().map(String::as_str)));
+            (self.engine.with_feedback(&judgements)?, version)
+        };
         let all = engine.on_all_listed()?;
         let explainer = Explainer::new(&engine);
-        let names = NameIndex::new(all.data());
-        Ok(Self { all, explainer, names, hash, engine })
+        let reasons = explainer.on_all_listed()?;
+        Ok(Snapshot {
+            engine,
+            all,
+            explainer,
+            reasons,
+            plain: Explainer::new(&self.engine),
+            names: Arc::clone(&self.names),
+            hash: self.hash.clone(),
+            graph: self.graph.clone(),
+            version,
+            number,
+            own_entities: self.own_entities,
+            added: self.added.clone(),
+            judged: judgements.len(),
+            formulas: OnceLock::new(),
+            assumes: OnceLock::new(),
+        })
+    }
+}
+
+fn digest<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let mut hasher = Sha256::new();
+    for text in texts {
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    hex(&hasher.finalize())[..8].to_string()
+}
+
+impl Snapshot {
+    /// What truth assumes.
+    pub fn assumes(&self) -> Result<&str, RugeError> {
+        if let Some(text) = self.assumes.get() {
+            return Ok(text);
+        }
+        let text = self.engine.truth_assumes()?;
+        Ok(self.assumes.get_or_init(|| text))
     }
 
     /// What `ETag` says.
     pub fn tag(&self) -> String {
-        format!("\"{}-1\"", self.hash)
+        format!("\"{}\"", self.version)
     }
 
     /// Names and listed facts.
@@ -65,6 +192,11 @@ impl Snapshot {
         Ok(Triple { head: engine.entity(head)?, relation: engine.relation(relation)?, tail: engine.entity(tail)? })
     }
 
+    /// The names of a triple.
+    pub fn fact(&self, triple: Triple) -> Names {
+        self.data().show(triple).map(str::to_string)
+    }
+
     /// The name of an entity.
     pub fn entity(&self, id: EntityId) -> &str {
         self.data().names().entities.name(id)
@@ -74,4 +206,44 @@ impl Snapshot {
     pub fn relation(&self, id: RelationId) -> &str {
         self.data().names().relations.name(id)
     }
+
+    /// The place of a rule by its formula.
+    pub fn rule_of(&self, formula: &str) -> Option<usize> {
+        let formulas = self.formulas.get_or_init(|| {
+            let rules = self.explainer.rules();
+            let named = |&at: &usize| (words::formula(&rules[at].rule, self.data().names()), at);
+            self.explainer.usable().iter().map(named).collect()
+        });
+        formulas.get(formula).copied()
+    }
+
+    /// The best rule that concludes a triple from listed facts, with the facts it does so from.
+    pub fn because(&self, triple: Triple) -> Option<Because> {
+        let (rules, graph) = (self.reasons.rules(), self.all.data().graph());
+        let mut concluding = self.reasons.concluding(triple.relation).to_vec();
+        concluding
+            .sort_by(|&a, &b| rules[b].mined_confidence().total_cmp(&rules[a].mined_confidence()).then(a.cmp(&b)));
+        concluding.into_iter().find_map(|at| {
+            let rule = &rules[at].rule;
+            let of_its_own = |premises: &[Triple]| {
+                rule.keeps_apart(triple, premises) && !premises[..rule.premise.len()].contains(&triple)
+            };
+            let found = ruge_rules::ground::ground_conclusion_where(graph, rule, triple, 1, &mut |premises| {
+                of_its_own(premises)
+            });
+            let mut premises = found.into_iter().next()?;
+            premises.truncate(rule.premise.len());
+            Some(Because { rule: at, confidence: rules[at].mined_confidence(), premises })
+        })
+    }
+}
+
+/// A rule that concludes a fact.
+pub struct Because {
+    /// The rule's place.
+    pub rule: usize,
+    /// Its mined confidence.
+    pub confidence: f64,
+    /// Listed facts from which it concludes.
+    pub premises: Vec<Triple>,
 }

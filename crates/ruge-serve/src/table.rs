@@ -5,18 +5,32 @@ use ruge::Cancel;
 
 use crate::api::{self, Reply};
 use crate::ask::Ask;
+use crate::pages::View;
 use crate::problem::Problem;
 use crate::snapshot::Snapshot;
-use crate::{graph, rules};
+use crate::{decide, graph, rules};
 
 /// What answers a request, on a thread of the pool.
 pub type Answer = fn(&Snapshot, &Ask, &Cancel) -> Result<Reply, Problem>;
+
+/// The same with what people decided.
+pub type Stored = fn(&View, &Ask, &Cancel) -> Result<Reply, Problem>;
 
 /// How a request is answered.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// From the model, on the pool.
     Work(Answer),
+    /// Predictions, together with others that wait.
+    Predict,
+    /// From the model and what people decided, on the pool.
+    Store(Stored),
+    /// Adds facts.
+    Add,
+    /// Removes facts that were added.
+    Remove,
+    /// Reads the model file again.
+    Reload,
     /// Line by line.
     Batch,
     /// The process lives.
@@ -31,7 +45,7 @@ pub enum Run {
 
 /// An endpoint.
 pub struct Route {
-    /// GET or POST.
+    /// GET, POST, PUT or DELETE.
     pub method: Method,
     /// The whole path.
     pub path: &'static str,
@@ -41,6 +55,8 @@ pub struct Route {
     pub params: &'static [&'static str],
     /// Who answers.
     pub run: Run,
+    /// Whether it changes something.
+    pub writes: bool,
 }
 
 impl Route {
@@ -51,11 +67,21 @@ impl Route {
 }
 
 const fn get(path: &'static str, params: &'static [&'static str], what: &'static str, run: Run) -> Route {
-    Route { method: Method::GET, path, what, params, run }
+    Route { method: Method::GET, path, what, params, run, writes: false }
 }
 
 const fn post(path: &'static str, params: &'static [&'static str], what: &'static str, run: Run) -> Route {
-    Route { method: Method::POST, path, what, params, run }
+    Route { method: Method::POST, path, what, params, run, writes: false }
+}
+
+const fn write(
+    method: Method,
+    path: &'static str,
+    params: &'static [&'static str],
+    what: &'static str,
+    run: Run,
+) -> Route {
+    Route { method, path, what, params, run, writes: true }
 }
 
 const ASKED: &[&str] = &["head", "relation", "tail", "top", "new", "typed"];
@@ -92,12 +118,12 @@ pub const ROUTES: &[Route] = &[
         "What a rule concludes: examples, counterexamples, open conclusions",
         Run::Work(rules::examples),
     ),
-    get("/api/v1/predict", ASKED, "The best answers to a question", Run::Work(api::predict)),
+    get("/api/v1/predict", ASKED, "The best answers to a question", Run::Predict),
     post(
         "/api/v1/predict",
         &["head", "relation", "tail", "top", "new", "typed", "candidates"],
         "The best answers to a question",
-        Run::Work(api::predict),
+        Run::Predict,
     ),
     post("/api/v1/predict/batch", &["top", "new", "typed"], "Many questions, a line each", Run::Batch),
     post("/api/v1/score", &["triples!"], "Truth and score of given triples", Run::Work(api::score)),
@@ -105,4 +131,35 @@ pub const ROUTES: &[Route] = &[
     get("/api/v1/explain", FACT, "Why a triple is held true", Run::Work(api::explain)),
     get("/api/v1/explain.svg", FACT, "The same as a drawing", Run::Work(api::explain_svg)),
     get("/api/v1/similar", &["name!", "top"], "Near entities and likely duplicates", Run::Work(api::similar)),
+    get(
+        "/api/v1/suggestions",
+        &["relation", "min_truth", "state", "limit", "cursor"],
+        "Proposed facts in falling truth, or those that were decided",
+        Run::Store(decide::suggestions),
+    ),
+    write(
+        Method::PUT,
+        "/api/v1/suggestions/decision",
+        &["head!", "relation!", "tail!", "decision!", "note", "reviewer"],
+        "Accepts, rejects or skips a fact",
+        Run::Store(decide::decide),
+    ),
+    write(
+        Method::DELETE,
+        "/api/v1/suggestions/decision",
+        &["head!", "relation!", "tail!"],
+        "Takes a decision back",
+        Run::Store(decide::undo),
+    ),
+    get("/api/v1/reliability", &[], "Truths against decisions", Run::Store(decide::reliability)),
+    get(
+        "/api/v1/decisions.tsv",
+        &["state", "excel"],
+        "Decisions as `ruge … --feedback FILE` reads them",
+        Run::Store(decide::as_tsv),
+    ),
+    get("/api/v1/decisions.nt", &[], "Accepted facts as N-Triples", Run::Store(decide::as_nt)),
+    write(Method::POST, "/api/v1/facts", &["facts!", "reviewer"], "Adds facts, also about new entities", Run::Add),
+    write(Method::DELETE, "/api/v1/facts", &["facts!", "reviewer"], "Removes facts that were added", Run::Remove),
+    write(Method::POST, "/api/v1/reload", &[], "Reads the model file again", Run::Reload),
 ];

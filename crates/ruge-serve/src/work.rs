@@ -8,10 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::http::StatusCode;
 use rayon::ThreadPool;
 use ruge::Cancel;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::problem::Problem;
 
@@ -41,6 +40,21 @@ impl Work {
         Ok(Self { pool, places: Arc::new(Semaphore::new(queue)), queue, panics: AtomicU64::new(0) })
     }
 
+    /// Threads that compute.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// A place in the queue, if there is one.
+    pub fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| Problem::busy(self.queue))
+    }
+
+    /// Does it on the pool, whoever waits for it.
+    pub fn spawn(&self, job: impl FnOnce() + Send + 'static) {
+        self.pool.spawn(job);
+    }
+
     /// Jobs that wait or run.
     pub fn waiting(&self) -> usize {
         self.queue - self.places.available_permits()
@@ -51,7 +65,7 @@ impl Work {
         &self,
         job: impl FnOnce(&Cancel) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Problem::busy(self.queue))?;
+        let place = self.place()?;
         let cancel = Cancel::new();
         let leaving = Leaving(cancel.clone());
         let (sender, receiver) = oneshot::channel();
@@ -68,9 +82,41 @@ impl Work {
             Ok(Ok(answer)) => answer,
             _ => {
                 self.panics.fetch_add(1, Ordering::Relaxed);
-                Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the work failed", "the program met a bug")
-                    .remedy("other requests are not affected; please report what was asked"))
+                Err(Problem::bug())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_of_one_request() {
+        let work = Work::new(1, 4).unwrap();
+        let problem = work.run(|_| -> Result<(), Problem> { panic!("as planned") }).await.unwrap_err();
+        assert_eq!((problem.status.as_u16(), work.panics.load(Ordering::Relaxed)), (500, 1));
+        assert_eq!(work.run(|_| Ok(7)).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn who_leaves_stops_the_work() {
+        let work = Work::new(1, 4).unwrap();
+        let (began, begins) = oneshot::channel();
+        let (ended, ends) = oneshot::channel();
+        let job = work.run(move |cancel| {
+            let _ = began.send(());
+            while !cancel.is_cancelled() {
+                std::thread::yield_now();
+            }
+            let _ = ended.send(());
+            Ok(())
+        });
+        tokio::select! {
+            _ = job => panic!("it ends only when it is cancelled"),
+            done = begins => done.unwrap(),
+        }
+        ends.await.unwrap();
     }
 }

@@ -17,6 +17,7 @@ use ruge_report::run::report;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
+use crate::serve::ServeArgs;
 use crate::settings::SettingsArgs;
 use crate::text::labelled;
 use crate::{interrupt, minutes, progress, remedy};
@@ -35,6 +36,7 @@ pub use story::object;
 #[command(mut_args(settings::hide_paths))]
 #[command(after_help = "Examples:
   ruge run demo
+  ruge run demo --serve
   ruge run my-triples.tsv --out runs/mine
   ruge run my-triples.tsv --out runs/mine --resume
   ruge run my-triples.tsv --out runs/mine --minutes 20
@@ -79,6 +81,9 @@ pub struct RunArgs {
     /// Take at most about M minutes: epochs, and if need be the dimension, are made to fit; spec.toml has what came of it
     #[arg(long, value_name = "M", value_parser = minutes::parse)]
     minutes: Option<f64>,
+    /// When it is finished, show it in a browser, as `ruge serve` does
+    #[arg(long)]
+    serve: bool,
     #[command(flatten, next_help_heading = "Settings (default: sized to the data)")]
     settings: SettingsArgs,
 }
@@ -104,6 +109,7 @@ impl RunArgs {
             samples: 3,
             checkpoint_every: 30,
             minutes: None,
+            serve: false,
             settings: SettingsArgs::default(),
         }
     }
@@ -185,12 +191,13 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     }
     match job.choice {
         // One stage has said what came out of it; the story would be about others.
-        Choice::Only(stage) => console.result(&format!("{}\n", findings.ledger.stages[stage.name()].line)),
+        Choice::Only(stage) => console.result(&format!("{}\n", findings.ledger.stages[stage.name()].line))?,
         _ => {
             console.note("");
-            console.result(&story::text(&findings, &job, console))
+            console.result(&story::text(&findings, &job, console))?;
         }
     }
+    if args.serve { crate::serve::run(&ServeArgs::plain(job.out, true), console) } else { Ok(()) }
 }
 
 /// Tells what happens, on stderr: a bar for the stage under way, a line for each that is finished.

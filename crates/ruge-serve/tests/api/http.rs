@@ -2,57 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, LazyLock};
 
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
-use http_body_util::BodyExt;
+use axum::http::StatusCode;
 use ruge::explain::ExplainOptions;
 use ruge::predict::{PredictOptions, Question};
-use ruge::{Control, Dataset, Engine, ModelName, ReadOptions, Spec, Triple, assemble, train};
+use ruge::{Control, Triple};
 use ruge_serve::{App, Guard, ServeError, Settings, bind};
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
-static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
-    let (data, _) = Dataset::load("demo".as_ref(), &ReadOptions::default()).unwrap();
-    let mut spec = Spec::paper(ModelName::ComplEx, "ruge").unwrap();
-    (spec.model.dimension, spec.schedule.epochs) = (16, 5);
-    let rules = assemble::rules(&spec, &data, &Control::default()).unwrap();
-    train(&spec, &data, rules, &Control::default()).unwrap().engine(data).unwrap()
-});
-static APP: LazyLock<Arc<App>> = LazyLock::new(|| App::new(ENGINE.clone(), "test", &Settings::default()).unwrap());
-
-type Headers<'h> = &'h [(&'h str, &'h str)];
-
-async fn send(app: &Arc<App>, method: &str, path: &str, headers: Headers<'_>, body: &str) -> (StatusCode, String) {
-    let mut request = Request::builder().method(method).uri(path);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let response = app.router().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
-    let status = response.status();
-    for header in
-        ["content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-resource-policy"]
-    {
-        assert!(response.headers().contains_key(header), "{path}: {header}");
-    }
-    assert!(!response.headers().contains_key("access-control-allow-origin"));
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (status, String::from_utf8(bytes.to_vec()).unwrap())
-}
-
-async fn get(path: &str) -> Value {
-    let (status, text) = send(&APP, "GET", path, &[("host", "localhost:7997")], "").await;
-    assert_eq!(status, StatusCode::OK, "{path}: {text}");
-    serde_json::from_str(&text).unwrap()
-}
-
-async fn post(path: &str, body: &Value) -> (StatusCode, Value) {
-    let headers = [("host", "127.0.0.1"), ("content-type", "application/json")];
-    let (status, text) = send(&APP, "POST", path, &headers, &body.to_string()).await;
-    (status, serde_json::from_str(&text).unwrap())
-}
+use crate::common::{APP, ENGINE, get, post, send};
 
 #[tokio::test]
 async fn answers_are_those_of_the_engine() {
