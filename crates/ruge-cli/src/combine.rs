@@ -1,6 +1,7 @@
 //! `ruge combine`: a trained model with rules beside it at ranking time.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
@@ -8,6 +9,7 @@ use ruge::assemble;
 use ruge::combine::{combine, refuse};
 use ruge::run::Mode;
 use ruge::spec::{RankingRules, RulesSpec};
+use ruge_kg::RankError;
 use ruge_rules::RuleRecord;
 use ruge_rules::rank::evidence::Features;
 use ruge_rules::rank::{Hiding, Prepared, Tried, Weighing};
@@ -19,7 +21,7 @@ use crate::device::DeviceArgs;
 use crate::rule_args::RuleArgs;
 use crate::text::{Column, Table, grouped};
 use crate::usage::UsageError;
-use crate::{interrupt, progress};
+use crate::{interrupt, minutes, progress};
 
 /// Combine a trained model with rules and evidence at ranking time
 ///
@@ -49,6 +51,9 @@ pub struct CombineArgs {
     /// Learn from 200,000 questions instead of 60,000, and fit on 20,000 validation triples instead of 10,000
     #[arg(long)]
     thorough: bool,
+    /// Give rules up that are not mined and weighed after M minutes: evidence alone is then fitted, as with --ranking-rules none
+    #[arg(long, value_name = "M", value_parser = minutes::parse)]
+    minutes: Option<f64>,
     /// Output folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -61,8 +66,16 @@ pub struct CombineArgs {
     reading: RuleArgs,
 }
 
+/// That time was up before rules were ready.
+fn too_late(done: &str) -> String {
+    format!(
+        "note: time is up before all rules were {done}: none is used, as with --ranking-rules none; evidence alone is tried"
+    )
+}
+
 /// Runs `ruge combine MODEL`.
 pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
+    let deadline = args.minutes.and_then(|minutes| Instant::now().checked_add(minutes::duration(minutes)));
     let engine = crate::open::engine(&args.model, args.device.name(), console)?;
     let data = engine.data();
     let mode = if args.force { Mode::Force } else { Mode::Fresh };
@@ -94,7 +107,14 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
             let bar = progress::work(console, "mining rules", 1);
             let follow = progress::follow(&bar);
             let wanted = RulesSpec { ranking: args.ranking_rules.clone().into(), ..RulesSpec::default() };
-            assemble::ranking_rules(&wanted, data, &interrupt::control().with_listener(&follow))?
+            let control = interrupt::control().until(deadline).with_listener(&follow);
+            match assemble::ranking_rules(&wanted, data, &control) {
+                Err(error) if error.is_cancelled() && !interrupt::came() => {
+                    console.note(&too_late("mined"));
+                    Vec::new()
+                }
+                rules => rules?,
+            }
         }
     };
     if rules.is_empty() && args.ranking_rules != "none" {
@@ -104,9 +124,16 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     let prepared = {
         let bar = progress::work(console, "weighing rules", 1);
         let follow = progress::follow(&bar);
-        let control = interrupt::control().with_listener(&follow);
+        let control = interrupt::control().until(deadline).with_listener(&follow);
         let interrupted = interrupt::instead_of("interrupted; nothing was written or replaced");
-        Prepared::beside(rules, data, weighing, &control).map_err(interrupted)?
+        let prepared = match Prepared::beside(rules, data, weighing, &control) {
+            Err(RankError::Cancelled(_)) if !interrupt::came() => {
+                console.note(&too_late("weighed"));
+                Prepared::beside(Vec::new(), data, weighing, &interrupt::control())
+            }
+            prepared => prepared,
+        };
+        prepared.map_err(interrupted)?
     };
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");

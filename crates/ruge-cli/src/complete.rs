@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::device::DeviceArgs;
-use crate::explain::explainer;
+use crate::explain::{NARROW, explainer};
 use crate::open::GraphArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, counted, grouped, wrapped};
+use crate::text::{Column, Table, counted, flowing, grouped, wrapped};
 use crate::truth_args::TruthArgs;
 use crate::usage::UsageError;
 use crate::{interrupt, memory, output, progress, shown};
@@ -280,13 +280,17 @@ fn object(args: &CompleteArgs, completion: &Completion, seconds: f64) -> Result<
 
 fn table(completion: &Completion, seconds: f64, data: &Dataset, console: Console) -> Result<String> {
     let width = console.width();
-    let mut text = format!(
-        "{} of {} ({} from rules), from {} in {seconds:.1} s\n\n",
-        grouped(completion.len()),
-        counted(completion.candidates, "candidate"),
-        grouped(completion.from_rules),
-        counted(completion.queries, "query")
+    let mut text = flowing(
+        &format!(
+            "{} of {} ({} from rules), from {} in {seconds:.1} s",
+            grouped(completion.len()),
+            counted(completion.candidates, "candidate"),
+            grouped(completion.from_rules),
+            counted(completion.queries, "query")
+        ),
+        width,
     );
+    text.push('\n');
     if completion.is_empty() {
         text.push_str("  no fact reaches --min-truth; lower it\n");
         return Ok(text);
@@ -300,8 +304,16 @@ fn table(completion: &Completion, seconds: f64, data: &Dataset, console: Console
         });
         (at + 1).to_string()
     };
-    let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Left]);
-    table.row(["truth", "head", "relation", "tail", "rules"]);
+    // Names cut to a few letters say nothing: on a narrow terminal each fact is a sentence.
+    let is_narrow = width < NARROW;
+    let mut table = match is_narrow {
+        true => Table::new(&[Column::Right, Column::Text]),
+        false => Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Left]),
+    };
+    match is_narrow {
+        true => table.row(["truth", "fact (rules)"]),
+        false => table.row(["truth", "head", "relation", "tail", "rules"]),
+    };
     let mut opposed = Vec::new();
     for proposal in completion.proposals(0..completion.len())? {
         if !proposal.against.is_empty() {
@@ -317,17 +329,18 @@ fn table(completion: &Completion, seconds: f64, data: &Dataset, console: Console
         if proposal.rule_count > numbers.len() {
             numbers.push("…".into());
         }
-        table.row([
-            format!("{:.3}", proposal.truth),
-            shown::entity(data, &proposal.fact.head),
-            shown::relation(data, &proposal.fact.relation),
-            shown::entity(data, &proposal.fact.tail),
-            if numbers.is_empty() { "–".into() } else { numbers.join(", ") },
-        ]);
+        let numbers = if numbers.is_empty() { "–".into() } else { numbers.join(", ") };
+        let truth = format!("{:.3}", proposal.truth);
+        let (head, tail) = (shown::entity(data, &proposal.fact.head), shown::entity(data, &proposal.fact.tail));
+        let relation = shown::relation(data, &proposal.fact.relation);
+        match is_narrow {
+            true => table.row([truth, format!("{head} {relation} {tail} ({numbers})")]),
+            false => table.row([truth, head, relation, tail, numbers]),
+        };
     }
     text.push_str(&table.render(width));
     if !rules.is_empty() {
-        let mut table = Table::new(&[Column::Right, Column::Right, Column::Name]);
+        let mut table = Table::new(&[Column::Right, Column::Right, Column::Text]);
         table.row(["rule", "conf.", ""]);
         for (index, (rule, confidence)) in rules.iter().enumerate() {
             table.row([(index + 1).to_string(), format!("{confidence:.3}"), shown::text(data, rule)]);

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::console::Console;
 use crate::open::GraphArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, grouped, wrapped};
+use crate::text::{Column, Table, flowing, grouped, plural, wrapped};
 use crate::truth_args::TruthArgs;
 use crate::{output, shown};
 
@@ -141,6 +141,18 @@ fn sides() -> impl TypedValueParser<Value = Side> {
     PossibleValuesParser::new(["tail", "head"]).map(|typed| if typed == "head" { Side::Head } else { Side::Tail })
 }
 
+/// Columns below which names have no room side by side.
+pub const NARROW: usize = 60;
+
+/// A heading, of several lines where it is too long.
+fn headed(text: &str, console: Console) -> String {
+    let text = visible::line(text);
+    match text.chars().count() <= console.width() {
+        true => console.heading(&text) + "\n",
+        false => flowing(&text, console.width()).lines().map(|line| console.heading(line) + "\n").collect(),
+    }
+}
+
 /// Parts of a score that are shown, unless all are asked for.
 const PARTS: usize = 5;
 
@@ -148,7 +160,7 @@ const PARTS: usize = 5;
 fn parts(explanation: &Explanation, all: bool, data: &Dataset, console: Console) -> String {
     let shown = if all { explanation.parts.len() } else { PARTS };
     let Summed { shown, rest, sum } = Summed::of(&explanation.parts, shown);
-    let mut table = Table::new(&[Column::Right, Column::Left, Column::Left]);
+    let mut table = Table::new(&[Column::Right, Column::Left, Column::Text]);
     for part in shown {
         let sign = if part.value < 0.0 { "against" } else { "for" };
         table.row([format!("{:+.3}", part.value), sign.to_string(), shown::text(data, &part.words)]);
@@ -165,9 +177,9 @@ fn text(explanation: &Explanation, all_parts: bool, engine: &Engine, console: Co
     let places = |fact: &Fact| {
         [shown::entity(data, &fact.head), shown::relation(data, &fact.relation), shown::entity(data, &fact.tail)]
     };
-    let mut text = format!("{}\n", console.heading(&places(&explanation.fact).join("  ")));
+    let mut text = headed(&places(&explanation.fact).join("  "), console);
     text.push_str(&format!("{}\n", wrapped(&visible::line(&shown::text(data, &explanation.sentence)), width)));
-    let mut table = Table::new(&[Column::Left, Column::Left]);
+    let mut table = Table::new(&[Column::Left, Column::Text]);
     let all = grouped(explanation.entities);
     let truth = match explanation.known {
         Some(_) => format!("known ({:.3} if it were not listed)", explanation.estimate),
@@ -194,18 +206,17 @@ fn text(explanation: &Explanation, all_parts: bool, engine: &Engine, console: Co
             (n, false) => format!("{} groundings", grouped(n)),
             (n, true) => format!("at least {} groundings", grouped(n)),
         };
-        text.push_str(&format!(
-            "\n{}\n",
-            console.heading(&format!("{}. {}", index + 1, shown::text(data, &rule.words)))
-        ));
+        text.push_str(&format!("\n{}", headed(&format!("{}. {}", index + 1, shown::text(data, &rule.words)), console)));
         let label = match explanation.soft_label {
             Some(_) => format!(", moves the soft label by {:.4}", rule.push),
             None => String::new(),
         };
         let own = rule.counts_as.map_or_else(String::new, |own| format!(" (counts as {own:.3})"));
-        text.push_str(&format!("  confidence {:.3}{own}, {count}{label}\n", rule.confidence));
+        text.push_str(&wrapped(&format!("confidence {:.3}{own}, {count}{label}", rule.confidence), width));
         let shown: Vec<&GroundingEvidence> = explanation.groundings.iter().filter(|g| g.rule_index == index).collect();
         let mut table = Table::new(&[Column::Left, Column::Name, Column::Name, Column::Name, Column::Right]);
+        // Names cut to a few letters say nothing: on a narrow terminal each premise is a sentence.
+        let (is_narrow, mut sentences) = (width < NARROW, String::new());
         for grounding in &shown {
             for (place, premise) in grounding.premises.iter().enumerate() {
                 let word = match (place, premise.negated) {
@@ -215,28 +226,36 @@ fn text(explanation: &Explanation, all_parts: bool, engine: &Engine, console: Co
                     (_, true) => "and not",
                 };
                 let [head, relation, tail] = places(&premise.fact);
-                table.row([
-                    word.to_string(),
-                    head,
-                    relation,
-                    tail,
-                    if premise.known { "known".into() } else { format!("φ {:.3}", premise.model_truth) },
-                ]);
+                let truth = if premise.known { "known".into() } else { format!("φ {:.3}", premise.model_truth) };
+                if is_narrow {
+                    let sentence = format!("{word} {head} {relation} {tail}: {truth}");
+                    sentences.push_str(&wrapped(&visible::line(&sentence), width));
+                } else {
+                    table.row([word.to_string(), head, relation, tail, truth]);
+                }
             }
         }
-        text.push_str(&table.render(width));
+        text.push_str(&if is_narrow { sentences } else { table.render(width) });
         let hidden = rule.groundings - shown.len();
         if hidden > 0 {
-            text.push_str(&format!("  and {} more groundings; --groundings N shows more\n", grouped(hidden)));
+            let more =
+                format!("and {} more {}; --groundings N shows more", grouped(hidden), plural(hidden, "grounding"));
+            text.push_str(&wrapped(&more, width));
         }
         if !rule.redundant.is_empty() {
             let verb = if rule.redundant.len() == 1 { "rule that says" } else { "rules that say" };
-            text.push_str(&format!("  and {} more {verb} the same; --json lists all\n", rule.redundant.len()));
+            let same = format!("and {} more {verb} the same; --json lists all", rule.redundant.len());
+            text.push_str(&wrapped(&same, width));
         }
     }
     if explanation.rules.len() > shown {
         let more = explanation.rules.len() - shown;
-        text.push_str(&format!("\n{} more rules conclude it; --all shows them\n", grouped(more)));
+        let what = if more == 1 {
+            "more rule concludes it; --all shows it"
+        } else {
+            "more rules conclude it; --all shows them"
+        };
+        text.push_str(&format!("\n{}", flowing(&format!("{} {what}", grouped(more)), width)));
     }
     if let Some(label) = &explanation.soft_label {
         let why = match (label.in_training, explanation.known.as_deref()) {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io::{IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ruge::{Cancel, Control};
 
@@ -51,6 +51,9 @@ pub fn told(error: anyhow::Error) -> anyhow::Error {
 
 /// The error of a command that a signal stopped; `message` says what was saved and how to go on.
 pub fn error(message: impl fmt::Display) -> anyhow::Error {
+    if came() {
+        say_once();
+    }
     Interrupted { signal: signals().number.load(Ordering::Relaxed), message: message.to_string() }.into()
 }
 
@@ -84,13 +87,8 @@ fn acknowledge() {
         }
     }
     let wait = move || {
-        if heard.read_exact(&mut [0]).is_ok() && SPEAKS.load(Ordering::Relaxed) {
-            // The line of a bar, and the ^C that a terminal shows in it, make place.
-            let clear = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
-            let _ = writeln!(
-                std::io::stderr(),
-                "{clear}stopping: saving what is finished; press Ctrl-C again to end at once"
-            );
+        if heard.read_exact(&mut [0]).is_ok() {
+            say_once();
         }
     };
     // Without the thread nothing is said; the signal works all the same.
@@ -99,6 +97,21 @@ fn acknowledge() {
 
 #[cfg(not(unix))]
 fn acknowledge() {}
+
+/// Whether a signal was acknowledged.
+static SAID: Mutex<bool> = Mutex::new(false);
+
+/// Says it, by whoever comes first: the thread that waits, or work that has stopped already.
+fn say_once() {
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*said && SPEAKS.load(Ordering::Relaxed) {
+        // The line of a bar, and the ^C that a terminal shows in it, make place.
+        let clear = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
+        let text = "stopping: saving what is finished; press Ctrl-C again to end at once";
+        let _ = writeln!(std::io::stderr(), "{clear}{text}");
+    }
+    *said = true;
+}
 
 #[cfg(unix)]
 const WATCHED: &[i32] = &[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];

@@ -17,7 +17,7 @@ use crate::console::Console;
 use crate::data_args::{DataArgs, Loaded};
 use crate::text::{Column, Table, counted, grouped};
 use crate::usage::UsageError;
-use crate::{interrupt, memory, output, progress};
+use crate::{interrupt, memory, minutes, output, progress};
 
 /// Mine soft rules from the training triples
 ///
@@ -78,6 +78,9 @@ pub struct MineArgs {
     /// Stop after this time (90s, 10m, 1h); rules of finished heads are written
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
+    /// The same in minutes
+    #[arg(long, value_name = "M", value_parser = minutes::parse, conflicts_with = "time_limit")]
+    minutes: Option<f64>,
     /// Output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -189,7 +192,8 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     let bar = progress::work(console, "mining", 1);
     let follow = progress::follow(&bar);
     // A limit beyond the end of time is none.
-    let deadline = args.time_limit.and_then(|limit| started.checked_add(limit));
+    let limit = args.time_limit.or(args.minutes.map(minutes::duration));
+    let deadline = limit.and_then(|limit| started.checked_add(limit));
     let control = control.until(deadline).with_listener(&follow);
     let mining = Instant::now();
     let mined = mine(loaded.data.graph(), &config, &control);
@@ -254,7 +258,12 @@ fn write(args: &MineArgs, config: &MineConfig, loaded: &Loaded, mined: &Mined, c
         mined.rules.iter().map(|rule| RuleRecord::counted(rule.rule.clone(), rule.counts)).collect();
     let mut comments = vec![applied(args, config)];
     if !mined.unfinished.is_empty() {
-        comments.push(format!("stopped early: {} heads are not in this file", mined.unfinished.len()));
+        comments.push(format!("stopped early: {} not in this file", counted(mined.unfinished.len(), "head")));
+        // Whoever mines these heads alone gets the same file without a clock.
+        let names: Vec<&str> = mined.unfinished.iter().map(|&id| names.relations.name(id)).collect();
+        if !names.iter().any(|name| name.contains([',', '\n', '\r'])) {
+            comments.push(format!("the same rules without a limit: --exclude-heads '{}'", names.join(",")));
+        }
     }
     let relations = names.relations.iter().map(|(_, name)| name.to_string()).collect();
     let options = RuleWriteOptions { comments, relations: Some(relations) };
@@ -330,7 +339,7 @@ fn best(loaded: &Loaded, rules: &[MinedRule], console: Console) -> String {
     let key = |rule: &MinedRule| ruge_rules::measure::wilson_lower(rule.counts.support, rule.counts.pca_body());
     order.sort_by(|a, b| key(b).total_cmp(&key(a)));
     let mut heads = FxHashSet::default();
-    let mut table = Table::new(&[Column::Right, Column::Right, Column::Right, Column::Name]);
+    let mut table = Table::new(&[Column::Right, Column::Right, Column::Right, Column::Text]);
     table.row(["support", "PCA", "std", "rule"]);
     for rule in order.into_iter().filter(|rule| heads.insert(rule.rule.head())).take(SHOWN) {
         table.row([

@@ -37,6 +37,8 @@ pub enum Column {
     Left,
     /// Names of the user's, cut where the table would be too wide.
     Name,
+    /// Rules and sentences, broken into lines where the table would be too wide; the last column.
+    Text,
 }
 
 /// Rows of cells under common columns.
@@ -50,6 +52,8 @@ pub struct Table {
 const GAP: usize = 2;
 /// No name is cut to less.
 const SHORTEST_NAME: usize = 8;
+/// No sentence is broken to less.
+const SHORTEST_TEXT: usize = 20;
 
 impl Table {
     /// A table without rows.
@@ -71,6 +75,12 @@ impl Table {
             let mut line = " ".repeat(GAP);
             for (index, (column, &width)) in self.columns.iter().zip(&widths).enumerate() {
                 let cell = row.get(index).map_or("", String::as_str);
+                if *column == Column::Text {
+                    let indent = line.chars().count() + if index > 0 { GAP } else { 0 };
+                    line.push_str(&" ".repeat(indent - line.chars().count()));
+                    line.push_str(&broken(cell, width, indent));
+                    continue;
+                }
                 let cell = if *column == Column::Name { cut(cell, width) } else { cell.to_string() };
                 let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
                 if index > 0 {
@@ -78,7 +88,7 @@ impl Table {
                 }
                 match column {
                     Column::Right => line.extend([blanks, cell]),
-                    Column::Left | Column::Name => line.extend([cell, blanks]),
+                    Column::Left | Column::Name | Column::Text => line.extend([cell, blanks]),
                 }
             }
             text.push_str(line.trim_end());
@@ -94,6 +104,11 @@ impl Table {
         let mut widths: Vec<usize> = (0..self.columns.len()).map(natural).collect();
         let total = widths.iter().sum::<usize>() + GAP * self.columns.len();
         let mut excess = total.saturating_sub(width);
+        for index in (0..widths.len()).filter(|&index| self.columns[index] == Column::Text) {
+            let narrower = widths[index].saturating_sub(excess).max(SHORTEST_TEXT.min(widths[index]));
+            excess = excess.saturating_sub(widths[index] - narrower);
+            widths[index] = narrower;
+        }
         // The widest name gives way first, one character at a time, so that none is cut more than it must be.
         while excess > 0 {
             let names = (0..widths.len()).filter(|&index| self.columns[index] == Column::Name);
@@ -105,6 +120,18 @@ impl Table {
         }
         widths
     }
+}
+
+/// A sentence broken at blanks into lines of `width`, all but the first after so many blanks.
+fn broken(sentence: &str, width: usize, indent: usize) -> String {
+    let lines = wrapped(sentence, width + GAP);
+    let lines: Vec<&str> = lines.lines().map(str::trim_start).collect();
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// A line without indent, broken where it is too long; the rest stands below, indented.
+pub fn flowing(line: &str, width: usize) -> String {
+    broken(line, width.saturating_sub(GAP), GAP) + "\n"
 }
 
 /// A sentence broken at blanks so that no line is longer than `width`, each indented by two.
@@ -181,6 +208,16 @@ mod tests {
         }
         assert_eq!(table.render(32), "  a name… this table      1  x\n  b                   1,000  yes\n");
         assert!(table.render(200).contains("far too long for this table"));
+    }
+
+    #[test]
+    fn sentences_in_a_table_are_broken_and_not_cut() {
+        let mut table = Table::new(&[Column::Right, Column::Text]);
+        table.row(["conf", "rule"]).row(["0.99", "if x capital_of y then y has_capital x"]);
+        assert_eq!(table.render(80).lines().count(), 2);
+        assert_eq!(table.render(36), "  conf  rule\n  0.99  if x capital_of y then y\n        has_capital x\n");
+        assert_eq!(flowing("one two three four", 12), "one two\n  three four\n");
+        assert_eq!(flowing("short", 12), "short\n");
     }
 
     #[test]

@@ -179,7 +179,9 @@ fn an_interruption_keeps_what_is_finished_and_says_how_to_go_on() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(
-        said.contains("interrupted in stage train-unguided") && said.contains("continue with: ruge run demo"),
+        said.contains("stopping: saving what is finished")
+            && said.contains("interrupted in stage train-unguided")
+            && said.contains("continue with: ruge run demo"),
         "{said}"
     );
     assert!(place.path("run/rules.tsv").is_file() && place.path("run/unguided/checkpoint.safetensors").is_file());

@@ -30,7 +30,7 @@ pub enum Which {
 impl Which {
     /// As it is written in a query.
     pub fn of(ask: &Ask, default: Self) -> Result<Self, Problem> {
-        match ask.text("state")?.filter(|text| !text.is_empty()) {
+        match ask.text("state")? {
             None => Ok(default),
             Some("open") => Ok(Self::Open),
             Some("accepted") => Ok(Self::Decided(Verdict::Accept)),

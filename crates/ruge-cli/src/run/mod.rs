@@ -1,5 +1,6 @@
 //! `ruge run`: one command from triples to a finished run folder.
 
+mod seeds;
 mod settings;
 mod story;
 
@@ -16,7 +17,7 @@ use ruge_lab::recipe::Size;
 use ruge_report::run::report;
 
 use crate::console::Console;
-use crate::data_args::DataArgs;
+use crate::data_args::{DataArgs, Loaded};
 use crate::serve::ServeArgs;
 use crate::settings::SettingsArgs;
 use crate::text::labelled;
@@ -40,6 +41,7 @@ pub use story::object;
   ruge run my-triples.tsv --out runs/mine
   ruge run my-triples.tsv --out runs/mine --resume
   ruge run my-triples.tsv --out runs/mine --minutes 20
+  ruge run my-triples.tsv --out runs/three --seeds 3
   ruge run data/wn18rr --dim 100 --epochs 100 --rules my-rules.txt --out runs/wn18rr
   ruge run demo --only report
 
@@ -84,6 +86,9 @@ pub struct RunArgs {
     /// When it is finished, show it in a browser, as `ruge serve` does
     #[arg(long)]
     serve: bool,
+    /// Repeat the run with N seeds, each in a folder of its own, and report means, deviations and a test of significance
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000), conflicts_with_all = ["only", "from", "serve"])]
+    seeds: Option<u64>,
     #[command(flatten, next_help_heading = "Settings (default: sized to the data)")]
     settings: SettingsArgs,
 }
@@ -110,6 +115,7 @@ impl RunArgs {
             checkpoint_every: 30,
             minutes: None,
             serve: false,
+            seeds: None,
             settings: SettingsArgs::default(),
         }
     }
@@ -137,7 +143,7 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     loaded.announce(console);
     // A run that goes on is led by its own settings, unless others are typed.
     let stored = if args.resume { Ledger::read(&pipeline::folder(&out)?)? } else { None };
-    if args.resume && stored.is_none() {
+    if args.resume && args.seeds.is_none() && stored.is_none() {
         bail!("{}: there is no run to resume; leave out --resume to start one", out.display());
     }
     let stored = stored.filter(|_| !args.settings.are_given());
@@ -149,43 +155,12 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
     for (label, sentence) in settings::words(&spec) {
         console.note(labelled(label, COLUMN, &sentence, console.note_width()).trim_end());
     }
-    console.note("\nStages");
-    let source = args.data.data.display().to_string();
-    let job = Job {
-        data: &loaded.data,
-        source: source.clone(),
-        spec,
-        out: out.clone(),
-        home: out.clone(),
-        force: args.force,
-        choice: match (args.only, args.from) {
-            (Some(stage), _) => Choice::Only(stage),
-            (_, Some(stage)) => Choice::From(stage),
-            _ => Choice::All,
-        },
-        deploys: !args.evaluate_only,
-        samples: args.samples,
-        checkpoint_every: Duration::from_secs(args.checkpoint_every),
-        budget: args.minutes.map(minutes::duration),
-        keeps_dimension: args.settings.fixes_dimension(),
-    };
-    let teller = Teller { console, bar: Mutex::default() };
-    let hear = |event: &Event| teller.hear(event);
-    let page =
-        |findings: &Findings| Ok(ruge_report::render(&report(findings, &job, &loaded.report, env!("RUGE_VERSION"))));
-    let started = Instant::now();
-    let ended = pipeline::run(&job, &page, &interrupt::control().with_listener(&hear))?;
-    if let Ended::Stopped(stage) = ended {
-        return Err(interrupt::error(format!(
-            "interrupted in stage {}; what was finished is kept in {}\n  continue with: {}",
-            stage.name(),
-            out.display(),
-            again(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
-        )));
+    if let Some(count) = args.seeds {
+        return seeds::run(args, count, &loaded, &spec, console);
     }
-    // A part of what is to replace an earlier run is still beside it.
-    let job = Job { out: pipeline::folder(&out)?, ..job };
-    let findings = Findings::read(&job)?;
+    console.note("");
+    let started = Instant::now();
+    let (findings, job) = take(args, &loaded, spec, &out, !args.evaluate_only, 1, console)?;
     if console.json {
         return console.json_result(&story::object(&findings, &job, started.elapsed().as_secs_f64()));
     }
@@ -198,6 +173,64 @@ pub fn run(args: &RunArgs, console: Console) -> Result<()> {
         }
     }
     if args.serve { crate::serve::run(&ServeArgs::plain(job.out, true), console) } else { Ok(()) }
+}
+
+/// Takes the stages of a run, one of so many that share the time.
+fn take<'l>(
+    args: &RunArgs,
+    loaded: &'l Loaded,
+    spec: Spec,
+    out: &Path,
+    deploys: bool,
+    runs: u64,
+    console: Console,
+) -> Result<(Findings, Job<'l>)> {
+    console.note("Stages");
+    let job = Job {
+        data: &loaded.data,
+        source: args.data.data.display().to_string(),
+        spec,
+        out: out.to_path_buf(),
+        home: out.to_path_buf(),
+        force: args.force,
+        choice: match (args.only, args.from) {
+            (Some(stage), _) => Choice::Only(stage),
+            (_, Some(stage)) => Choice::From(stage),
+            _ => Choice::All,
+        },
+        deploys,
+        samples: args.samples,
+        checkpoint_every: Duration::from_secs(args.checkpoint_every),
+        budget: args.minutes.map(|minutes| minutes::duration(minutes / runs as f64)),
+        keeps_dimension: args.settings.fixes_dimension(),
+    };
+    let teller = Teller { console, bar: Mutex::default() };
+    let hear = |event: &Event| teller.hear(event);
+    // A time may have changed the settings on the way.
+    let as_run = |findings: &Findings| -> ruge::Result<Job<'l>> {
+        Ok(Job { spec: Spec::default().overlaid(&findings.spec, "stages.json")?, ..job.clone() })
+    };
+    let page = |findings: &Findings| {
+        let page = report(findings, &as_run(findings)?, &loaded.report, env!("RUGE_VERSION"));
+        Ok(ruge_report::render(&page))
+    };
+    let ended = pipeline::run(&job, &page, &interrupt::control().with_listener(&hear))?;
+    if let Ended::Stopped(stage) = ended {
+        return Err(interrupt::error(format!(
+            "interrupted in stage {}; what was finished is kept in {}\n  continue with: {}",
+            stage.name(),
+            out.display(),
+            again(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
+        )));
+    }
+    // A part of what is to replace an earlier run is still beside it.
+    let folder = pipeline::folder(out)?;
+    let spec = match Ledger::read(&folder)? {
+        Some(ledger) => Spec::default().overlaid(&ledger.spec, "stages.json")?,
+        None => job.spec.clone(),
+    };
+    let job = Job { out: folder, spec, ..job.clone() };
+    Ok((Findings::read(&job)?, job))
 }
 
 /// Tells what happens, on stderr: a bar for the stage under way, a line for each that is finished.

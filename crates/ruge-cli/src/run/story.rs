@@ -125,7 +125,7 @@ fn rules(findings: &Findings, chosen: &[&RuleRecord], data: &Dataset, width: usi
             width,
         );
     }
-    let mut table = Table::new(&[Column::Right, Column::Right, Column::Right, Column::Name]);
+    let mut table = Table::new(&[Column::Right, Column::Right, Column::Right, Column::Text]);
     table.row(["conf", "support", "valid", "rule"]);
     let validated = findings.grounded.as_ref().map_or(&[][..], |found| &found.validated);
     for record in chosen {
@@ -168,7 +168,7 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
         return wrapped("There are no held-out triples, so nothing can be compared.", width);
     };
     let mut table =
-        Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right, Column::Right, Column::Right]);
+        Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right, Column::Right, Column::Right]);
     table.row(["", "MRR", "H@1", "H@3", "H@10", "best epoch"]);
     let mut row = |name: String, metrics: &Metrics, epoch: String| {
         let hits = |n: u32| format!("{:.3}", metrics.hits.get(&n).unwrap_or(&0.0));

@@ -42,6 +42,11 @@ impl Page {
         Self { is_trained: true, ..Self::new() }
     }
 
+    /// The path of a file, from outside.
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// A file to be read.
     pub fn write(&self, name: &str, text: &str) {
         let path = self.folder.path().join(name);
@@ -50,8 +55,11 @@ impl Page {
     }
 
     fn output(&self, line: &str) -> (Option<i32>, String, String) {
-        let args: Vec<&str> = line.split(' ').collect();
-        let output = command(&args).current_dir(self.folder.path()).env_remove("RUGE_DATA").output().expect("runs");
+        self.output_of(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    fn output_of(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        let output = command(args).current_dir(self.folder.path()).env_remove("RUGE_DATA").output().expect("runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
@@ -69,6 +77,31 @@ impl Page {
         if code != Some(0) {
             self.text.push_str(&format!("exit code {}\n\n", code.map_or("none".into(), |code| code.to_string())));
         }
+    }
+
+    /// The same for words that hold spaces.
+    pub fn types_words(&mut self, words: &[&str]) {
+        let (_, out, said) = self.output_of(words);
+        let quoted = |word: &&str| if word.contains(' ') { format!("'{word}'") } else { word.to_string() };
+        let line = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
+        self.add(&line, &out, &said);
+    }
+
+    /// Types a line, and keeps what it prints before a heading.
+    pub fn types_first(&mut self, line: &str, heading: &str) {
+        let (code, out, said) = self.output(line);
+        let first: Vec<&str> = out.lines().take_while(|line| !line.starts_with(heading)).collect();
+        self.add(line, &first.join("\n"), &said);
+        if code != Some(0) {
+            self.text.push_str(&format!("exit code {}\n\n", code.map_or("none".into(), |code| code.to_string())));
+        }
+    }
+
+    /// What a line prints; it must succeed.
+    pub fn says(&self, line: &str) -> String {
+        let (code, out, said) = self.output(line);
+        assert_eq!(code, Some(0), "{line}: {said}");
+        out
     }
 
     /// Types a line with `--json`; the object is shown by its keys, types and the values that are the same every time.
@@ -97,7 +130,12 @@ impl Page {
 
     /// Compares with the text in `tests/snapshots`.
     pub fn hold(self, name: &str) {
-        insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+        self.hold_in("../snapshots", name);
+    }
+
+    /// The same in a folder of its own, named from here.
+    pub fn hold_in(self, folder: &str, name: &str) {
+        insta::with_settings!({ snapshot_path => folder, prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(name, self.text);
         });
     }
