@@ -122,7 +122,7 @@ fn harmless_oddities_are_noted() {
         assert_eq!(report[key], value, "{key}");
     }
     let notes = report["notes"].to_string();
-    for part in ["byte-order mark", "is a header", "CR LF", "blank", "trimmed", "repeated triples in train"] {
+    for part in ["byte-order mark", "is a header", "CR LF", "blank", "trimmed", "repeated triple in train"] {
         assert!(notes.contains(part), "{part:?} is not in {notes}");
         assert!(stderr(&output).contains(part), "{part:?} is not on stderr");
     }
