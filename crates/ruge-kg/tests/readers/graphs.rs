@@ -116,7 +116,7 @@ fn literals_are_left_out_and_counted_or_kept() {
     }
     let (data, report) = load("a.nt", text, &ReadOptions::default()).unwrap();
     assert_eq!(data.entity_count(), 3);
-    assert!(report.notes().iter().any(|note| note.contains("1 literals were left out")), "{:?}", report.notes());
+    assert!(report.notes().iter().any(|note| note.contains("1 literal was left out")), "{:?}", report.notes());
     let only = load("a.nt", "<a:a> <a:r> \"x\" .\n", &ReadOptions::default()).unwrap_err();
     assert!(matches!(only, KgError::OnlyLiterals { count: 1, .. }), "{only}");
 }

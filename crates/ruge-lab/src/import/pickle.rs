@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn a_call_is_noted_and_not_made() {
         // What runs a command where Python reads it.
-        let evil = b"cos\nsystem\n\x8c\x0brm -rf nowhe\x85R.";
+        let evil = b"cos\nsystem\n\x8c\x0crm -rf nowhe\x85R.";
         let pickle = Pickle::read(evil).unwrap();
         assert_eq!(pickle.class(pickle.root()), Some("system"));
         let Node::Made { of, with, state: None } = pickle.node(pickle.root()) else { panic!("a call") };
