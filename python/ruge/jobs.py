@@ -32,7 +32,8 @@ class Run:
     @property
     def metrics(self) -> Table:
         """Filtered ranking on the held-out facts: the model without rules, with them, and with rules and evidence when ranking."""
-        systems = [("unguided", self.json["unguided"]), ("guided", self.json["guided"])]
+        names = self.json["systems"]
+        systems = [(name, self.json[names[name]]) for name in ("unguided", "guided")]
         if self.json["with_rules"]:
             systems.append(("with_rules", self.json["with_rules"]))
         if self.json["rules_only"]:

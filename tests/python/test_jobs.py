@@ -26,7 +26,7 @@ def test_a_run_is_that_of_the_command(done, places, tmp_path):
     found, said = done
     words = [sys.executable, "-m", "ruge", "run", str(places), "--out", "cli", "--dim", "12", "--epochs", "6", "--quiet", "--json"]
     command = json.loads(subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
-    for name in ("guided", "unguided", "with_rules"):
+    for name in ("ruge", "complex", "with_rules"):
         assert found.json[name]["mrr"] == command[name]["mrr"]
     for name in ("model.safetensors", "evaluated/model.safetensors"):
         assert (pathlib.Path(found.out) / name).read_bytes() == (tmp_path / "cli" / name).read_bytes()
@@ -49,7 +49,7 @@ def test_a_run_gives_models_and_goes_on(done, places):
     with pytest.raises(ruge.RugeError, match="every listed fact"):
         found.model().evaluate()
     again = ruge.run(places, out=found.out, resume=True)
-    assert again.json["guided"] == found.json["guided"]
+    assert again.json["ruge"] == found.json["ruge"]
     with pytest.raises(ruge.RugeError) as caught:
         ruge.run(places, out=found.out, dim=13, epochs=6)
     assert "force=True" in caught.value.remedy
