@@ -47,7 +47,7 @@ pub struct ServeArgs {
     /// Path below which a proxy passes requests on, such as /kg
     #[arg(long, value_name = "PATH", default_value = "")]
     base_path: String,
-    /// Origin whose pages may use the API, such as https://app.example.org; may be given several times
+    /// Origin whose pages may use the API, such as `https://app.example.org`; may be given several times
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
     /// Origin that may show the pages in a frame, such as a notebook's; may be given several times
