@@ -58,11 +58,21 @@ pub fn part_of_a_run(console: Console, what: &str, total: u64) -> Bar {
 }
 
 /// Positions of a bar in an epoch, so that it moves from the first batch on.
-pub const PARTS: u64 = 1000;
+const PARTS: u64 = 1000;
 
-/// The position after so many epochs and a part of another.
+/// The position after so many epochs. Any number of them can be asked for.
+pub fn position(epochs: u64) -> u64 {
+    epochs.saturating_mul(PARTS)
+}
+
+/// The position after so many epochs and a part of another, from 0 to 1.
+pub fn within(epochs: u64, part: f64) -> u64 {
+    position(epochs).saturating_add((part * PARTS as f64) as u64)
+}
+
+/// The position after so many epochs and some work of another.
 pub fn parts(epochs: u64, work: &Work) -> u64 {
-    epochs * PARTS + PARTS * work.done.min(work.total) / work.total.max(1)
+    position(epochs).saturating_add(PARTS * work.done.min(work.total) / work.total.max(1))
 }
 
 /// Moves a bar over work whose amount is told with every step.

@@ -202,7 +202,7 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
         console.note(&no_rules(&spec, found, data));
     }
     let epochs = spec.schedule.epochs;
-    let bar = progress::work(console, "training", epochs * progress::PARTS);
+    let bar = progress::work(console, "training", progress::position(epochs));
     let begun = Instant::now();
     // The epochs done before this process, and in it.
     let done = Mutex::new((0, 0u64));
@@ -237,12 +237,12 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
                 *done = (tick.epoch - done.1 - 1, done.1 + 1);
                 done.1
             };
-            bar.set_position(tick.epoch * progress::PARTS);
+            bar.set_position(progress::position(tick.epoch));
             let epoch = begun.elapsed().div_f64(since as f64);
             if let (Some(until), Some(minutes)) = (until, args.minutes) {
                 let left = until.saturating_duration_since(Instant::now());
                 let enough = tick.epoch + (left.as_secs_f64() / epoch.as_secs_f64().max(1e-9)) as u64;
-                bar.set_length(enough.min(epochs) * progress::PARTS);
+                bar.set_length(progress::position(enough.min(epochs)));
                 // The first epoch is slower than the others.
                 if since == 2 {
                     let text = plan(minutes, left, epoch, tick.epoch, epochs);

@@ -289,14 +289,14 @@ impl Teller {
                 held.at(*stage, *done, note);
             }
             Event::Epoch { stage, epoch, epochs, note } => {
-                held.over(self.console, *stage, epochs * progress::PARTS);
+                held.over(self.console, *stage, progress::position(*epochs));
                 held.epochs = *epoch;
-                held.at(*stage, epoch * progress::PARTS, note);
+                held.at(*stage, progress::position(*epoch), note);
             }
             Event::Batches { stage, part, epochs } => {
-                held.over(self.console, *stage, epochs * progress::PARTS);
+                held.over(self.console, *stage, progress::position(*epochs));
                 if let Some((_, bar)) = &held.bar {
-                    bar.set_position(held.epochs * progress::PARTS + (part * progress::PARTS as f64) as u64);
+                    bar.set_position(progress::within(held.epochs, *part));
                 }
             }
             Event::Left { seconds } => {
