@@ -23,6 +23,12 @@ use crate::remedy;
 /// Width of tables when no terminal says otherwise.
 const PLAIN_WIDTH: usize = 100;
 
+/// Columns that help may take, before anything that was typed is understood.
+pub fn help_width() -> usize {
+    let columns = if io::stdout().is_terminal() { terminal_size::terminal_size() } else { None };
+    columns.map_or(PLAIN_WIDTH, |(width, _)| usize::from(width.0).clamp(40, PLAIN_WIDTH))
+}
+
 /// What the user wants to hear, and in which form.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {

@@ -21,6 +21,7 @@ mod explain;
 mod export;
 mod globals;
 mod ground;
+mod help;
 mod import;
 mod interrupt;
 mod memory;
@@ -59,7 +60,7 @@ pub use run::{object as run_object, spec as run_spec};
 /// The version, as `ruge --version` prints it.
 pub const VERSION: &str = env!("RUGE_VERSION");
 
-/// Knowledge graph embedding with iterative guidance from soft rules
+/// Finds the facts that are missing from a knowledge graph, with reasons for and against each
 #[derive(Debug, Parser)]
 #[command(name = "ruge", version = env!("RUGE_VERSION"), after_help = EXAMPLES, arg_required_else_help = true)]
 struct Cli {
@@ -70,13 +71,15 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
-  ruge demo                       the whole job on the embedded graph
-  ruge run my-triples.tsv         the whole job on your own triples
-  ruge check my-triples.tsv       is the data fit to learn from?
-  ruge mine my-triples.tsv        the rules that hold in it
-  ruge data get fb15k-237         download a public benchmark set and verify it
+  ruge demo                                             the whole job on the embedded graph, into runs/demo
+  ruge run my-triples.tsv --out runs/mine               the whole job on your own triples
+  ruge predict runs/mine --head NAME --relation NAME    ask it
+  ruge explain runs/mine HEAD RELATION TAIL             why?
+  ruge complete runs/mine --top 100                     new facts for the graph
+  ruge serve runs/mine --open                           all of that in a browser
 
-DATA is `demo`, a folder with train, valid and test, or one file of triples. See `ruge COMMAND --help` for details.";
+DATA is `demo`, a folder with train, valid and test, or one file of triples: head, relation and tail on each line, separated by
+tabs; RDF and other formats too. MODEL is the folder of a run, or a model.safetensors. See `ruge COMMAND --help` for details.";
 
 /// What `ruge` can do, in the order a newcomer needs it.
 #[derive(Debug, Subcommand)]
@@ -141,7 +144,7 @@ pub fn main() -> ExitCode {
 /// The same for these words, the first of which is the program's name.
 pub fn main_of(words: impl Iterator<Item = OsString>) -> u8 {
     // A number may be negative, and be told so, instead of being taken for a flag.
-    let command = Cli::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let command = help::grouped(Cli::command()).mut_subcommands(|command| command.allow_negative_numbers(true));
     let cli = match command.try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return usage::answer(&error),

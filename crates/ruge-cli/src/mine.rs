@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ruge::suggest::suggestion;
-use ruge_kg::{Dataset, RelationId};
+use ruge_kg::{Dataset, Graph, RelationId};
 use ruge_rules::io::decimal;
 use ruge_rules::mine::RelationFilter;
 use ruge_rules::{MineConfig, Mined, MinedRule, RuleFormat, RuleRecord, RuleWriteOptions, mine, words, write_rules};
@@ -217,7 +217,29 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     write(args, &config, &loaded, &mined, console)?;
     let seconds = started.elapsed().as_secs_f64();
     report(args, &config, &loaded, &mined, seconds, console)?;
+    if let Some(note) = small_heads(&config, loaded.data.graph()) {
+        console.note(&note);
+    }
     unfinished(&loaded, &mined, interrupt::came(), console)
+}
+
+/// Relations that no rule can conclude, because they have too few facts: on a small graph nearly all of them.
+fn small_heads(config: &MineConfig, graph: &Graph) -> Option<String> {
+    let wanted = |relation: &RelationId| {
+        config.heads.include.as_ref().is_none_or(|heads| heads.contains(relation))
+            && !config.heads.exclude.contains(relation)
+    };
+    let sizes: Vec<u64> = graph.relations().filter(wanted).map(|relation| graph.facts(relation).len() as u64).collect();
+    let small = sizes.iter().filter(|&&size| size < config.min_head_size).count();
+    // Rare relations of a large graph are left out on purpose.
+    (2 * small > sizes.len()).then(|| {
+        format!(
+            "note: {small} of {} {} fewer than {} facts, so no rule concludes them; --min-head-size N lowers this",
+            counted(sizes.len(), "relation"),
+            if small == 1 { "has" } else { "have" },
+            grouped(config.min_head_size as usize)
+        )
+    })
 }
 
 /// What was applied, for the top of the file.

@@ -60,6 +60,9 @@ fn of_ruge(error: &RugeError) -> Option<String> {
         RugeError::NoModel { path, is_folder: true } if path.join("stages.json").exists() => {
             "continue the run with `ruge run … --resume`"
         }
+        RugeError::NoModel { path, .. } if path.as_os_str() == "demo" => {
+            "demo is a graph: make a model of it with `ruge demo`, and ask runs/demo"
+        }
         RugeError::NoModel { is_folder: true, .. } => {
             "continue the run with `ruge train … --resume`, or make a new one with `ruge train DATA --out DIR`"
         }
@@ -123,20 +126,25 @@ fn of_difference(difference: &Difference) -> Option<String> {
 
 fn of_kg(error: &KgError) -> Option<String> {
     match error {
-        KgError::BadLines { problems, .. } => {
+        KgError::BadLines { problems, good, .. } => {
             let mut ways = Vec::new();
             if problems.iter().any(|problem| matches!(problem.reason, Reason::RelativeIri(_))) {
                 return Some("give the base with --base IRI, as in --base http://example.org/".into());
             }
-            let other = problems.iter().map(|problem| problem.reason.other_reading());
+            // Where most lines can be read as they are, another reading would spoil them.
+            let others = if *good > problems.len() { &[] } else { &problems[..] };
+            let other = others.iter().map(|problem| problem.reason.other_reading());
             if let Some((format, columns)) = other.into_iter().find(|other| *other != (None, None)) {
                 let flags = [format.map(|it| format!("--format {it}")), columns.map(|it| format!("--columns {it}"))];
                 ways.push(format!("add {}", flags.into_iter().flatten().collect::<Vec<_>>().join(" ")));
-            } else if problems.iter().any(|problem| matches!(problem.reason, Reason::Columns { .. })) {
+            } else if others.iter().any(|problem| matches!(problem.reason, Reason::Columns { .. })) {
                 ways.push("name the order with --columns".into());
             }
             ways.push("skip and count bad lines with --lenient".into());
             Some(ways.join(", or "))
+        }
+        KgError::NoTrain { path, .. } if path.join("spec.toml").exists() || path.join("stages.json").exists() => {
+            Some("this is the folder of a run: give the DATA it was made from, and the folder with --out to continue it".into())
         }
         KgError::OnlyLiterals { .. } => Some("keep literals with --literals entities".into()),
         KgError::NoGraph { .. } => Some("choose with --graph-name NAME, all or default".into()),

@@ -201,6 +201,9 @@ pub fn run(args: &TrainArgs, console: Console) -> Result<()> {
     if spec.model.name == ModelName::Rules && found == 0 {
         console.note(&no_rules(&spec, found, data));
     }
+    if spec.model.name == ModelName::Rules && data.valid().is_empty() {
+        console.note("note: there are no validation triples: rules count as mined, and evidence is not used");
+    }
     let epochs = spec.schedule.epochs;
     let bar = progress::work(console, "training", progress::position(epochs));
     let begun = Instant::now();

@@ -150,6 +150,53 @@ fn exports_have_what_ranks(path: &dyn Fn(&str) -> String) {
     assert!(["\thead\t", "\ttail\t"].iter().all(|side| table.contains(side)), "{table}");
 }
 
+#[test]
+fn what_ranks_can_be_chosen() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let fixed = ["train", "demo", "--dim", "8", "--epochs", "10", "--validate-every", "10", "--json"];
+    json(&[&fixed[..], &["--out", &path("plain")]].concat());
+    let combine = |name: &str, flags: &[&str]| {
+        json(&[&["combine", &path("plain"), "--out", &path(name), "--json"][..], flags].concat())
+    };
+    let mrr = |name: &str| json(&["eval", &path(name), "--json"])["mrr"].as_f64().expect("a number");
+    let features = |found: &serde_json::Value| -> Vec<String> {
+        let tried = found["evidence_tried"].as_array().expect("a list");
+        tried.iter().map(|row| row["what"].as_str().expect("words").to_string()).collect()
+    };
+
+    let nothing = combine("nothing", &["--ranking-rules", "none", "--evidence", "none"]);
+    assert_eq!((&nothing["rules"], &nothing["uses_rules"]), (&0.into(), &false.into()), "{nothing}");
+    assert!(features(&nothing).is_empty() && mrr("nothing") == mrr("plain"), "the ranks are the model's own");
+
+    let evidence = combine("evidence", &["--ranking-rules", "none"]);
+    assert!(features(&evidence).iter().any(|what| what == "link"), "{evidence}");
+    assert_eq!(evidence["rules"], 0);
+    let taken = evidence["evidence"].as_array().is_some_and(|taken| !taken.is_empty());
+    assert!(taken && mrr("evidence") > mrr("plain") + 0.01, "it helps a small model much: {evidence}");
+    // What the score is made of has it, and sums to the score.
+    let why = json(&["explain", &path("evidence"), "Paris", "capital_of", "France", "--json"]);
+    let parts = why["parts"].as_array().expect("parts");
+    let of = |kind: &str| parts.iter().filter(|part| part["kind"] == kind).count();
+    assert!(of("model") == 1 && of("evidence") > 0 && of("rule") == 0, "{why}");
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let sum: f64 = parts.iter().map(|part| number(&part["value"])).sum();
+    assert!((sum - number(&why["score"])).abs() < 1e-4, "{sum}: {why}");
+    json(&["export", &path("evidence"), "--to", "npy", "--out", &path("tables"), "--json"]);
+    let table = std::fs::read_to_string(folder.path().join("tables/evidence.tsv")).expect("a table");
+    assert!(table.lines().count() > 10, "{table}");
+
+    let no_link = combine("no-link", &["--ranking-rules", "none", "--evidence", "no-link"]);
+    assert!(!features(&no_link).is_empty() && features(&no_link).iter().all(|what| !what.contains("link")), "{no_link}");
+
+    std::fs::write(folder.path().join("r.txt"), "capital_of(x,y) => has_capital(y,x)  0.95\n").expect("written");
+    let one = combine("one", &["--ranking-rules", &path("r.txt"), "--evidence", "none"]);
+    assert_eq!((&one["rules"], &one["evidence"]), (&1.into(), &serde_json::Value::Null), "{one}");
+    let wrong = ruge(&["combine", &path("plain"), "--ranking-rules", &path("none.tsv"), "--out", &path("x")]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", stderr(&wrong));
+    assert!(!folder.path().join("x").exists(), "nothing is left of it");
+}
+
 /// Parents and their children, in three parts; then what makes a graph hard is added.
 fn family(folder: &std::path::Path, name: &str, valid: Option<&str>, test: &str) -> String {
     let place = folder.join(name);
@@ -184,6 +231,8 @@ fn graphs_with_gaps_are_ranked_asked_and_completed() {
         assert!(trained["rules"].as_u64() > Some(0), "{name}: {trained}");
         // Without validation there is nothing to fit evidence on, and nothing is.
         assert_eq!(trained["fitted_numbers"] == 0, name == "no-valid", "{name}: {trained}");
+        let again = ruge(&["train", &data, "--model", "rules", "--out", &path(&format!("{name}-again"))]);
+        assert_eq!(stderr(&again).contains("evidence is not used"), name == "no-valid", "{name}: {}", stderr(&again));
         let found = json(&["eval", &model, "--json"]);
         assert!(found["mrr"].as_f64() > Some(0.3), "{name}: {found}");
         let answers = json(&["predict", &model, "--head", asked[0], "--relation", asked[1], "--json"]);

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// How many bad lines an error shows before reading stops.
 pub const MAX_SHOWN: usize = 20;
+/// Malformed lines that an error quotes; more of them would hide the remedy.
+const MAX_QUOTED: usize = 4;
 
 /// Why a line is not a triple.
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -306,12 +308,14 @@ pub enum KgError {
         found: &'static str,
     },
     /// Malformed lines.
-    #[error("{}", show_bad_lines(problems, *more))]
+    #[error("{}", show_bad_lines(problems, *more, *good))]
     BadLines {
         /// The first ones, at most [`MAX_SHOWN`].
         problems: Vec<Problem>,
         /// Whether reading stopped before the end of the file.
         more: bool,
+        /// Triples in the lines that were read before it stopped.
+        good: usize,
     },
     /// A file without triples.
     #[error("{}: no triples\n  remedy: write one triple per line, `head TAB relation TAB tail`, or name another format", path.display())]
@@ -473,19 +477,26 @@ fn remedy_for(error: &std::io::Error, path: &Path, action: &str) -> String {
     }
 }
 
-fn show_bad_lines(problems: &[Problem], more: bool) -> String {
+fn show_bad_lines(problems: &[Problem], more: bool, good: usize) -> String {
+    let others = if good > 0 { format!(" beside {good} good ones") } else { String::new() };
     let mut out = match (problems.len(), more) {
-        (1, _) => "1 bad line".to_string(),
-        (n, false) => format!("{n} bad lines"),
-        (n, true) => format!("at least {n} bad lines; reading stopped here"),
+        (1, _) => format!("1 bad line{others}"),
+        (n, false) => format!("{n} bad lines{others}"),
+        (n, true) => format!("at least {n} bad lines{others}; reading stopped here"),
     };
     let mut remedies: Vec<Cow<'_, str>> = Vec::new();
     for problem in problems {
-        out.push_str(&format!("\n  {problem}"));
-        let remedy = problem.reason.remedy();
+        let remedy = match problem.reason {
+            Reason::Columns { .. } if good > problems.len() => "give these lines the fields of all others".into(),
+            _ => problem.reason.remedy(),
+        };
         if !remedies.contains(&remedy) {
             remedies.push(remedy);
         }
+    }
+    problems.iter().take(MAX_QUOTED).for_each(|problem| out.push_str(&format!("\n  {problem}")));
+    if problems.len() > MAX_QUOTED {
+        out.push_str(&format!("\n  and {} more", problems.len() - MAX_QUOTED));
     }
     for remedy in remedies {
         out.push_str(&format!("\n  remedy: {remedy}"));

@@ -147,3 +147,24 @@ fn bins_have_the_bounds_that_their_words_name() {
     assert_eq!(bin_words(bin(33, ROLES), ROLES), "more than 32");
     assert_eq!(bin_words(bin(5_000, DEGREES), DEGREES), "more than 2048");
 }
+
+#[test]
+fn a_million_entities_take_seven_bytes_each_at_most() {
+    const ENTITIES: usize = 1_000_000;
+    let facts: Vec<Triple> = (0..2_000).map(|at| Triple::new(at * 499, at % 2, (at * 7919 + 1) % 1_000_000)).collect();
+    let counts = Arc::new(Counts::new(Arc::new(Graph::new(ENTITIES, 2, &facts))));
+    assert!(counts.bytes() <= ENTITIES + 16 * 2, "{} bytes for all threads", counts.bytes());
+    let evidence = Evidence { features: Feature::ALL.to_vec(), shared: [0.5; WEIGHTS], groups: vec![] };
+    let scores = EvidenceScores::new(Arc::clone(&counts), &evidence);
+    let (mut sheet, mut found) = (Sheet::default(), vec![0.0; ENTITIES]);
+    for triple in [facts[0], facts[1]] {
+        let query = RankQuery { triple, side: Side::Tail };
+        found.fill(0.0);
+        scores.add(&query, &mut sheet, &mut found);
+        let sum: f32 = scores.parts(&query, triple.tail).iter().map(|part| part.value).sum();
+        assert!((found[triple.tail.index()] - sum).abs() < 1e-3);
+        assert_eq!(found[ENTITIES - 2], 1.5, "no fact has it, and it is not linked: role, degree and type");
+    }
+    // Vectors grow by doubling where they are filled one by one.
+    assert!(sheet.bytes() <= 6 * ENTITIES + ENTITIES / 8, "{} bytes per thread", sheet.bytes());
+}

@@ -168,6 +168,10 @@ impl ModelFile {
     /// Reads and checks a model.
     pub fn read(path: &Path) -> Result<Self> {
         let unlike = |fault| match fault {
+            // Whoever gives a graph or a rule file would not be helped by copying it again.
+            Fault::Broken(reason) if !is_named_as_a_model(path) => {
+                Fault::Broken(format!("{reason}; give a run folder or its model.safetensors"))
+            }
             Fault::Broken(reason) => Fault::Broken(format!("{reason}; is it cut off or damaged? copy it again")),
             fault => fault,
         };
@@ -177,6 +181,11 @@ impl ModelFile {
             Fault::Broken(reason) => RugeError::ModelFile { path: path.to_path_buf(), reason },
         })
     }
+}
+
+/// Whether a file's name says that it is a model.
+fn is_named_as_a_model(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"))
 }
 
 /// Says what was looked for.

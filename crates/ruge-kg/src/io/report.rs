@@ -150,7 +150,8 @@ impl FileReport {
         if options.lenient || self.problems.is_empty() {
             return Ok(());
         }
-        Err(KgError::BadLines { problems: std::mem::take(&mut self.problems), more: self.stopped })
+        let problems = std::mem::take(&mut self.problems);
+        Err(KgError::BadLines { problems, more: self.stopped, good: self.triples })
     }
 }
 

@@ -336,7 +336,7 @@ fn with_rules(job: &Job<'_>, bench: &Bench<'_>, anew: bool, watcher: &Stagehand<
         ModelFile::write(&folder.join("model.safetensors"), &guided.contents()?)?;
         write_file(&folder.join("spec.toml"), spec_text(guided.spec(), &data_hash(job.data)).as_bytes())?;
         return Ok(match job.data.valid().is_empty() {
-            true => "no rules at ranking time: there are no validation triples to weigh them on".into(),
+            true => "no rules or evidence at ranking time: there are no validation triples to weigh them on".into(),
             false if job.spec.is_of_the_paper() => "no rules at ranking time in the paper's setting".into(),
             false => format!("no rules at ranking time: there are more than {MOST_WITH_RULES} training triples"),
         });

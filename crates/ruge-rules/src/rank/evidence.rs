@@ -248,6 +248,11 @@ impl Counts {
         &self.graph
     }
 
+    /// Bytes kept in addition to the graph: one per entity, eight per relation.
+    pub fn bytes(&self) -> usize {
+        self.degrees.capacity() + self.common.capacity() * size_of::<f32>()
+    }
+
     /// Facts with the entity in the asked place.
     pub fn role(&self, relation: RelationId, hidden: Side, entity: EntityId) -> usize {
         self.graph.neighbours(entity, role_label(relation, hidden)).len()
@@ -352,6 +357,13 @@ pub struct Sheet {
     of: Option<(RelationId, Side)>,
     bins: Bins,
     values: Vec<f32>,
+}
+
+impl Sheet {
+    /// Bytes that a thread keeps: at most six per entity.
+    pub fn bytes(&self) -> usize {
+        self.bins.roles.capacity() + self.bins.types.capacity() + self.values.capacity() * size_of::<f32>()
+    }
 }
 
 impl EvidenceScores {

@@ -192,3 +192,55 @@ const SAMPLED: usize = 50_000;
 const ENOUGH_PAIRS: f64 = 20.0;
 /// The share of those, of what train leads to expect, below which data count as split by pairs.
 const SPLIT_BY_PAIRS: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use ruge_kg::Names;
+
+    use super::*;
+
+    /// Forty pairs with two facts each in train, and validation facts between pairs of which so many are linked in train.
+    fn pairs(linked_in_valid: u32) -> Dataset {
+        let mut names = Names::default();
+        (0..200).for_each(|at| {
+            names.entities.intern(&format!("e{at}"));
+        });
+        ["r", "s", "t"].iter().for_each(|name| {
+            names.relations.intern(name);
+        });
+        let train = (0..40).flat_map(|at| [Triple::new(at, 0, 100 + at), Triple::new(at, 1, 100 + at)]).collect();
+        let new = |at: u32| Triple::new(at, 2, if at < linked_in_valid { 100 + at } else { 140 + at % 60 });
+        Dataset::new(names, train, (0..40).map(new).collect(), vec![])
+    }
+
+    #[test]
+    fn a_split_by_pairs_is_seen_where_validation_pairs_are_never_linked() {
+        assert_eq!(hiding(&pairs(0)), Hiding::Pair);
+        assert_eq!(hiding(&pairs(3)), Hiding::Pair, "less than a tenth of what train leads to expect");
+        assert_eq!(hiding(&pairs(20)), Hiding::Fact);
+    }
+
+    #[test]
+    fn nothing_follows_from_links_that_train_has_not_or_that_validation_is_too_small_for() {
+        let mut few = pairs(0);
+        let valid = few.valid()[..10].to_vec();
+        few = Dataset::new(few.names().clone(), few.train().to_vec(), valid, vec![]);
+        assert_eq!(hiding(&few), Hiding::Fact, "ten linked pairs are too few to miss");
+        let single: Vec<Triple> = few.train().iter().copied().step_by(2).collect();
+        let lone = Dataset::new(few.names().clone(), single, pairs(0).valid().to_vec(), vec![]);
+        assert_eq!(hiding(&lone), Hiding::Fact, "no train pair has a second fact either");
+    }
+
+    #[test]
+    fn without_links_as_evidence_the_split_is_not_used() {
+        let data = pairs(0);
+        let weighing = |evidence| Weighing { evidence, ..Weighing::of(false) };
+        let hidden = |evidence| {
+            let prepared = Prepared::new(vec![], &data, weighing(evidence), &Control::default()).expect("no rules");
+            prepared.learned().hiding
+        };
+        assert_eq!(hidden(Features::All), Hiding::Pair);
+        assert_eq!(hidden(Features::NoLink), Hiding::Fact);
+        assert_eq!(hidden(Features::None), Hiding::Fact);
+    }
+}

@@ -55,6 +55,7 @@ impl Transfer {
 mod tests {
     use ruge_kg::{EntityId, RelationId};
 
+    use super::super::evidence::{Evidence, Feature};
     use super::*;
     use crate::{Atom, Confidence, Rule, Term, Variable};
 
@@ -80,5 +81,16 @@ mod tests {
         assert_eq!(of(Some(&beside)).ranking, Ranking::of(Setting::ALONE), "fitted next to a model only");
         assert_eq!(of(None).ranking, Ranking::of(Setting::ALONE));
         assert!(Transfer::of(&rules[..1], None, Some(&both), true).is_none(), "nothing is left");
+    }
+
+    #[test]
+    fn evidence_goes_along_even_where_no_rule_does() {
+        let weights = std::array::from_fn(|at| at as f32);
+        let evidence = Evidence { features: vec![Feature::Role], shared: weights, groups: vec![] };
+        let fitted = Ranking { evidence: Some(evidence.clone()), ..Ranking::of(Setting::ALONE) };
+        let alone = Transfer::of(&[], None, Some(&fitted), false).expect("evidence");
+        assert_eq!((alone.rules.len(), alone.ranking.evidence), (0, Some(evidence.clone())));
+        let beside = Transfer::of(&[], None, Some(&fitted), true).expect("evidence");
+        assert_eq!(beside.ranking, Ranking { evidence: Some(evidence), ..Ranking::of(Setting::ALONE) });
     }
 }
