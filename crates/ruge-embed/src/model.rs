@@ -360,7 +360,7 @@ impl<F: ScoringFunction> CpuModel<F> {
     fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Result<Losses, Cancelled> {
         assert!(F::COMPARATOR == Comparator::Dot, "softmax needs a dot product");
         let questions = Questions::new(plan, softmax, epoch);
-        let mut batches = questions.batches().peekable();
+        let mut batches = questions.batches(plan).peekable();
         let (total, mut labeled) = (batches.len(), 0.0);
         let count = total.max(1) as f64;
         let optimizer = &self.optimizer.slowed(plan.rate);
@@ -383,7 +383,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             let mut moments = moments.iter_mut();
             let (images, first, second) = (self.images.as_mut(), moments.next(), moments.next());
             let parameters = step::Parameters { embeddings, images, first, second };
-            let now = (batch, batches.peek().copied());
+            let now = (&*batch, batches.peek().map(|next| &**next));
             labeled += step::step(&self.scoring, sorting, now, parameters, *steps, work, self.isa) / count;
             plan.advance(total - batches.len(), total)?;
         }
