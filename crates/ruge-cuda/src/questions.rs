@@ -2,6 +2,8 @@
 //!
 //! A long epoch is split into groups of batches, so that neither host nor GPU holds the rows and samples of all.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 use ruge_embed::Plan;
 use ruge_embed::softmax::{Answer, Answers, Question, Questions, Softmax, TouchedRow, Touches, list_touched};
@@ -132,9 +134,10 @@ impl EpochQuestions {
     /// At most `most` batches of an epoch's questions.
     pub fn new(plan: &Plan<'_>, softmax: &Softmax, all: &Questions, (group, most): (Group, usize), sides: u32) -> Self {
         let behind = padded(plan.relations) as u32;
-        let batches: Vec<&[Question]> = all.batches().skip(group.first).take(most).collect();
+        let places = group.first..all.batch_count().min(group.first.saturating_add(most));
+        let batches: Vec<Cow<'_, [Question]>> = places.into_par_iter().map(|at| all.batch(plan, at)).collect();
         let asks = softmax.relations > 0.0;
-        let part = |(at, batch): (usize, &&[Question])| {
+        let part = |(at, batch): (usize, &Cow<'_, [Question]>)| {
             let drawn = softmax.candidates(plan.entities, plan.seed, group.steps + 1 + at as u64);
             BatchQuestions::new(batch, all.answers(), drawn, asks, sides)
         };
@@ -143,7 +146,7 @@ impl EpochQuestions {
         if !softmax.is_plain() {
             found.target_ends.push(0);
         }
-        for (batch, part) in batches.into_iter().zip(parts) {
+        for (batch, part) in batches.iter().zip(parts) {
             let first = found.questions.len();
             if !softmax.is_plain() {
                 let before = found.targets.len() as u32;
@@ -151,7 +154,7 @@ impl EpochQuestions {
                 found.target_ends.extend(ends[1..].iter().map(|end| before + end));
                 found.targets.extend(targets.iter().map(|answer| Pair(answer.entity, answer.target.to_bits())));
             }
-            for question in batch {
+            for question in batch.iter() {
                 let side = u32::from(question.side == Side::Head);
                 let relation = question.triple.relation.0;
                 found.questions.push(Quad(question.given(), question.answer(), relation, side));
@@ -198,7 +201,7 @@ mod tests {
         let batch = softmax.batch.min(all.len());
         let counts = Counts { entities: 40, questions: all.len().min(most.saturating_mul(batch)), batch };
         let (mut first, mut asked) = (0, 0);
-        let expected: Vec<&[Question]> = all.batches().collect();
+        let expected: Vec<Cow<'_, [Question]>> = all.batches(&plan).collect();
         while first < expected.len() {
             let group = Group { epoch: 4, first, steps: 100 + first as u64 };
             let found = EpochQuestions::new(&plan, &softmax, &all, (group, most), 2);
@@ -210,7 +213,7 @@ mod tests {
             assert_eq!(found.drawn.len(), sample.unwrap_or(0) * found.batches.len());
             assert_eq!(found.parts.len(), if sample.is_some() { found.touched_entities.len() } else { 0 });
             for (at, range) in found.batches.iter().enumerate() {
-                let questions = expected[first + at];
+                let questions = &expected[first + at];
                 assert_eq!(range.questions[1] - range.questions[0], questions.len());
                 let mut named: Vec<u32> = questions.iter().flat_map(|x| [x.given(), x.answer()]).collect();
                 let rows = &found.touched_entities[range.entities[0]..range.entities[1]];

@@ -298,7 +298,7 @@ impl SoftmaxTraining {
             };
             let found = self.group(device, tables, plan, &data, steps)?;
             batches += data.batches.len();
-            let of_epoch = self.order.as_ref().map_or(0, |(_, order)| order.batches().len());
+            let of_epoch = self.order.as_ref().map_or(0, |(_, order)| order.batch_count());
             let done = batches >= of_epoch;
             let next = if done { (epoch + 1, 0) } else { (epoch, batches) };
             self.next = Some(self.questions_of(plan, Group { epoch: next.0, first: next.1, steps: *steps }));

@@ -57,25 +57,37 @@ pub trait Model: Ranker {
     fn state(&self) -> Result<&State>;
     /// Restores a stored state.
     fn restore(&mut self, state: State) -> Result<()>;
+    /// Takes these parameters and keeps all other state, for a model that goes back to its best epoch.
+    fn set_embeddings(&mut self, embeddings: Embeddings) -> Result<()> {
+        let State { moments, steps, .. } = self.state()?;
+        let state = State { embeddings, moments: moments.clone(), steps: *steps };
+        self.restore(state)
+    }
     /// Maximum bytes for a packed copy of the entities, if ranking uses one.
     fn limit_packing(&mut self, _bytes: usize) {}
 }
 
 /// Checks that a stored state has the shape of `own`.
 pub fn check_shapes(state: &State, own: &State) -> Result<()> {
-    let shape = |x: &Embeddings| {
-        let of = |table: &Table| format!("{} x {}", table.rows(), table.width());
-        format!("{} and {}", of(&x.entities), of(&x.relations))
-    };
-    let expected = shape(&own.embeddings);
     for part in std::iter::once(&state.embeddings).chain(&state.moments) {
-        if shape(part) != expected {
-            return Err(EmbedError::Shape { what: "tables", found: shape(part), expected });
-        }
+        check_tables(part, &own.embeddings)?;
     }
     if state.moments.len() != own.moments.len() {
         let (found, expected) = (state.moments.len().to_string(), own.moments.len().to_string());
         return Err(EmbedError::Shape { what: "moments", found, expected });
+    }
+    Ok(())
+}
+
+/// Checks that tables have the shape of `own`.
+fn check_tables(tables: &Embeddings, own: &Embeddings) -> Result<()> {
+    let shape = |x: &Embeddings| {
+        let of = |table: &Table| format!("{} x {}", table.rows(), table.width());
+        format!("{} and {}", of(&x.entities), of(&x.relations))
+    };
+    let (found, expected) = (shape(tables), shape(own));
+    if found != expected {
+        return Err(EmbedError::Shape { what: "tables", found, expected });
     }
     Ok(())
 }
@@ -360,7 +372,7 @@ impl<F: ScoringFunction> CpuModel<F> {
     fn softmax_epoch(&mut self, plan: &Plan<'_>, softmax: &Softmax, epoch: u64) -> Result<Losses, Cancelled> {
         assert!(F::COMPARATOR == Comparator::Dot, "softmax needs a dot product");
         let questions = Questions::new(plan, softmax, epoch);
-        let mut batches = questions.batches().peekable();
+        let mut batches = questions.batches(plan).peekable();
         let (total, mut labeled) = (batches.len(), 0.0);
         let count = total.max(1) as f64;
         let optimizer = &self.optimizer.slowed(plan.rate);
@@ -383,7 +395,7 @@ impl<F: ScoringFunction> CpuModel<F> {
             let mut moments = moments.iter_mut();
             let (images, first, second) = (self.images.as_mut(), moments.next(), moments.next());
             let parameters = step::Parameters { embeddings, images, first, second };
-            let now = (batch, batches.peek().copied());
+            let now = (&*batch, batches.peek().map(|next| &**next));
             labeled += step::step(&self.scoring, sorting, now, parameters, *steps, work, self.isa) / count;
             plan.advance(total - batches.len(), total)?;
         }
@@ -569,6 +581,14 @@ impl<F: ScoringFunction> Model for CpuModel<F> {
         debug_assert_eq!(state.embeddings.entities.width(), entity_parameters(&self.scoring));
         debug_assert_eq!(state.embeddings.relations.width(), relation_parameters(&self.scoring));
         self.state = state;
+        self.packing.clear();
+        self.refresh_images();
+        Ok(())
+    }
+
+    fn set_embeddings(&mut self, embeddings: Embeddings) -> Result<()> {
+        check_tables(&embeddings, &self.state.embeddings)?;
+        self.state.embeddings = embeddings;
         self.packing.clear();
         self.refresh_images();
         Ok(())

@@ -177,7 +177,12 @@ pub fn train(
             };
             let found = Metrics::of(ranks.iter().map(|rank| rank.filtered), schedule.ties, &HITS);
             improved = progress.best.as_ref().is_none_or(|best| found.mrr > best.mrr);
-            progress.note(epoch, &found, improved, &model.state()?.embeddings);
+            // On a GPU the state must be fetched, so only a better model is asked for it.
+            if improved {
+                progress.keep(epoch, found.mrr, &model.state()?.embeddings);
+            } else {
+                progress.stale += 1;
+            }
             progress.waited = if improved { 0 } else { progress.waited + 1 };
             if schedule.plateau.is_some_and(|plateau| progress.waited >= plateau.patience) {
                 (progress.cuts, progress.waited) = (progress.cuts + 1, 0);
@@ -193,19 +198,16 @@ pub fn train(
 }
 
 impl Progress {
-    fn note(&mut self, epoch: u64, metrics: &Metrics, improved: bool, embeddings: &Embeddings) {
-        if !improved {
-            self.stale += 1;
-            return;
-        }
+    /// Keeps the best model so far.
+    fn keep(&mut self, epoch: u64, mrr: f64, embeddings: &Embeddings) {
         self.stale = 0;
         match &mut self.best {
             // Reuses the memory of the previous best.
             Some(best) => {
-                (best.epoch, best.mrr) = (epoch, metrics.mrr);
+                (best.epoch, best.mrr) = (epoch, mrr);
                 best.embeddings.copy_from(embeddings);
             }
-            None => self.best = Some(Best { epoch, mrr: metrics.mrr, embeddings: embeddings.clone() }),
+            None => self.best = Some(Best { epoch, mrr, embeddings: embeddings.clone() }),
         }
     }
 }

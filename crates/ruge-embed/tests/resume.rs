@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ruge_embed::scoring::{ComplEx, HolE};
 use ruge_embed::*;
-use ruge_kg::{Cancel, Control, Dataset, Names};
+use ruge_kg::{Cancel, Control, Dataset, Names, RankError, RankQuery, Ranker, Triple};
 
 /// Thirty entities on a circle; `next` leads one step on, `skip` two, and every fifth `skip` is held out.
 fn world() -> Dataset {
@@ -212,5 +213,82 @@ fn an_epoch_that_takes_long_is_given_up_and_the_one_before_it_counts() {
         let reason =
             train(&mut *model, &plan, &schedule, None, &mut progress, &Control::new(&cancel), &mut hear).unwrap();
         assert_eq!((reason, progress.epoch), (StopReason::Asked, 3));
+    }
+}
+
+/// Counts how often its state is asked for: on a GPU each time is a download of every table.
+struct Counting(Box<dyn Model>, AtomicUsize);
+
+impl Ranker for Counting {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn entity_count(&self) -> usize {
+        self.0.entity_count()
+    }
+    fn score(&self, triples: &[Triple], scores: &mut [f32]) -> std::result::Result<(), RankError> {
+        self.0.score(triples, scores)
+    }
+    fn score_all(&self, query: RankQuery, scores: &mut [f32]) -> std::result::Result<(), RankError> {
+        self.0.score_all(query, scores)
+    }
+}
+
+impl Model for Counting {
+    fn epoch(&mut self, plan: &Plan<'_>, epoch: u64) -> ruge_embed::Result<Losses> {
+        self.0.epoch(plan, epoch)
+    }
+    fn state(&self) -> ruge_embed::Result<&State> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.state()
+    }
+    fn restore(&mut self, state: State) -> ruge_embed::Result<()> {
+        self.0.restore(state)
+    }
+}
+
+#[test]
+fn the_state_is_fetched_only_for_a_better_model() {
+    let data = world();
+    let (mut model, mut progress) = (Counting(model(&data, false), AtomicUsize::new(0)), Progress::default());
+    let plan = Plan { batches: 2, ..Plan::new(data.graph(), data.train(), 7) };
+    let schedule = Schedule { epochs: 40, validate_every: 1, ..Schedule::default() };
+    let validation = Validation { triples: data.valid(), known: Some(data.filter()) };
+    let mut improved = 0;
+    let mut hear = |event: Event<'_>| {
+        improved += usize::from(event.improved);
+        Ok(ControlFlow::Continue(()))
+    };
+    train(&mut model, &plan, &schedule, Some(validation), &mut progress, &Control::default(), &mut hear).unwrap();
+    assert!(improved > 0 && improved < 40, "{improved} of 40 validations");
+    assert_eq!(model.1.load(Ordering::Relaxed), improved);
+}
+
+#[test]
+fn a_model_that_goes_back_to_its_best_is_the_restored_one() {
+    let data = world();
+    for hole in [false, true] {
+        let (mut trained, start) = (model(&data, hole), model(&data, hole));
+        let best = start.state().unwrap().embeddings.clone();
+        let mut progress = Progress::default();
+        run(&data, &mut *trained, &mut progress, 4);
+        let State { moments, steps, .. } = trained.state().unwrap().clone();
+        let expected = State { embeddings: best.clone(), moments, steps };
+        let queries = RankQuery::both_sides(data.valid());
+        let ranks = |model: &dyn Model| model.rank(&queries, None, &Control::default()).unwrap();
+        // Packs the entities that are about to change.
+        assert_ne!(ranks(&*trained), ranks(&*start));
+        trained.set_embeddings(best.clone()).unwrap();
+        assert_eq!(trained.state().unwrap(), &expected);
+        assert_eq!(ranks(&*trained), ranks(&*start));
+        // The provided method is the definition.
+        let mut slow = Counting(model(&data, hole), AtomicUsize::new(0));
+        run(&data, &mut slow, &mut Progress::default(), 4);
+        slow.set_embeddings(best).unwrap();
+        assert_eq!(slow.state().unwrap(), &expected);
+        let other = model(&data, !hole).state().unwrap().embeddings.clone();
+        let message = trained.set_embeddings(other).unwrap_err().to_string();
+        assert!(message.contains("the model expects"), "{message}");
+        assert_eq!(trained.state().unwrap(), &expected, "it is as it was");
     }
 }

@@ -1,8 +1,9 @@
 //! Softmax training against its definition in `f64`, by finite differences; and the same bits on any number of threads.
 #![allow(missing_docs)]
 
+use ruge_embed::plan::SHUFFLE;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal};
-use ruge_embed::softmax::{Questions, static_labels};
+use ruge_embed::softmax::{Question, Questions, static_labels};
 use ruge_embed::*;
 use ruge_kg::random::{self, Stream};
 use ruge_kg::{Control, Graph, RankQuery, Ranker, Side, Ties, Triple};
@@ -171,15 +172,15 @@ fn check<F: ScoringFunction + Clone>(scoring: F, complex: bool, reciprocal: bool
         assert!(questions.len() < 2 * asked.len());
     }
     let mut expected = 0.0;
-    for (batch, step) in questions.batches().zip(1..) {
+    for (batch, step) in questions.batches(&plan).zip(1..) {
         let sample = softmax.candidates(ENTITIES, plan.seed, step);
         let sample = sample.as_deref();
         let answers = questions.answers();
         let correlates = F::NAME == HolE::NAME;
-        let asked = Asked { questions: batch, answers, softmax, step, complex, correlates, reciprocal, sample };
+        let asked = Asked { questions: &batch, answers, softmax, step, complex, correlates, reciprocal, sample };
         let value = |entities: &Rows, relations: &Rows| loss(&asked, [entities, relations]);
         let bare = Asked { softmax: Softmax { n3: 0.0, l2: 0.0, relations: 0.0, ..softmax }, ..asked };
-        expected += loss(&bare, [&entities, &relations]) / questions.batches().len() as f64;
+        expected += loss(&bare, [&entities, &relations]) / questions.batch_count() as f64;
         let mut moved = [entities.clone(), relations.clone()];
         for (which, rate) in [(0, 0.3), (1, 0.2)] {
             let rows = if which == 0 { entities.len() } else { relations.len() };
@@ -354,4 +355,31 @@ fn labels_of_conclusions() {
     let weights = |label| static_labels(&evidence, label).iter().map(|x| (x.triple, x.weight)).collect::<Vec<_>>();
     assert_eq!(weights(StaticLabel::NoisyOr), [(one, 0.75), (other, 0.75)]);
     assert_eq!(weights(StaticLabel::Max), [(one, 0.5), (other, 0.75)]);
+}
+
+#[test]
+fn batches_are_consecutive_parts_of_one_shuffled_order() {
+    let facts = facts(60);
+    let graph = Graph::new(ENTITIES, RELATIONS, &facts);
+    let examples = [Example { triple: Triple::new(1, 2, 3), weight: 0.5 }, Example { triple: facts[4], weight: 0.25 }];
+    let plan = Plan { examples: &examples, ..Plan::new(&graph, &facts, 9) };
+    // The definition: every triple asks for its tail, then for its head, and the examples after all triples.
+    let weighted = facts.iter().map(|&triple| Example { triple, weight: 1.0 }).chain(examples);
+    let all: Vec<Question> = weighted
+        .flat_map(|Example { triple, weight }| {
+            [Side::Tail, Side::Head].map(|side| Question { triple, side, weight, answers: [0; 2] })
+        })
+        .collect();
+    for epoch in [1, 2, 77] {
+        let order = random::permutation(all.len(), plan.seed, SHUFFLE, epoch);
+        let expected: Vec<Question> = order.iter().map(|&place| all[place as usize]).collect();
+        for batch in [1, 7, 64, 1000, usize::MAX] {
+            let questions = Questions::new(&plan, &Softmax { batch, ..Softmax::default() }, epoch);
+            assert_eq!((questions.len(), questions.batch_count()), (all.len(), all.len().div_ceil(batch)));
+            let batches: Vec<_> = questions.batches(&plan).collect();
+            assert!(batches.iter().rev().skip(1).all(|questions| questions.len() == batch));
+            assert_eq!(batches.concat(), expected, "epoch {epoch}, batches of {batch}");
+        }
+    }
+    assert_eq!(Questions::default().batch_count(), 0);
 }

@@ -17,6 +17,7 @@
 
 mod adjacency;
 mod facts;
+mod filter;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::triple::{EntityId, Label, RelationId, Triple};
 pub use adjacency::Adjacency;
 use facts::Facts;
 pub use facts::Pair;
+pub use filter::Filter;
 
 /// One end of an edge: following `label` leads to `neighbour`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,10 +54,14 @@ pub struct Graph {
 impl Graph {
     /// Indexes `triples` over `entities` × `relations` ids. Duplicates count once.
     pub fn new(entities: usize, relations: usize, triples: &[Triple]) -> Self {
-        let by_head = Facts::by_head(relations, &[triples]);
+        Self::of_splits(entities, relations, &[triples])
+    }
+
+    /// Indexes the union of `splits`, without a list of all their triples.
+    pub fn of_splits(entities: usize, relations: usize, splits: &[&[Triple]]) -> Self {
+        let by_head = Facts::by_head(relations, splits);
         let by_tail = by_head.by_tail();
-        let adjacency =
-            Arc::new(Adjacency::new(entities, 2 * relations, |label| [either(&by_head, &by_tail, label), &[]]));
+        let adjacency = Arc::new(Adjacency::new(entities, 2 * relations, |label| either(&by_head, &by_tail, label)));
         let (link_offsets, links) = links(&adjacency, entities);
         let count_keys = |pairs: &[Pair]| pairs.chunk_by(|a, b| a.key == b.key).count() as u32;
         let distinct = (0..relations as u32)
@@ -223,51 +229,4 @@ fn links(adjacency: &Adjacency, entities: usize) -> (Vec<u32>, Vec<Edge>) {
         }
     });
     (offsets, links)
-}
-
-/// The known facts of all splits: the tails of (h, r) and the heads of (r, t).
-///
-/// Filtered ranking uses it, so that a model is not penalised for ranking one fact above another.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    adjacency: Arc<Adjacency>,
-}
-
-impl Filter {
-    /// Indexes the union of `splits`.
-    pub fn new(entities: usize, relations: usize, splits: &[&[Triple]]) -> Self {
-        let by_head = Facts::by_head(relations, splits);
-        let by_tail = by_head.by_tail();
-        let adjacency = Adjacency::new(entities, 2 * relations, |label| [either(&by_head, &by_tail, label), &[]]);
-        Self { adjacency: Arc::new(adjacency) }
-    }
-
-    /// Indexes the facts of `train` together with those of `held_out`. Train is already sorted, so only the held-out
-    /// facts are sorted; if there are none, the graph's own index is used.
-    pub fn beside(train: &Graph, held_out: &[&[Triple]]) -> Self {
-        if held_out.iter().all(|split| split.is_empty()) {
-            return Self { adjacency: train.adjacency.clone() };
-        }
-        let by_head = Facts::by_head(train.relation_count(), held_out);
-        let by_tail = by_head.by_tail();
-        let facts = |label| [train.pairs(label), either(&by_head, &by_tail, label)];
-        Self { adjacency: Arc::new(Adjacency::new(train.entities, 2 * train.relation_count(), facts)) }
-    }
-
-    /// Every `t` with `relation(head, t)` in some split, in id order.
-    #[inline]
-    pub fn tails(&self, head: EntityId, relation: RelationId) -> &[EntityId] {
-        self.adjacency.neighbours(head, Label::forward(relation))
-    }
-
-    /// Every `h` with `relation(h, tail)` in some split, in id order.
-    #[inline]
-    pub fn heads(&self, relation: RelationId, tail: EntityId) -> &[EntityId] {
-        self.adjacency.neighbours(tail, Label::inverse(relation))
-    }
-
-    /// Whether the triple is in any split.
-    pub fn contains(&self, triple: Triple) -> bool {
-        self.tails(triple.head, triple.relation).binary_search(&triple.tail).is_ok()
-    }
 }

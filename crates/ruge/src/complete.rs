@@ -164,8 +164,7 @@ pub fn complete(explainer: &Explainer, options: &CompleteOptions, control: &Cont
 pub fn measure(explainer: &Explainer, options: &CompleteOptions, control: &Control<'_>) -> Result<Measured> {
     let engine = explainer.engine();
     let data = engine.data();
-    let known = Filter::new(data.entity_count(), data.relation_count(), &[data.train(), data.valid()]);
-    let Collected { wanted, .. } = collect(engine, options, &known, control)?;
+    let Collected { wanted, .. } = collect(engine, options, data.choosing_filter(), control)?;
     let asked = |triple: &&Triple| options.relation.is_none_or(|relation| relation == triple.relation);
     let test: FxHashSet<Triple> = data.test().iter().filter(asked).copied().collect();
     let fitted = engine.fitted_truth()?;

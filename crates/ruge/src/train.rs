@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use ruge_embed::model::State;
 use ruge_embed::trainer::Event;
 use ruge_embed::{Losses, Metrics, Model, PathReport, Progress, StopReason, Validation, train as train_epochs};
 use ruge_kg::{Cancelled, Control, Dataset, RankError, Work};
@@ -357,9 +356,7 @@ pub(crate) fn learn(
     notes.extend(valid_mrr.map(|mrr| ("valid_mrr".to_string(), mrr.to_string())));
     notes.extend(path_report.map(|report| ("paths".to_string(), json!(report).to_string())));
     if let Some(best) = progress.best {
-        let State { moments, steps, .. } = model.state()?;
-        let kept = State { embeddings: best.embeddings, moments: moments.clone(), steps: *steps };
-        model.restore(kept)?;
+        model.set_embeddings(best.embeddings)?;
     }
     let quiet = control.quiet();
     let calibration = Calibration::fit(&*model, data, spec.seed, &quiet)?;

@@ -17,6 +17,8 @@ mod targets;
 
 pub use rows::{TouchedRow, list_touched};
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 use ruge_kg::random::Stream;
 use ruge_kg::{Triple, random};
@@ -211,11 +213,28 @@ impl Question {
 }
 
 /// All questions of an epoch in order; batches are consecutive.
+///
+/// Of questions with one answer only the order is kept, four bytes each instead of 28: a batch is made from the plan's triples
+/// when it is needed.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
-    all: Vec<Question>,
+    all: All,
     answers: Vec<Answer>,
     batch: usize,
+}
+
+#[derive(Clone, Debug)]
+enum All {
+    /// Places among the plan's questions: two for each triple, then two for each example.
+    Order(Vec<u32>),
+    /// The questions themselves, since those with all their answers are in no list of the plan.
+    Made(Vec<Question>),
+}
+
+impl Default for All {
+    fn default() -> Self {
+        Self::Order(Vec::new())
+    }
 }
 
 impl Questions {
@@ -224,19 +243,9 @@ impl Questions {
         if softmax.answers == Answers::All {
             return Self::with_all_answers(plan, softmax, epoch);
         }
-        let n = plan.triples.len();
-        let question = |place: u32| {
-            let (index, side) = (place as usize / 2, if place.is_multiple_of(2) { Side::Tail } else { Side::Head });
-            match index.checked_sub(n) {
-                None => Question { triple: plan.triples[index], side, weight: 1.0, answers: [0; 2] },
-                Some(at) => {
-                    let Example { triple, weight } = plan.examples[at];
-                    Question { triple, side, weight, answers: [0; 2] }
-                }
-            }
-        };
-        let order = random::permutation(2 * (n + plan.examples.len()), plan.seed, SHUFFLE, epoch);
-        Self { all: order.into_iter().map(question).collect(), answers: Vec::new(), batch: softmax.batch.max(1) }
+        let count = 2 * (plan.triples.len() + plan.examples.len());
+        let order = random::permutation(count, plan.seed, SHUFFLE, epoch);
+        Self { all: All::Order(order), answers: Vec::new(), batch: softmax.batch.max(1) }
     }
 
     /// Every question once. A question from weighted triples only has the sum of their weights, at most 1.
@@ -256,22 +265,22 @@ impl Questions {
         asked.par_sort_unstable_by(order);
         asked.dedup_by_key(|x| (key(x), x.answer()));
         let groups: Vec<&[Question]> = asked.chunk_by(|x, y| key(x) == key(y)).collect();
-        let mut found = Self { all: Vec::new(), answers: Vec::with_capacity(asked.len()), batch: softmax.batch.max(1) };
+        let (mut all, mut answers) = (Vec::with_capacity(groups.len()), Vec::with_capacity(asked.len()));
         for place in random::permutation(groups.len(), plan.seed, SHUFFLE, epoch) {
             let group = groups[place as usize];
             let sum: f32 = group.iter().map(|x| x.weight).sum();
             let weight = sum.min(1.0);
-            let from = found.answers.len() as u32;
-            found.answers.extend(group.iter().map(|x| Answer {
+            let from = answers.len() as u32;
+            answers.extend(group.iter().map(|x| Answer {
                 entity: x.answer(),
                 target: match softmax.loss {
                     AnswerLoss::Softmax => x.weight / sum,
                     AnswerLoss::Bce => (x.weight / weight).min(1.0),
                 },
             }));
-            found.all.push(Question { weight, answers: [from, found.answers.len() as u32], ..group[0] });
+            all.push(Question { weight, answers: [from, answers.len() as u32], ..group[0] });
         }
-        found
+        Self { all: All::Made(all), answers, batch: softmax.batch.max(1) }
     }
 
     /// Answers of the questions with all their answers.
@@ -294,17 +303,48 @@ impl Questions {
 
     /// Number of questions.
     pub fn len(&self) -> usize {
-        self.all.len()
+        match &self.all {
+            All::Order(order) => order.len(),
+            All::Made(all) => all.len(),
+        }
     }
 
     /// Whether there are no questions.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.len() == 0
     }
 
-    /// The batches, in order.
-    pub fn batches(&self) -> impl ExactSizeIterator<Item = &[Question]> {
-        self.all.chunks(self.batch)
+    /// Number of batches.
+    pub fn batch_count(&self) -> usize {
+        self.len().div_ceil(self.batch.max(1))
+    }
+
+    /// The questions of a batch; `plan` is the one that the order was made for. Panics if there is no such batch.
+    pub fn batch(&self, plan: &Plan<'_>, index: usize) -> Cow<'_, [Question]> {
+        let from = index * self.batch;
+        let range = from..from.saturating_add(self.batch).min(self.len());
+        match &self.all {
+            All::Order(order) => order[range].iter().map(|&place| question_at(plan, place)).collect(),
+            All::Made(all) => Cow::Borrowed(&all[range]),
+        }
+    }
+
+    /// The batches, in order; `plan` is the one that the order was made for.
+    pub fn batches<'q>(&'q self, plan: &'q Plan<'_>) -> impl ExactSizeIterator<Item = Cow<'q, [Question]>> {
+        (0..self.batch_count()).map(|index| self.batch(plan, index))
+    }
+}
+
+/// The question at a place of a plan: for the tail of the first triple, for its head, for the tail of the second, …; those of
+/// the examples are last.
+fn question_at(plan: &Plan<'_>, place: u32) -> Question {
+    let (index, side) = (place as usize / 2, if place.is_multiple_of(2) { Side::Tail } else { Side::Head });
+    match index.checked_sub(plan.triples.len()) {
+        None => Question { triple: plan.triples[index], side, weight: 1.0, answers: [0; 2] },
+        Some(at) => {
+            let Example { triple, weight } = plan.examples[at];
+            Question { triple, side, weight, answers: [0; 2] }
+        }
     }
 }
 

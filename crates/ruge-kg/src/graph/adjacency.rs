@@ -21,14 +21,13 @@ pub struct Adjacency {
 }
 
 impl Adjacency {
-    /// Builds the index from `facts`: two sorted, duplicate-free lists of pairs for every label, whose union is
-    /// indexed. The second list is empty except for a filter, which adds the held-out facts to those of train.
+    /// Builds the index from `facts`: a sorted, duplicate-free list of pairs for every label.
     ///
     /// Entities are processed in ranges small enough that all writes for a range stay in the inner caches; the pairs of
     /// a label that belong to a range are contiguous. Spans of several ranges run in parallel.
-    pub(super) fn new<'f>(entities: usize, labels: usize, facts: impl Fn(Label) -> [&'f [Pair]; 2] + Sync) -> Self {
+    pub(super) fn new<'f>(entities: usize, labels: usize, facts: impl Fn(Label) -> &'f [Pair] + Sync) -> Self {
         let all = (0..labels as u32).map(Label);
-        let most: usize = all.map(|label| facts(label).map(<[Pair]>::len).iter().sum::<usize>()).sum();
+        let most: usize = all.map(|label| facts(label).len()).sum();
         // Every range visits every label, so many labels mean few ranges.
         let ranges = (most / EDGES_AT_ONCE).min(most / (4 * labels).max(1)).max(1);
         let width = entities.div_ceil(ranges).max(1);
@@ -126,10 +125,17 @@ impl Adjacency {
         from..to
     }
 
+    /// Whether `entity` may have `label`: false is certain. One word is read and nothing is searched; most entities lack
+    /// most labels.
+    #[inline]
+    pub fn may_have(&self, entity: EntityId, label: Label) -> bool {
+        self.has[entity.index()] & bit(label) != 0
+    }
+
     /// The number of the run of `entity` with `label`, if it has one.
     #[inline]
     pub fn run_number(&self, entity: EntityId, label: Label) -> Option<usize> {
-        if self.has[entity.index()] & bit(label) == 0 {
+        if !self.may_have(entity, label) {
             return None;
         }
         let (from, to) = self.run_range(entity);
@@ -178,14 +184,14 @@ const SPANS_PER_THREAD: usize = 8;
 
 /// The remaining facts of each label, during a pass over entities in id order.
 struct Ahead<'f> {
-    pairs: Vec<[&'f [Pair]; 2]>,
+    pairs: Vec<&'f [Pair]>,
 }
 
 impl<'f> Ahead<'f> {
     /// The facts whose key is `start` or greater.
-    fn new(start: usize, labels: usize, facts: &impl Fn(Label) -> [&'f [Pair]; 2]) -> Self {
+    fn new(start: usize, labels: usize, facts: &impl Fn(Label) -> &'f [Pair]) -> Self {
         let ahead = |pairs: &'f [Pair]| &pairs[pairs.partition_point(|pair| pair.key.index() < start)..];
-        Self { pairs: (0..labels as u32).map(|label| facts(Label(label)).map(ahead)).collect() }
+        Self { pairs: (0..labels as u32).map(|label| ahead(facts(Label(label)))).collect() }
     }
 
     /// Visits the facts whose key is in `span`, `width` keys at a time, label by label, in pair order. The visitor also
@@ -194,27 +200,14 @@ impl<'f> Ahead<'f> {
     fn visit(mut self, span: Range<usize>, width: usize, visit: &mut impl FnMut(Label, Pair, bool)) {
         for start in span.clone().step_by(width) {
             let end = (start + width).min(span.end);
-            for (label, [one, two]) in self.pairs.iter_mut().enumerate() {
-                let mut last = None;
-                let mut see = |pair: Pair| {
+            for (label, pairs) in self.pairs.iter_mut().enumerate() {
+                let (mut last, mut seen) = (None, 0);
+                for &pair in pairs.iter().take_while(|pair| pair.key.index() < end) {
                     visit(Label(label as u32), pair, last != Some(pair.key));
                     last = Some(pair.key);
-                };
-                while let (Some(&a), Some(&b)) = (one.first(), two.first())
-                    && a.min(b).key.index() < end
-                {
-                    see(a.min(b));
-                    *one = &one[usize::from(a <= b)..];
-                    *two = &two[usize::from(b <= a)..];
+                    seen += 1;
                 }
-                for pairs in [one, two] {
-                    let mut seen = 0;
-                    for &pair in pairs.iter().take_while(|pair| pair.key.index() < end) {
-                        see(pair);
-                        seen += 1;
-                    }
-                    *pairs = &pairs[seen..];
-                }
+                *pairs = &pairs[seen..];
             }
         }
     }

@@ -97,10 +97,12 @@ pub struct Overlap {
 pub fn describe(data: &Dataset) -> Stats {
     let graph = data.graph();
     let (patterns, symmetric_shares) = if data.valid().is_empty() && data.test().is_empty() {
-        patterns::find(graph)
+        patterns::find(&[graph])
     } else {
-        let known = [data.train(), data.valid(), data.test()].concat();
-        patterns::find(&Graph::new(data.entity_count(), data.relation_count(), &known))
+        // Train is indexed already; only what it lacks is indexed next to it.
+        let unseen = |triple: &Triple| !graph.contains(*triple);
+        let held_out: Vec<Triple> = [data.valid(), data.test()].into_iter().flatten().copied().filter(unseen).collect();
+        patterns::find(&[graph, &Graph::new(data.entity_count(), data.relation_count(), &held_out)])
     };
     let strong = patterns.strong_pairs();
     let mut rows = distribution::per_relation(graph);

@@ -6,12 +6,15 @@
 //!
 //! Each relation is counted separately, over the links between the two ends of each of its facts, into one array with
 //! two entries per relation. Nothing is stored for all pairs of relations.
+//!
+//! The facts may lie in several graphs that share none, so that held-out facts are counted next to the index of train instead
+//! of in an index of everything.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
-use crate::graph::Graph;
+use crate::graph::{Graph, Pair};
 use crate::triple::{Label, RelationId};
 
 /// Minimum share of a reported pattern.
@@ -70,16 +73,14 @@ impl Patterns {
     }
 }
 
-/// The strong patterns, and for every relation the share of its facts that hold in both directions.
-pub(super) fn find(graph: &Graph) -> (Patterns, Vec<f64>) {
-    let relations: Vec<RelationId> = graph.relations().collect();
-    let proper: Vec<usize> = relations
-        .par_iter()
-        .map(|&relation| graph.facts(relation).iter().filter(|pair| pair.key != pair.other).count())
-        .collect();
+/// The strong patterns of the facts of all graphs, and for every relation the share of its facts that hold in both directions.
+/// The graphs have the same ids, and no fact is in two of them.
+pub(super) fn find(graphs: &[&Graph]) -> (Patterns, Vec<f64>) {
+    let relations: Vec<RelationId> = graphs.first().map_or_else(Vec::new, |graph| graph.relations().collect());
+    let proper: Vec<usize> = relations.par_iter().map(|&relation| between_two(graphs, relation).count()).collect();
     let counted: Vec<Vec<(Label, usize)>> = relations
         .par_iter()
-        .map_init(|| vec![0usize; 2 * relations.len()], |counts, &relation| partners(graph, relation, counts))
+        .map_init(|| vec![0usize; 2 * relations.len()], |counts, &relation| partners(graphs, relation, counts))
         .collect();
 
     let share = |support: usize, relation: RelationId| support as f64 / proper[relation.index()].max(1) as f64;
@@ -128,12 +129,17 @@ pub(super) fn find(graph: &Graph) -> (Patterns, Vec<f64>) {
     (patterns, symmetric_shares)
 }
 
+/// The facts of `relation` between two different entities.
+fn between_two<'g>(graphs: &'g [&Graph], relation: RelationId) -> impl Iterator<Item = &'g Pair> {
+    graphs.iter().flat_map(move |graph| graph.facts(relation)).filter(|pair| pair.key != pair.other)
+}
+
 /// How many facts of `relation` between two different entities are also connected by each label, in label order.
 /// `counts` has two entries per relation, all zero before and after.
-fn partners(graph: &Graph, relation: RelationId, counts: &mut [usize]) -> Vec<(Label, usize)> {
+fn partners(graphs: &[&Graph], relation: RelationId, counts: &mut [usize]) -> Vec<(Label, usize)> {
     let mut met: Vec<Label> = Vec::new();
-    for pair in graph.facts(relation).iter().filter(|pair| pair.key != pair.other) {
-        for edge in graph.links_between(pair.key, pair.other) {
+    for pair in between_two(graphs, relation) {
+        for edge in graphs.iter().flat_map(|graph| graph.links_between(pair.key, pair.other)) {
             let count = &mut counts[edge.label.index()];
             if *count == 0 {
                 met.push(edge.label);

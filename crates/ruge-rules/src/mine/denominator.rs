@@ -28,18 +28,6 @@ pub(crate) fn unmark(head: &Head<'_>, scratch: &mut Scratch) {
 pub(crate) const SUBJECT: u8 = 1;
 pub(crate) const OBJECT: u8 = 2;
 
-/// A 64-bit hash bit per label.
-#[inline]
-fn hint(label: Label) -> u64 {
-    1 << (label.0.wrapping_mul(0x9e37_79b9) >> 26)
-}
-
-/// Per entity, the bits of its labels: most entities lack most labels, and this shows it without a search.
-pub(crate) fn hints(graph: &Graph) -> Vec<u64> {
-    let of = |entity| graph.adjacency().labels(entity).iter().fold(0, |bits, &label| bits | hint(label));
-    graph.entities().map(of).collect()
-}
-
 /// The role of the functional variable, then of the other one.
 pub(crate) fn roles(side: Side) -> (u8, u8) {
     match side {
@@ -254,21 +242,19 @@ impl<'g> Start<'g> {
 /// The last step of a path over one label; the ends of each entity are looked up once and cached.
 struct Steps<'g> {
     graph: &'g Graph,
-    hints: &'g [u64],
     label: Label,
-    hint: u64,
     stamp: u32,
 }
 
 impl<'g> Steps<'g> {
     fn new(head: &Head<'g>, label: Label, scratch: &mut Scratch) -> Self {
-        Self { graph: head.graph, hints: head.hints, label, hint: hint(label), stamp: scratch.next_stamp() }
+        Self { graph: head.graph, label, stamp: scratch.next_stamp() }
     }
 
     /// The ends from `z`.
     #[inline]
     fn from(&mut self, z: EntityId, scratch: &mut Scratch) -> &'g [EntityId] {
-        if self.hints[z.index()] & self.hint == 0 {
+        if !self.graph.adjacency().may_have(z, self.label) {
             return &[];
         }
         let known = &mut scratch.memo[z.index()];

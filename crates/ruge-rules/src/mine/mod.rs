@@ -152,8 +152,6 @@ pub(crate) struct Head<'g> {
     pub(crate) size: u64,
     pub(crate) threshold: u64,
     pub(crate) side: Side,
-    /// Approximate labels of every entity; see [`denominator::hints`].
-    pub(crate) hints: &'g [u64],
     pub(crate) control: &'g Control<'g>,
     pub(crate) memory: &'g Memory,
 }
@@ -163,7 +161,6 @@ impl<'g> Head<'g> {
         graph: &'g Graph,
         config: &'g MineConfig,
         relation: RelationId,
-        hints: &'g [u64],
         (control, memory): (&'g Control<'g>, &'g Memory),
     ) -> Self {
         let facts = graph.facts(relation);
@@ -174,7 +171,7 @@ impl<'g> Head<'g> {
         };
         let functional = graph.distinct_heads(relation) >= graph.distinct_tails(relation);
         let side = if functional { Side::Subject } else { Side::Object };
-        Self { graph, config, relation, size, threshold: config.threshold(size), side, hints, control, memory }
+        Self { graph, config, relation, size, threshold: config.threshold(size), side, control, memory }
     }
 
     /// Whether a body may use the label.
@@ -257,12 +254,11 @@ impl Pool {
 
 /// Mines the graph. Use the training graph: nothing else is considered.
 pub fn mine(graph: &Graph, config: &MineConfig, control: &Control<'_>) -> Mined {
-    let hints = denominator::hints(graph);
     let memory = Memory::new(config.memory);
     let mut heads: Vec<Head<'_>> = graph
         .relations()
         .filter(|&relation| config.heads.allows(relation))
-        .map(|relation| Head::new(graph, config, relation, &hints, (control, &memory)))
+        .map(|relation| Head::new(graph, config, relation, (control, &memory)))
         .filter(|head| head.size >= config.min_head_size.max(1))
         .collect();
     // Largest first, so that the largest head does not run last on one thread.
@@ -342,7 +338,7 @@ fn mine_head(
     let mut rules = prune::select(head, &supported, pool)?;
     supported.release(head);
     if head.config.max_body >= 3 {
-        let head = Head::new(head.graph, for_long, head.relation, head.hints, (head.control, head.memory));
+        let head = Head::new(head.graph, for_long, head.relation, (head.control, head.memory));
         rules.extend(long::mine(&head, pool)?);
     }
     if let Some(walks) = head.config.walks.filter(|_| head.config.max_body >= 3) {

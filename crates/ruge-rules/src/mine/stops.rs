@@ -6,7 +6,7 @@ use ruge_kg::{Graph, RelationId, Triple};
 
 use super::bound::Memory;
 use super::constants::LinkRuns;
-use super::{Head, MineConfig, Mined, Pool, Walks, constants, denominator, long, mine, prune, support, walks};
+use super::{Head, MineConfig, Mined, Pool, Walks, constants, long, mine, prune, support, walks};
 use ruge_kg::control::{Cancel, Control, Work};
 
 const WALKS: Walks = Walks { longest: 4, facts: 10, starts: 10, most: 20, min_support: 2, min_confidence: 0.0 };
@@ -37,8 +37,8 @@ fn dense() -> Graph {
 
 fn under<T>(control: &Control<'_>, memory: u64, work: impl FnOnce(&Head<'_>, &Pool) -> T) -> T {
     let (graph, config) = (dense(), low());
-    let (hints, memory) = (denominator::hints(&graph), Memory::new(memory));
-    let head = Head::new(&graph, &config, RelationId(0), &hints, (control, &memory));
+    let memory = Memory::new(memory);
+    let head = Head::new(&graph, &config, RelationId(0), (control, &memory));
     work(&head, &Pool::new(graph.entity_count()))
 }
 
@@ -77,8 +77,7 @@ fn memory_is_given_back_by_the_time_a_head_is_done() {
     let control = Control::default();
     let (graph, config) = (dense(), low());
     let memory = Memory::new(u64::MAX);
-    let hints = denominator::hints(&graph);
-    let head = Head::new(&graph, &config, RelationId(0), &hints, (&control, &memory));
+    let head = Head::new(&graph, &config, RelationId(0), (&control, &memory));
     let links = LinkRuns::new(&graph, &control);
     let pool = Pool::new(graph.entity_count());
     let rules = super::mine_head(&head, &config, &pool, links.as_ref(), &AtomicU64::new(0)).expect("nobody stops it");

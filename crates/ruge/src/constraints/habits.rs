@@ -112,8 +112,8 @@ impl Habits {
         if data.valid().is_empty() && data.test().is_empty() {
             return Self::of(data.graph());
         }
-        let all = [data.train(), data.valid(), data.test()].concat();
-        Self::of(&Graph::new(data.entity_count(), data.relation_count(), &all))
+        let splits = [data.train(), data.valid(), data.test()];
+        Self::of(&Graph::of_splits(data.entity_count(), data.relation_count(), &splits))
     }
 
     /// The habits that could be constraints, relation by relation.

@@ -6,6 +6,7 @@
 use ruge_embed::incidence::PARTS;
 use ruge_embed::rank::PACKING;
 use ruge_embed::scoring::{entity_parameters, relation_parameters};
+use ruge_embed::softmax::Answers;
 use ruge_embed::{PTransEConfig, ScoringFunction, Table};
 
 use super::{Need, Share};
@@ -57,6 +58,9 @@ pub(crate) struct Sizes {
 const FLOAT: u64 = 4;
 /// Bytes of a triple.
 const TRIPLE: u64 = 12;
+/// Bytes of the place of a question of softmax training, and of the question itself, of which two batches are made at a time.
+const PLACE: u64 = 4;
+const QUESTION: u64 = 28;
 
 fn product(factors: &[u64]) -> u64 {
     factors.iter().fold(1, |product, &factor| product.saturating_mul(factor))
@@ -94,7 +98,11 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
             let batch = questions.min(softmax.batch as u64);
             let vectors = 4 + u64::from(softmax.relations > 0.0);
             let rows = product(&[FLOAT, batch, vectors, shape.query[0].max(shape.query[1])]);
-            need.add("the questions of a batch", sum(&[rows, product(&[batch, 64])]), "lower softmax.batch");
+            need.add(
+                "the questions of a batch",
+                sum(&[rows, product(&[batch, 64 + 2 * QUESTION])]),
+                "lower softmax.batch",
+            );
             let sampled = (1..sizes.entities).contains(&(softmax.sample as u64));
             let among = if sampled { softmax.sample as u64 } else { sizes.entities };
             // Questions are scored a few hundred at a time.
@@ -103,7 +111,9 @@ pub(crate) fn training(spec: &Spec, shape: &Shape, sizes: &Sizes) -> Result<Need
             let scores = product(&[FLOAT, among + among / 16, scored]).max(if sampled { FLOAT << 20 } else { 0 });
             let remedy = if sampled { "lower softmax.sample" } else { "set softmax.sample" };
             need.add("candidates and their scores", sum(&[gradients, scores]), remedy);
-            need.add("the order of an epoch", product(&[questions, 40]), "train on fewer triples");
+            // Questions with one answer are made batch by batch from their places; those with all are kept.
+            let each = if softmax.answers == Answers::One { PLACE } else { 40 };
+            need.add("the order of an epoch", product(&[questions, each]), "train on fewer triples");
         }
         Training::Negatives(training) => {
             let most = spec.rules.most_groundings.map_or(u64::MAX, |most| most as u64);
@@ -287,6 +297,11 @@ mod tests {
         let bytes = |what: &str| need.parts.iter().find(|part| part.what.contains(what)).map(|part| part.bytes);
         assert_eq!(bytes("parameters"), Some(4 * 16 * 110));
         assert_eq!(bytes("optimiser"), Some(4 * 16 * 110));
+        let softmax = Preset::ComplexN3.spec().expect("a preset");
+        let need = training(&softmax, &shape, &sizes).expect("it is small");
+        let order = need.parts.iter().find(|part| part.what.contains("order")).map(|part| part.bytes);
+        assert_eq!(order, Some(2 * 4 * 1000), "eight bytes per triple");
+        assert_eq!(QUESTION, size_of::<ruge_embed::softmax::Question>() as u64);
         // A hundred batches of ten positives with ten negatives.
         assert_eq!(bytes("negatives"), Some(10 * 10 * 36));
         assert_eq!(bytes("positives of a batch"), Some(10 * (4 * 4 * 16 + 64)));

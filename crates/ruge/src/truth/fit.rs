@@ -52,7 +52,7 @@ impl Truth {
         if data.valid().is_empty() {
             return Ok(None);
         }
-        let train = Filter::new(data.entity_count(), data.relation_count(), &[data.train()]);
+        let train = Filter::beside(data.graph(), &[]);
         let questions = sample(graph, QUESTIONS, seed);
         let triples = gather(witness, &questions, PER_QUERY, &train, control)?.triples;
         let valid: FxHashSet<Triple> = data.valid().iter().copied().collect();
