@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 use ruge_embed::objective::truth as sigmoid;
 use ruge_embed::{Embeddings, Model};
-use ruge_kg::{Control, Dataset, EntityId, RankError, Ranker, RelationId, Triple};
+use ruge_kg::{Control, Dataset, EntityId, RankError, RankQuery, Ranker, RelationId, Side, Triple};
 use ruge_rules::RuleRecord;
 use ruge_rules::rank::{Combined, Ranking, RuleScores, Setting, Weights};
 
@@ -315,14 +315,33 @@ impl Engine {
         })
     }
 
-    /// η of a triple.
+    /// η of a triple, asked for its tail.
     pub fn score(&self, triple: Triple) -> Result<f32> {
         let mut score = [0.0];
         self.scores(&[triple], &mut score)?;
         Ok(score[0])
     }
 
-    /// η of each triple.
+    /// η of the answer to each question: the score that ranks it among the answers. Where a model scores the two directions differently,
+    /// it depends on the end that is asked for.
+    pub fn scores_asked(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        let ranker = &self.inner.ranker;
+        let (tails, heads): (Vec<usize>, Vec<usize>) =
+            (0..queries.len()).partition(|&at| queries[at].side == Side::Tail);
+        let triples: Vec<Triple> = tails.iter().map(|&at| queries[at].triple).collect();
+        let asked: Vec<RankQuery> = heads.iter().map(|&at| queries[at]).collect();
+        let (mut of_tails, mut of_heads) = (vec![0.0; tails.len()], vec![0.0; heads.len()]);
+        ranker.score(&triples, &mut of_tails)?;
+        ranker.score_answers(&asked, &mut of_heads)?;
+        tails
+            .into_iter()
+            .zip(of_tails)
+            .chain(heads.into_iter().zip(of_heads))
+            .for_each(|(at, score)| scores[at] = score);
+        Ok(())
+    }
+
+    /// η of each triple, asked for its tail.
     pub fn scores(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError> {
         self.inner.ranker.score(triples, scores)
     }

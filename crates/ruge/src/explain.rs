@@ -105,7 +105,7 @@ pub struct Explanation {
     /// What speaks against it: constraints and habits that it would break.
     #[serde(default)]
     pub against: Vec<String>,
-    /// η.
+    /// η where `side` is asked for: the score that ranks it there, and the sum of `parts`.
     pub score: f32,
     /// φ, the truth that guidance reckons with: σ(η + shift), or the calibrated truth where training only compared answers.
     pub model_truth: f32,
@@ -354,8 +354,12 @@ impl Explainer {
         let data = self.engine.data();
         let names = data.names();
         let ranker = self.engine.ranker();
-        let score = self.engine.score(triple)?;
-        let model_truth = self.engine.phi(triple.relation, score);
+        // φ is of the triple, as rules reckon with it; the score is of the question.
+        let model_truth = self.engine.phi(triple.relation, self.engine.score(triple)?);
+        let asked = RankQuery { triple, side: options.side };
+        let mut score = [0.0];
+        self.engine.scores_asked(&[asked], &mut score)?;
+        let score = score[0];
         let queries = [Side::Tail, Side::Head].map(|side| RankQuery { triple, side });
         let ranks = ranks(ranker, &queries, data.filter())?;
         let known = ["train", "valid", "test"].into_iter().find(|split| match *split {
@@ -369,7 +373,7 @@ impl Explainer {
         setting.in_training &= known != Some("train");
         let trained_by_labels = self.set.setting.in_training && !fired.is_empty();
         let soft_label = trained_by_labels.then(|| weighed.soft_label(model_truth, setting));
-        let parts = parts::parts(&self.engine, &RankQuery { triple, side: options.side }, score)?;
+        let parts = parts::parts(&self.engine, &asked, score)?;
         let fired = parts::by_share(fired, &parts, self);
         let weighed = if self.engine.combined().is_some() { self.weigh(&fired, model_truth)? } else { weighed };
         let (rules, groundings) = self.show(&fired, &weighed, options)?;
