@@ -34,6 +34,7 @@ mod svg;
 mod weigh;
 
 pub use parts::ScorePart;
+pub use say::ModelSays;
 pub use similar::SimilarFact;
 use weigh::{Fired, Setting, Weighed, WeighedGrounding};
 
@@ -115,6 +116,9 @@ pub struct Explanation {
     pub head_rank: f64,
     /// Entities in all, what ranks are out of.
     pub entities: usize,
+    /// What the trained model says without rules and evidence; nothing where rules are all there is.
+    #[serde(default)]
+    pub model: Option<ModelSays>,
     /// `train`, `valid` or `test`, where the triple is a known fact.
     pub known: Option<String>,
     /// The end that is asked for where the score is taken apart.
@@ -361,6 +365,10 @@ impl Explainer {
         self.engine.scores_asked(&[asked], &mut score)?;
         let score = score[0];
         let queries = [Side::Tail, Side::Head].map(|side| RankQuery { triple, side });
+        let model = match self.engine.model() {
+            Some(model) => Some(ModelSays::of(&ranks(model, &queries, data.filter())?, data.entity_count())),
+            None => None,
+        };
         let ranks = ranks(ranker, &queries, data.filter())?;
         let known = ["train", "valid", "test"].into_iter().find(|split| match *split {
             "train" => data.graph().contains(triple),
@@ -394,6 +402,7 @@ impl Explainer {
             rank: ranks[0].filtered.rank(Ties::Mean),
             head_rank: ranks[1].filtered.rank(Ties::Mean),
             entities: data.entity_count(),
+            model,
             known: known.map(str::to_string),
             side: options.side,
             parts,

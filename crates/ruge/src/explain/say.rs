@@ -1,5 +1,8 @@
 //! An explanation in a sentence or two: how true, who says so, what speaks against it.
 
+use ruge_kg::{Rank, Ties};
+use serde::{Deserialize, Serialize};
+
 use super::Explanation;
 
 /// What to call a truth.
@@ -15,14 +18,36 @@ fn verdict(truth: f64) -> &'static str {
 
 /// Points against that are named.
 const SHOWN: usize = 2;
+/// A model agrees with a triple that is among so many first answers.
+const FIRST: usize = 10;
+
+/// What the trained model by itself says about a triple.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ModelSays {
+    /// Filtered rank of the tail.
+    pub rank: f64,
+    /// Filtered rank of the head.
+    pub head_rank: f64,
+    /// Whether it agrees: the triple is among its first ten answers to one of the two questions, and in the first tenth of all entities.
+    pub agrees: bool,
+}
+
+impl ModelSays {
+    /// By filtered ranks, tail and head, among so many entities.
+    pub(super) fn of(ranks: &[Rank], entities: usize) -> Self {
+        let [rank, head_rank] = [0, 1].map(|at| ranks[at].filtered.rank(Ties::Mean));
+        let first = (entities / 10).clamp(1, FIRST) as f64;
+        Self { rank, head_rank, agrees: rank.min(head_rank) <= first }
+    }
+}
 
 impl Explanation {
     pub(super) fn say(&self, all_rules: usize) -> String {
-        let mut text = match &self.known {
-            Some(split) => format!("Known: it is listed in {split}."),
-            None => format!("{} ({:.2}).", verdict(self.truth), self.truth),
+        let said = match &self.known {
+            Some(split) => format!("Known (listed in {split})"),
+            None => format!("{} ({:.2})", verdict(self.truth), self.truth),
         };
-        text.push_str(&format!(" {}", self.who(all_rules)));
+        let mut text = format!("{said}: {}", self.who());
         let counted = self.parts.iter().filter(|part| part.kind == "evidence" && part.value < 0.0);
         let against: Vec<&str> = self
             .against
@@ -32,19 +57,33 @@ impl Explanation {
             .take(SHOWN)
             .collect();
         if !against.is_empty() {
-            text.push_str(&format!(" Against it: {}.", against.join("; ")));
+            text.push_str(&format!("; against it: {}", against.join("; ")));
+        }
+        text.push('.');
+        if self.fired() == 0 {
+            text.push_str(&format!(" {}", self.why_no_rule(all_rules)));
         }
         text
     }
 
-    /// Which rules conclude it; where none does, why.
-    fn who(&self, all_rules: usize) -> String {
+    /// Who holds it true: rules, the model, both or neither.
+    fn who(&self) -> String {
         let fired = self.fired();
-        let relation = &self.fact.relation;
-        if fired > 0 {
-            let verb = if fired == 1 { "1 rule concludes" } else { &format!("{fired} rules conclude") };
-            return format!("{verb} it.");
+        let rules = if fired == 1 { "1 rule".to_string() } else { format!("{fired} rules") };
+        let agrees = self.model.map(|model| model.agrees);
+        match (fired, agrees) {
+            (0, None) => "no rule concludes it".into(),
+            (0, Some(true)) => "the model agrees, but no rule".into(),
+            (0, Some(false)) => "neither the model nor a rule agrees".into(),
+            (1, None) => "1 rule concludes it".into(),
+            (_, None) => format!("{rules} conclude it"),
+            (_, Some(true)) => format!("{rules} and the model agree"),
+            (_, Some(false)) => format!("{rules}, but not the model"),
         }
+    }
+
+    fn why_no_rule(&self, all_rules: usize) -> String {
+        let relation = &self.fact.relation;
         let why = match (all_rules, self.rules_for_relation) {
             (0, _) => "the model has no rules".to_string(),
             (_, 0) => format!("none of the {all_rules} rules concludes {relation}"),
