@@ -73,7 +73,7 @@ pub struct CompleteArgs {
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Propose nothing; measure the calibration of the truths on test facts
+    /// Propose nothing; measure on test what truth is reckoned from: the chance of a candidate to be a test fact
     #[arg(long, conflicts_with_all = ["out", "to", "top", "min_truth"])]
     measure: bool,
     #[command(flatten)]
@@ -379,27 +379,31 @@ fn tell_measured(measured: &Measured, seconds: f64, console: Console) -> Result<
     table.row(["", "candidates", "ECE", "Brier"]);
     for (name, part) in [
         ("all", &measured.all),
-        ("truth of 0.1 or more", &measured.from_a_tenth),
-        ("truth of 0.5 or more", &measured.from_a_half),
+        ("chance of 0.1 or more", &measured.from_a_tenth),
+        ("chance of 0.5 or more", &measured.from_a_half),
     ] {
         table.row([name.into(), grouped(part.answers), format!("{:.4}", part.ece), format!("{:.4}", part.brier)]);
     }
     text.push_str(&table.render(width));
-    text.push_str(&format!("\n{}\n{}", console.heading("By truth"), curve(&measured.all, width)));
+    text.push_str(&format!(
+        "\n{}\n{}",
+        console.heading("By the chance to be a test fact"),
+        curve(&measured.all, width)
+    ));
     text.push_str(&format!("\n{}", wrapped(&measured.sentence, width)));
     console.result(&text)
 }
 
 fn curve(reliability: &Reliability, width: usize) -> String {
     let mut table = Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right]);
-    table.row(["bucket", "candidates", "mean truth", "share of facts"]);
+    table.row(["bucket", "candidates", "mean chance", "share in test"]);
     for bucket in &reliability.curve {
         let none = bucket.count == 0;
         let number = |value: f64| if none { "–".to_string() } else { format!("{value:.3}") };
         table.row([
             format!("{:.1} to {:.1}", bucket.from, bucket.to),
             grouped(bucket.count),
-            number(bucket.truth),
+            number(bucket.expected),
             number(bucket.facts),
         ]);
     }

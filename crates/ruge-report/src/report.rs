@@ -447,9 +447,9 @@ pub struct Prediction {
     pub fact: Fact,
     /// Whether it is known.
     pub standing: Standing,
-    /// Its truth value, calibrated if possible.
+    /// The chance that it is true; of a known fact, the chance that it would have if it were not listed.
     pub truth: Option<f64>,
-    /// Its truth value under the unguided model.
+    /// The same under the unguided model.
     pub truth_unguided: Option<f64>,
     /// Its filtered rank among all tails.
     pub rank: Option<f64>,
@@ -500,7 +500,7 @@ pub struct CleanUp {
 pub struct Suspect {
     /// The triple.
     pub fact: Fact,
-    /// Its truth value.
+    /// The chance that it would have if it were not listed.
     pub truth: f64,
     /// The evidence against it.
     pub why: String,

@@ -201,7 +201,7 @@ fn calibration(findings: &Findings) -> Part<CalibrationCurve> {
             .iter()
             .filter(|bucket| bucket.count > 0)
             .map(|bucket| ReliabilityBin {
-                predicted: bucket.truth,
+                predicted: bucket.expected,
                 observed: bucket.facts,
                 count: bucket.count as u64,
             })
@@ -253,7 +253,7 @@ fn clean_up(findings: &Findings) -> Part<CleanUp> {
     }
     let rows = found.doubtful.iter().map(|doubt| Suspect {
         fact: fact(&doubt.fact, false),
-        truth: doubt.truth,
+        truth: doubt.estimate,
         why: match doubt.instead.is_empty() {
             true => "no rule concludes it, though rules conclude most facts of its relation".into(),
             false => format!("no rule concludes it; rules conclude {} instead", doubt.instead.join(", ")),
@@ -286,9 +286,9 @@ fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
             Standing::New => report::Standing::New,
             Standing::InTest => report::Standing::InTest,
         },
-        truth: Some(sample.truth),
-        // Truths of proposals and of answers are not the same thing, and only the latter are known without rules.
-        truth_unguided: (sample.standing == Standing::InTest).then_some(sample.truth_unguided),
+        truth: Some(found.estimate),
+        // The model without rules has not seen what the model to deploy has: only of held-out facts the two compare.
+        truth_unguided: (sample.standing == Standing::InTest).then_some(sample.estimate_unguided),
         rank: Some(found.rank),
         rank_unguided: Some(sample.rank_unguided),
         rules: found.rules.iter().enumerate().map(firing).collect(),

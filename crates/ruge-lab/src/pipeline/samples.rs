@@ -43,21 +43,21 @@ pub enum Standing {
 pub struct Sample {
     /// What is known about it.
     pub standing: Standing,
-    /// The chance that it is true; of a held-out fact, the chance that it would have if it were not listed.
+    /// The chance that it is true; 1 for a held-out fact, which is known.
     pub truth: f64,
     /// Its truth, its ranks, and the rules that speak for it.
     pub explanation: Explanation,
-    /// The same under the unguided model.
-    pub truth_unguided: f64,
+    /// That chance by the unguided model.
+    #[serde(alias = "truth_unguided")]
+    pub estimate_unguided: f64,
     /// The rank of its tail under the unguided model.
     pub rank_unguided: f64,
 }
 
-/// A fact to show, with its truth as a proposal if it is one.
+/// A fact to show.
 struct Chosen {
     standing: Standing,
     triple: Triple,
-    truth: Option<f64>,
 }
 
 /// `proposals.json`: new facts worth a look.
@@ -83,14 +83,13 @@ pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) 
     let explaining = Explainer::new(with);
     chosen.extend(held_out(job, without, with, concluded, watcher)?);
     let mut samples = Vec::new();
-    for Chosen { standing, triple, truth } in chosen {
+    for Chosen { standing, triple } in chosen {
         let explainer = if standing == Standing::New { &proposing } else { &explaining };
         // How long it took is not part of the result.
         let explanation = Explanation { seconds: 0.0, ..explainer.explain(triple, &ExplainOptions::default())? };
-        let truth_unguided = without.estimates(&[triple])?[0];
+        let estimate_unguided = without.estimates(&[triple])?[0];
         let rank_unguided = ranks(without, &[triple], watcher)?[0];
-        let truth = truth.unwrap_or(explanation.estimate);
-        samples.push(Sample { standing, truth, explanation, truth_unguided, rank_unguided });
+        samples.push(Sample { standing, truth: explanation.truth, explanation, estimate_unguided, rank_unguided });
     }
     Ok((samples, proposals))
 }
@@ -133,11 +132,7 @@ fn new_facts(
         truths.iter().map(|(&triple, &truth)| (truth, triple)).partition(|(_, triple)| concluded.contains(triple));
     let mut chosen = varied(by_rules, job.samples);
     chosen.extend(varied(others, job.samples - chosen.len()));
-    let chosen = chosen.into_iter().map(|triple| Chosen {
-        standing: Standing::New,
-        triple,
-        truth: truths.get(&triple).copied(),
-    });
+    let chosen = chosen.into_iter().map(|triple| Chosen { standing: Standing::New, triple });
     Ok((chosen.collect(), kept))
 }
 
@@ -191,7 +186,7 @@ fn held_out(
         .filter(|(gain, _)| *gain > 0.0)
         .collect();
     let chosen = varied(gains, job.samples).into_iter();
-    Ok(chosen.map(|triple| Chosen { standing: Standing::InTest, triple, truth: None }).collect())
+    Ok(chosen.map(|triple| Chosen { standing: Standing::InTest, triple }).collect())
 }
 
 #[cfg(test)]
