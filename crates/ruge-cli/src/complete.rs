@@ -186,6 +186,9 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         let format = format.unwrap_or(FactFormat::Tsv);
         output::to_file(path, |out| write(out, path, format, &args.base, &engine, &completion))?;
     }
+    if !console.json && (args.out.is_some() || format.is_some()) {
+        console.note(&completion.assumes);
+    }
     if console.json {
         return console.json_result(&object(args, &completion, seconds)?);
     }
@@ -242,6 +245,7 @@ fn write(
 ) -> Result<()> {
     let failed = || format!("{}: cannot write", path.display());
     let mut writer = FactWriter::new(out, format, base).with_context(failed)?;
+    writer.remark(&completion.assumes).with_context(failed)?;
     if !format.has_rules() {
         for (triple, truth) in completion.triples() {
             writer.fact(&Fact::new(engine.data().names(), triple), truth, &[]).with_context(failed)?;
@@ -270,6 +274,7 @@ fn object(args: &CompleteArgs, completion: &Completion, seconds: f64) -> Result<
         "queries": completion.queries,
         "per_query": completion.per_query,
         "completeness": completion.completeness,
+        "completeness_by_relation": completion.completeness_by_relation,
         "assumes": completion.assumes,
         "hidden": ["train", "valid", "test"],
         "seconds": seconds,
