@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 use ruge_embed::objective::truth as sigmoid;
 use ruge_embed::{Embeddings, Model};
-use ruge_kg::{Control, Dataset, EntityId, RankError, RankQuery, Ranker, RelationId, Side, Triple};
+use ruge_kg::{Control, Dataset, EntityId, RankError, RankQuery, Ranker, RelationId, Side, Triple, visible};
 use ruge_rules::RuleRecord;
 use ruge_rules::rank::{Combined, Ranking, RuleScores, Setting, Weights};
 
@@ -438,7 +438,8 @@ impl Engine {
             text.push_str(" A fact that violates a given constraint has truth 0.");
         }
         if let Some(feedback) = self.said.feedback.as_ref().filter(|feedback| !feedback.is_empty()) {
-            text.push_str(&format!(" It is corrected by {} judged facts.", feedback.len()));
+            let facts = visible::plural(feedback.len(), "judged fact");
+            text.push_str(&format!(" It is corrected by {} {facts}.", feedback.len()));
         }
         Ok(text)
     }

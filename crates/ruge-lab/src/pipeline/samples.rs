@@ -24,7 +24,7 @@ use ruge::truth::CompletenessOf;
 pub const ALL_RELATIONS_UP_TO: usize = 100_000;
 /// A proposal of less truth is not worth showing.
 const WORTH_SHOWING: f64 = 0.1;
-/// Proposals kept for the report; some 700 bytes of a page each.
+/// Proposals kept for the report; some 800 bytes of a page each.
 const MOST_KEPT: usize = 10_000;
 /// Held-out triples looked at.
 const LOOKED_AT: usize = 5_000;

@@ -5,12 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Explanation;
 
+/// Facts of less truth are rather not true.
+const UNDECIDED: f64 = 0.4;
+
 /// What to call a truth.
 fn verdict(truth: f64) -> &'static str {
     match truth {
         _ if truth >= 0.9 => "Very probably true",
         _ if truth >= 0.6 => "Probably true",
-        _ if truth >= 0.4 => "Undecided",
+        _ if truth >= UNDECIDED => "Undecided",
         _ if truth >= 0.1 => "Probably not true",
         _ => "Very probably not true",
     }
@@ -47,7 +50,7 @@ impl Explanation {
             Some(split) => format!("Known (listed in {split})"),
             None => format!("{} ({:.2})", verdict(self.truth), self.truth),
         };
-        let mut text = format!("{said}: {}", self.who());
+        let mut text = format!("{said}{}", self.who());
         let counted = self.parts.iter().filter(|part| part.kind == "evidence" && part.value < 0.0);
         let against: Vec<&str> = self
             .against
@@ -66,19 +69,27 @@ impl Explanation {
         text
     }
 
-    /// Who holds it true: rules, the model, both or neither.
+    /// Who holds it true: rules, the model, both or neither. If it is probably not true, they do so in vain.
     fn who(&self) -> String {
         let fired = self.fired();
         let rules = if fired == 1 { "1 rule".to_string() } else { format!("{fired} rules") };
+        let s = if fired == 1 { "s" } else { "" };
         let agrees = self.model.map(|model| model.agrees);
+        if self.known.is_none() && self.truth < UNDECIDED {
+            return match (fired, agrees) {
+                (0, Some(true)) => ", although the model speaks for it; no rule does".into(),
+                (0, _) => ": neither a rule nor a model speaks for it".into(),
+                (_, Some(true)) => format!(", although {rules} and the model speak for it"),
+                (_, Some(false)) => format!(", although {rules} speak{s} for it; the model does not"),
+                (_, None) => format!(", although {rules} conclude{s} it"),
+            };
+        }
         match (fired, agrees) {
-            (0, None) => "no rule concludes it".into(),
-            (0, Some(true)) => "the model agrees, but no rule".into(),
-            (0, Some(false)) => "neither the model nor a rule agrees".into(),
-            (1, None) => "1 rule concludes it".into(),
-            (_, None) => format!("{rules} conclude it"),
-            (_, Some(true)) => format!("{rules} and the model agree"),
-            (_, Some(false)) => format!("{rules}, but not the model"),
+            (0, Some(true)) => ": the model agrees, but no rule".into(),
+            (0, _) => ": neither a rule nor a model speaks for it".into(),
+            (_, Some(true)) => format!(": {rules} and the model agree"),
+            (_, Some(false)) => format!(": {rules}, but not the model"),
+            (_, None) => format!(": {rules} conclude{s} it"),
         }
     }
 
