@@ -3,15 +3,17 @@
 
     experiments/truth/debian.py --out debian.tsv --facts 250000
     ruge run debian.tsv --out runs/debian
-    ruge complete runs/debian --relation priority --min-truth 0.2
-    ruge complete runs/debian --relation section --min-truth 0.2
+    experiments/truth/debian.py --out debian.tsv --count runs/debian --ruge target/release/ruge
 
 Reads `Packages` files: those given, or those that apt keeps on a Debian machine (`apt-get update` fetches them from any mirror).
 Files may be compressed with gzip, xz or lz4 (the program of that name must be installed). Relations: priority, section, maintainer,
 source, depends, recommends, suggests, provides, and a relation for each facet of the tags. Packages are taken in the order of their
 names until there are enough facts. `priority` and `section` are functions: every package has one.
+
+With `--count RUN` nothing is built: `ruge complete RUN --min-truth 0.2 --json` is asked for these two relations, and every proposal is
+looked up in the graph, which is read from `--out`. Printed: how many give a package a second value. Exits with 1 if any does.
 """
-import argparse, hashlib, pathlib, re, subprocess
+import argparse, hashlib, json, pathlib, re, subprocess, sys
 
 
 def lists():
@@ -65,12 +67,36 @@ def facts(package):
             yield name, "tag " + tag.split("::")[0], tag
 
 
+def count(args):
+    """Proposals that give a second value to a function."""
+    listed = {}
+    for line in pathlib.Path(args.out).read_text().splitlines():
+        head, relation, tail = line.split("\t")
+        listed.setdefault((head, relation), set()).add(tail)
+    wrong = 0
+    for relation in ("priority", "section"):
+        ask = [args.ruge, "complete", args.count, "--relation", relation, "--min-truth", str(args.min_truth), "--json", "--quiet"]
+        proposed = json.loads(subprocess.run(ask, check=True, capture_output=True).stdout)["facts"]
+        second = [fact for fact in proposed if listed.get((fact["head"], relation), set()) - {fact["tail"]}]
+        wrong += len(second)
+        print(f"{relation}: {len(proposed)} proposals of truth {args.min_truth} or more, {len(second)} of them second values")
+        for fact in second[:10]:
+            values = ", ".join(sorted(listed[fact["head"], relation]))
+            print(f"  {fact['truth']:.3f} {fact['head']} {relation} {fact['tail']}, listed: {values}")
+    return wrong
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="*")
     options.add_argument("--out", required=True)
     options.add_argument("--facts", type=int, default=250_000)
+    options.add_argument("--count", metavar="RUN", help="count second values among the proposals of this run")
+    options.add_argument("--min-truth", type=float, default=0.2)
+    options.add_argument("--ruge", default="ruge")
     args = options.parse_args()
+    if args.count:
+        sys.exit(1 if count(args) else 0)
     packages = {}
     for path in args.files or lists():
         for stanza in text(path).split("\n\n"):

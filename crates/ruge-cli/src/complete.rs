@@ -73,7 +73,7 @@ pub struct CompleteArgs {
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Propose nothing; measure the calibration of the truths on test facts
+    /// Propose nothing; measure on test what truth is reckoned from: the chance of a candidate to be a test fact
     #[arg(long, conflicts_with_all = ["out", "to", "top", "min_truth"])]
     measure: bool,
     #[command(flatten)]
@@ -186,6 +186,9 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
         let format = format.unwrap_or(FactFormat::Tsv);
         output::to_file(path, |out| write(out, path, format, &args.base, &engine, &completion))?;
     }
+    if !console.json && (args.out.is_some() || format.is_some()) {
+        console.note(&completion.assumes);
+    }
     if console.json {
         return console.json_result(&object(args, &completion, seconds)?);
     }
@@ -242,6 +245,7 @@ fn write(
 ) -> Result<()> {
     let failed = || format!("{}: cannot write", path.display());
     let mut writer = FactWriter::new(out, format, base).with_context(failed)?;
+    writer.remark(&completion.assumes).with_context(failed)?;
     if !format.has_rules() {
         for (triple, truth) in completion.triples() {
             writer.fact(&Fact::new(engine.data().names(), triple), truth, &[]).with_context(failed)?;
@@ -270,6 +274,7 @@ fn object(args: &CompleteArgs, completion: &Completion, seconds: f64) -> Result<
         "queries": completion.queries,
         "per_query": completion.per_query,
         "completeness": completion.completeness,
+        "completeness_by_relation": completion.completeness_by_relation,
         "assumes": completion.assumes,
         "hidden": ["train", "valid", "test"],
         "seconds": seconds,
@@ -379,27 +384,31 @@ fn tell_measured(measured: &Measured, seconds: f64, console: Console) -> Result<
     table.row(["", "candidates", "ECE", "Brier"]);
     for (name, part) in [
         ("all", &measured.all),
-        ("truth of 0.1 or more", &measured.from_a_tenth),
-        ("truth of 0.5 or more", &measured.from_a_half),
+        ("chance of 0.1 or more", &measured.from_a_tenth),
+        ("chance of 0.5 or more", &measured.from_a_half),
     ] {
         table.row([name.into(), grouped(part.answers), format!("{:.4}", part.ece), format!("{:.4}", part.brier)]);
     }
     text.push_str(&table.render(width));
-    text.push_str(&format!("\n{}\n{}", console.heading("By truth"), curve(&measured.all, width)));
+    text.push_str(&format!(
+        "\n{}\n{}",
+        console.heading("By the chance to be a test fact"),
+        curve(&measured.all, width)
+    ));
     text.push_str(&format!("\n{}", wrapped(&measured.sentence, width)));
     console.result(&text)
 }
 
 fn curve(reliability: &Reliability, width: usize) -> String {
     let mut table = Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right]);
-    table.row(["bucket", "candidates", "mean truth", "share of facts"]);
+    table.row(["bucket", "candidates", "mean chance", "share in test"]);
     for bucket in &reliability.curve {
         let none = bucket.count == 0;
         let number = |value: f64| if none { "–".to_string() } else { format!("{value:.3}") };
         table.row([
             format!("{:.1} to {:.1}", bucket.from, bucket.to),
             grouped(bucket.count),
-            number(bucket.truth),
+            number(bucket.expected),
             number(bucket.facts),
         ]);
     }

@@ -133,7 +133,7 @@ fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubt
         return text;
     }
     let mut table = Table::new(&[Column::Right, Column::Right, Column::Name, Column::Name, Column::Name, Column::Name]);
-    table.row(["doubt", "truth", "head", "relation", "tail", "rules say"]);
+    table.row(["doubt", "if unlisted", "head", "relation", "tail", "rules say"]);
     for triple in list {
         let (mut head, mut tail) = (triple.fact.head.clone(), triple.fact.tail.clone());
         // Marked is the end that rules would put another in place of.
@@ -141,7 +141,7 @@ fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubt
         marked.push_str(" (?)");
         table.row([
             format!("{:.2}", triple.doubt),
-            format!("{:.3}", triple.truth),
+            format!("{:.3}", triple.estimate),
             head,
             triple.fact.relation.clone(),
             tail,

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ruge::explain::drawing::Drawing;
 use ruge::explain::parts::{Summed, closing};
-use ruge::explain::{ExplainOptions, Explainer, Explanation, Fact, GroundingEvidence};
+use ruge::explain::{ExplainOptions, Explainer, Explanation, Fact, GroundingEvidence, ModelSays};
 use ruge::{Engine, ModelFile};
 use ruge_kg::{Dataset, Side, Triple, visible};
 use serde_json::Value;
@@ -102,7 +102,7 @@ pub fn run(args: &ExplainArgs, console: Console) -> Result<()> {
         }
     }
     if console.json {
-        return console.json_result(&object(&explanation, args.svg.as_deref())?);
+        return console.json_result(&object(&explanation, &engine, args.svg.as_deref())?);
     }
     if args.dot {
         return console.data_result(&Drawing::new(&explanation).dot());
@@ -127,10 +127,13 @@ pub fn explainer(engine: &Engine, file: Option<&Path>, reading: &RuleArgs, conso
     Ok(explainer)
 }
 
-fn object(explanation: &Explanation, svg: Option<&Path>) -> Result<Value> {
+fn object(explanation: &Explanation, engine: &Engine, svg: Option<&Path>) -> Result<Value> {
     let mut object = serde_json::to_value(explanation).context("cannot write the explanation as JSON")?;
     object["rules_fired"] = explanation.fired().into();
     object["grounding_count"] = explanation.grounding_count().into();
+    object["assumes"] = engine.truth_assumes()?.into();
+    let relation = engine.relation(&explanation.fact.relation)?;
+    object["completeness"] = serde_json::to_value(engine.completeness(relation)?).context("cannot write JSON")?;
     if let Some(path) = svg {
         object["svg"] = path.display().to_string().into();
     }
@@ -195,6 +198,10 @@ fn text(explanation: &Explanation, all_parts: bool, engine: &Engine, console: Co
             "known".into(),
             explanation.known.as_ref().map_or_else(|| "no".into(), |split| format!("yes, in {split}")),
         ]);
+    // Where the model alone ranks, its ranks are those above.
+    if let Some(model) = explanation.model.filter(|_| explanation.parts.len() > 1) {
+        table.row(["the model alone".into(), alone(model, &all)]);
+    }
     text.push_str(&table.render(width));
     if explanation.parts.len() > 1 {
         text.push_str(&parts(explanation, all_parts, data, console));
@@ -282,6 +289,12 @@ fn text(explanation: &Explanation, all_parts: bool, engine: &Engine, console: Co
     }
     text.push_str(&format!("\n{}", wrapped(&engine.truth_assumes()?, width)));
     Ok(text)
+}
+
+/// Whether the model agrees, and why so.
+fn alone(model: ModelSays, all: &str) -> String {
+    let verdict = if model.agrees { "agrees" } else { "does not agree" };
+    format!("{verdict}: rank {} of {all} tails, {} of {all} heads", rank(model.rank), rank(model.head_rank))
 }
 
 /// Ranks are whole but for ties.

@@ -1,14 +1,13 @@
 //! What a user says about the graph: how complete it is, which facts are true or false, what may not be.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use ruge::Engine;
-use ruge::constraints::Constraints;
-use ruge::truth::Completeness;
-use ruge::truth::feedback;
+use ruge::truth::completeness;
+use ruge::truth::told::{Told, Understood};
+use ruge_kg::Dataset;
 
 use crate::console::Console;
 use crate::usage::UsageError;
@@ -30,63 +29,44 @@ pub struct TruthArgs {
 
 impl TruthArgs {
     /// The model, told all of it.
-    pub fn tell(&self, mut engine: Engine, console: Console) -> Result<Engine> {
-        if let Some(given) = &self.completeness {
-            engine = engine.with_completeness(completeness(given, &engine)?);
+    pub fn tell(&self, engine: Engine, console: Console) -> Result<Engine> {
+        let read = Self::read(&self.told(), engine.data(), console)?;
+        Ok(read.tell(&engine)?)
+    }
+
+    /// As typed.
+    pub fn told(&self) -> Told {
+        let Self { completeness, feedback, constraints } = self.clone();
+        Told { completeness, feedback, constraints }
+    }
+
+    /// Reads what was told by the names of a graph. Files that say nothing are named.
+    pub fn read(told: &Told, data: &Dataset, console: Console) -> Result<Understood> {
+        if let Some(given) = &told.completeness
+            && given.trim().parse::<f64>().is_ok()
+            && completeness::share(given).is_none()
+        {
+            bail!(UsageError(format!("--completeness {given}: give a share above 0 and below 1, such as 0.9")));
         }
-        if let Some(path) = &self.constraints {
-            let constraints = Constraints::read(path, engine.data())?;
-            if constraints.is_empty() {
-                console.note(&format!("note: {}: the file has no constraints", path.display()));
+        let missing = |given: &&String| given.trim().parse::<f64>().is_err() && !Path::new(given.as_str()).exists();
+        if let Some(given) = told.completeness.as_ref().filter(missing) {
+            bail!("{given}: cannot read it; give a share such as 0.9, or a file");
+        }
+        let read = told.read(data)?;
+        let nothing = [
+            (&told.constraints, read.constraints.as_ref().is_some_and(|list| list.is_empty()), "constraints"),
+            (&told.feedback, read.judgements.as_ref().is_some_and(Vec::is_empty), "judged facts"),
+        ];
+        for (path, is_empty, what) in nothing {
+            if let Some(path) = path.as_ref().filter(|_| is_empty) {
+                console.note(&format!("note: {}: the file has no {what}", path.display()));
             }
-            engine = engine.with_constraints(constraints);
         }
-        if let Some(path) = &self.feedback {
-            let judged = feedback::read(path, &engine)?;
-            if judged.is_empty() {
-                console.note(&format!("note: {}: the file has no judged facts", path.display()));
-            }
-            engine = engine.with_feedback(&judged)?;
-        }
-        Ok(engine)
+        Ok(read)
     }
 
     /// Files that are read, and must not be written to.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        [&self.feedback, &self.constraints].into_iter().flatten().cloned().collect::<Vec<_>>().into_iter()
+        self.told().files().into_iter()
     }
-}
-
-fn share(text: &str) -> Option<f64> {
-    text.trim().parse::<f64>().ok().filter(|share| *share > 0.0 && *share < 1.0)
-}
-
-fn completeness(given: &str, engine: &Engine) -> Result<Completeness> {
-    if given.trim().parse::<f64>().is_ok() {
-        return match share(given) {
-            Some(share) => Ok(Completeness { all: Some(share), relations: BTreeMap::new() }),
-            None => bail!(UsageError(format!("--completeness {given}: give a share above 0 and below 1, such as 0.9"))),
-        };
-    }
-    let path = Path::new(given);
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{}: cannot read it; give a share such as 0.9, or a file", path.display()))?;
-    let mut found = Completeness::default();
-    for (at, line) in text.lines().enumerate() {
-        let line = line.strip_prefix('\u{feff}').unwrap_or(line).trim_end_matches('\r');
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let place = format!("{}:{}", path.display(), at + 1);
-        let Some((name, share)) = line.rsplit_once('\t').and_then(|(name, text)| Some((name, share(text)?))) else {
-            bail!("{place}: write a relation, a tab, and a share above 0 and below 1; * stands for all relations");
-        };
-        match name {
-            "*" => found.all = Some(share),
-            name => {
-                found.relations.insert(engine.relation(name).with_context(|| place)?, share);
-            }
-        }
-    }
-    Ok(found)
 }

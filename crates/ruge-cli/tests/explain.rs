@@ -144,18 +144,24 @@ fn new_facts_are_proposed_in_every_format() {
     let done = json(&["complete", &model, "--top", "40", "--out", &nt]);
     assert_eq!(done["facts"].as_array().unwrap().len(), 40);
     let triples = std::fs::read_to_string(&nt).unwrap();
-    assert!(triples.lines().count() == 40 && triples.lines().all(|line| line.ends_with(" .")), "{triples}");
+    let (remark, rest) = triples.split_once('\n').unwrap();
+    assert!(remark.starts_with("# Truth is the estimated chance"), "{remark}");
+    assert!(rest.lines().count() == 40 && rest.lines().all(|line| line.ends_with(" .")), "{triples}");
+    let read = json(&["check", &nt]);
+    assert_eq!(read["train"].as_u64().unwrap() + read["valid"].as_u64().unwrap() + read["test"].as_u64().unwrap(), 40);
 
     let csv = text(&["complete", &model, "--top", "40", "--to", "csv"]);
     assert!(csv.starts_with("head,relation,tail,truth,rules\r\n") && csv.lines().count() == 41, "{csv}");
     let ttl = runs().join("new.ttl").to_string_lossy().into_owned();
     text(&["complete", &model, "--top", "40", "--base", "http://example.org/id/", "--out", &ttl]);
     let star = std::fs::read_to_string(&ttl).unwrap();
-    assert!(star.lines().all(|line| line.starts_with("<< <http://example.org/id/")), "{star}");
+    assert!(star.starts_with("# Truth is"), "{star}");
+    assert!(star.lines().skip(1).all(|line| line.starts_with("<< <http://example.org/id/")), "{star}");
     assert!(star.contains(" >> <urn:x-ruge:truth> 0."), "{star}");
     let cypher = text(&["complete", &model, "--top", "40", "--to", "cypher"]);
+    assert!(cypher.starts_with("// Truth is"), "{cypher}");
     assert!(
-        cypher.lines().all(|line| line.starts_with("MERGE (h:Entity {name: '") && line.ends_with("];")),
+        cypher.lines().skip(1).all(|line| line.starts_with("MERGE (h:Entity {name: '") && line.ends_with("];")),
         "{cypher}"
     );
 

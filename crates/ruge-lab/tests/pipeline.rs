@@ -37,6 +37,7 @@ fn job<'d>(data: &'d Dataset, spec: Spec, out: PathBuf) -> Job<'d> {
         choice: Choice::All,
         deploys: true,
         samples: 3,
+        told: Default::default(),
         checkpoint_every: Duration::ZERO,
         budget: None,
         keeps_dimension: false,

@@ -19,7 +19,7 @@ pub fn render(report: &Report) -> String {
     let title = if report.title.is_empty() { "a run" } else { &report.title };
     let version = report.repeat.given().map_or("", |repeat| &repeat.version);
     let script = match report.proposals.given() {
-        Some(list) if !list.is_empty() => section::proposals::SCRIPT,
+        Some(list) if !list.facts.is_empty() => section::proposals::SCRIPT,
         _ => "",
     };
     with_script(title, "ruge report", &sections, version, script)

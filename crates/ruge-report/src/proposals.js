@@ -1,10 +1,10 @@
 'use strict';
 (() => {
   const section = document.getElementById('proposals');
-  const table = section.querySelector('table');
+  const table = section.querySelector('table.proposals');
   const body = table.tBodies[0];
   const part = name => section.querySelector('[data-part="' + name + '"]');
-  const [base, ruleNames] = JSON.parse(table.dataset.about);
+  const [base, ruleNames, assumes] = JSON.parse(table.dataset.about);
   const STEP = 200;
   const rows = [...body.rows].map((row, place) => {
     const [head, relation, tail, truth, kinds, rules, group] = JSON.parse(row.dataset.fact);
@@ -26,20 +26,21 @@
   const percent = name => encodeURIComponent(name).replace(/[!'()*]/g, c => '%' + c.charCodeAt(0).toString(16).toUpperCase());
   const term = (name, kind) => kind === 't' ? name : '<' + (kind === 'i' ? name : base + percent(name)) + '>';
   const statement = x => [x.head, x.relation, x.tail].map((name, at) => term(name, x.kinds[at])).join(' ');
+  const remark = (sign, text) => assumes ? sign + ' ' + assumes.replace(/[\p{Cc}\u2028\u2029]/gu, ' ') + '\n' + text : text;
   const formats = {
     tsv: ['tsv', list => 'head\trelation\ttail\ttruth\trules\n' + list.map(x =>
       [x.head, x.relation, x.tail, x.truth, x.rules.join('; ')].map(tsv).join('\t') + '\n').join('')],
     csv: ['csv', list => 'head,relation,tail,truth,rules\r\n' + list.map(x =>
       [x.head, x.relation, x.tail, x.truth, x.rules.join('; ')].map(csv).join(',') + '\r\n').join('')],
-    nt: ['nt', list => list.map(x => statement(x) + ' .\n').join('')],
-    'rdf-star': ['ttl', list => list.map(x => '<< ' + statement(x) + ' >> <urn:x-ruge:truth> ' + x.truth +
-      (x.rules.length ? ' ; <urn:x-ruge:rule> ' + x.rules.map(rule => quoted(rule, '"')).join(' , ') : '') + ' .\n').join('')],
-    cypher: ['cypher', list => list.map(x => {
+    nt: ['nt', list => remark('#', list.map(x => statement(x) + ' .\n').join(''))],
+    'rdf-star': ['ttl', list => remark('#', list.map(x => '<< ' + statement(x) + ' >> <urn:x-ruge:truth> ' + x.truth +
+      (x.rules.length ? ' ; <urn:x-ruge:rule> ' + x.rules.map(rule => quoted(rule, '"')).join(' , ') : '') + ' .\n').join(''))],
+    cypher: ['cypher', list => remark('//', list.map(x => {
       const type = (x.relation.replace(/[\\\p{Cc}]/gu, '_') || '_').replaceAll('`', '``');
       return 'MERGE (h:Entity {name: ' + cypher(x.head) + '}) MERGE (t:Entity {name: ' + cypher(x.tail) + '}) ' +
         'MERGE (h)-[r:`' + type + '` {name: ' + cypher(x.relation) + '}]->(t) ' +
         'SET r.truth = ' + x.truth + ', r.rules = [' + x.rules.map(cypher).join(', ') + '];\n';
-    }).join('')],
+    }).join(''))],
   };
 
   const number = count => count.toLocaleString('en');

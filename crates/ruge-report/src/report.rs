@@ -60,14 +60,50 @@ pub struct Report {
     pub consistency: Part<Consistency>,
     /// Which evidence counts beside model and rules.
     pub evidence: Part<EvidenceUse>,
-    /// All proposed facts, the truest first.
-    pub proposals: Part<Vec<Proposal>>,
+    /// Proposed facts, and what their truth rests on.
+    pub proposals: Part<Proposed>,
     /// Some predicted facts with their explanations.
     pub predictions: Part<Vec<Prediction>>,
     /// Suspicious facts in the data.
     pub clean_up: Part<CleanUp>,
     /// How to reproduce the run.
     pub repeat: Part<Repeat>,
+}
+
+/// Proposed facts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Proposed {
+    /// The truest first.
+    pub facts: Vec<Proposal>,
+    /// How many were found.
+    pub found: usize,
+    /// The least truth that was looked for.
+    pub least: f64,
+    /// What was left out, and how to get it.
+    pub cut: Vec<String>,
+    /// What truth means and assumes.
+    pub assumes: String,
+    /// The completeness of relations, those with the most proposals first.
+    pub completeness: Vec<CompletenessRow>,
+}
+
+/// The completeness of a relation.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompletenessRow {
+    /// The relation.
+    pub relation: String,
+    /// Facts proposed for it.
+    pub proposals: usize,
+    /// The share of its true facts that are listed.
+    pub share: f64,
+    /// The ends of an interval that holds it nine times in ten.
+    pub interval: [f64; 2],
+    /// Sure candidates that it was estimated from.
+    pub sure: usize,
+    /// Whether the user gave it.
+    pub given: bool,
 }
 
 /// The system of a row, curve or bar; it determines colours and comparisons.
@@ -447,9 +483,9 @@ pub struct Prediction {
     pub fact: Fact,
     /// Whether it is known.
     pub standing: Standing,
-    /// Its truth value, calibrated if possible.
+    /// The chance that it is true; of a known fact, the chance that it would have if it were not listed.
     pub truth: Option<f64>,
-    /// Its truth value under the unguided model.
+    /// The same under the unguided model.
     pub truth_unguided: Option<f64>,
     /// Its filtered rank among all tails.
     pub rank: Option<f64>,
@@ -500,7 +536,7 @@ pub struct CleanUp {
 pub struct Suspect {
     /// The triple.
     pub fact: Fact,
-    /// Its truth value.
+    /// The chance that it would have if it were not listed.
     pub truth: f64,
     /// The evidence against it.
     pub why: String,

@@ -1,9 +1,12 @@
 //! The report of a run, filled from what its stages left.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use crate::html::grouped;
 use crate::report::{
-    self, CalibrationCurve, CleanUp, Consistency, ConsistencyRow, Curve, Effect, EvidenceUse, Fact, Firing,
-    MetricsTable, Part, Prediction, RelationRow, ReliabilityBin, Repeat, Report, Suspect, System,
+    self, CalibrationCurve, CleanUp, CompletenessRow, Consistency, ConsistencyRow, Curve, Effect, EvidenceUse, Fact,
+    Firing, MetricsTable, Part, Prediction, Proposed, RelationRow, ReliabilityBin, Repeat, Report, Suspect, System,
 };
 use crate::{gather, published};
 use ruge::calibrate::{Reliability, Source};
@@ -11,9 +14,13 @@ use ruge::consistency;
 use ruge::explain;
 use ruge::run::curve;
 use ruge::spec::Weigh;
+use ruge::truth::CompletenessOf;
+use ruge::truth::told::Told;
 use ruge::{GuidanceSpec, ModelFile};
 use ruge_kg::LoadReport;
-use ruge_lab::pipeline::{Findings, Job, Sample, Stage, Standing, SystemResult, unguided};
+use ruge_lab::pipeline::{
+    ALL_RELATIONS_UP_TO, Findings, Job, Proposals, Sample, Stage, Standing, SystemResult, unguided,
+};
 
 /// Rules shown in the report.
 const RULES: usize = 20;
@@ -36,9 +43,9 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport, version: 
         calibration: calibration(findings),
         consistency: obedience(findings),
         evidence: evidence(findings, job),
-        proposals: match findings.proposals.as_ref().map_or(&[][..], |found| &found.facts) {
-            facts @ [_, ..] => facts.to_vec().into(),
-            [] => Part::LeftOut,
+        proposals: match &findings.proposals {
+            Some(found) => proposed(found, findings, job).into(),
+            None => Part::LeftOut,
         },
         predictions: match &findings.samples {
             Some(samples) if !samples.is_empty() => {
@@ -201,7 +208,7 @@ fn calibration(findings: &Findings) -> Part<CalibrationCurve> {
             .iter()
             .filter(|bucket| bucket.count > 0)
             .map(|bucket| ReliabilityBin {
-                predicted: bucket.truth,
+                predicted: bucket.expected,
                 observed: bucket.facts,
                 count: bucket.count as u64,
             })
@@ -253,13 +260,63 @@ fn clean_up(findings: &Findings) -> Part<CleanUp> {
     }
     let rows = found.doubtful.iter().map(|doubt| Suspect {
         fact: fact(&doubt.fact, false),
-        truth: doubt.truth,
+        truth: doubt.estimate,
         why: match doubt.instead.is_empty() {
             true => "no rule concludes it, though rules conclude most facts of its relation".into(),
             false => format!("no rule concludes it; rules conclude {} instead", doubt.instead.join(", ")),
         },
     });
     CleanUp { about: consistency::CRITERION.into(), rows: rows.collect() }.into()
+}
+
+/// Relations whose completeness is in the report.
+const COMPLETENESS: usize = 40;
+/// Relations that are named in a sentence.
+const NAMED: usize = 10;
+
+/// All that is known of the proposed facts, and what was left out.
+fn proposed(found: &Proposals, findings: &Findings, job: &Job<'_>) -> Proposed {
+    let mut cut = Vec::new();
+    if let Some(only) = &found.only {
+        let more = if only.len() > NAMED { ", …" } else { "" };
+        cut.push(format!(
+            "Facts were proposed for {} of {} relations only, those that rules conclude most about, because train has more than {} \
+             triples: {}{more}. The command below completes the others, too.",
+            grouped(only.len()),
+            grouped(job.data.relation_count()),
+            grouped(ALL_RELATIONS_UP_TO),
+            only.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let left_out = found.count - found.facts.len().min(found.count);
+    if left_out > 0 {
+        let kept = grouped(found.facts.len());
+        cut.push(format!("The {kept} truest are here; {} were found and are not.", grouped(left_out)));
+    }
+    if !cut.is_empty() {
+        cut.push(format!("All of them: ruge complete {} --min-truth {}", findings.home.display(), found.min_truth));
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    found.facts.iter().for_each(|proposal| *counts.entry(&proposal.fact.relation).or_default() += 1);
+    let row = |of: &CompletenessOf| CompletenessRow {
+        relation: of.relation.clone(),
+        proposals: counts.get(of.relation.as_str()).copied().unwrap_or(0),
+        share: of.estimate.share,
+        interval: [of.estimate.low, of.estimate.high],
+        sure: of.sure,
+        given: of.given,
+    };
+    let mut completeness: Vec<CompletenessRow> = found.completeness.iter().map(row).collect();
+    completeness.sort_by_key(|row| std::cmp::Reverse(row.proposals));
+    completeness.truncate(COMPLETENESS);
+    Proposed {
+        facts: found.facts.clone(),
+        found: found.count,
+        least: found.min_truth,
+        cut,
+        assumes: found.assumes.clone(),
+        completeness,
+    }
 }
 
 fn fact(of: &explain::Fact, negated: bool) -> Fact {
@@ -286,9 +343,9 @@ fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
             Standing::New => report::Standing::New,
             Standing::InTest => report::Standing::InTest,
         },
-        truth: Some(sample.truth),
-        // Truths of proposals and of answers are not the same thing, and only the latter are known without rules.
-        truth_unguided: (sample.standing == Standing::InTest).then_some(sample.truth_unguided),
+        truth: Some(found.estimate),
+        // The model without rules has not seen what the model to deploy has: only of held-out facts the two compare.
+        truth_unguided: (sample.standing == Standing::InTest).then_some(sample.estimate_unguided),
         rank: Some(found.rank),
         rank_unguided: Some(sample.rank_unguided),
         rules: found.rules.iter().enumerate().map(firing).collect(),
@@ -305,6 +362,19 @@ fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
     }
 }
 
+/// What the user told, as flags.
+fn told(told: &Told) -> String {
+    let path = |path: &PathBuf| path.display().to_string();
+    [
+        ("completeness", told.completeness.clone()),
+        ("feedback", told.feedback.as_ref().map(path)),
+        ("constraints", told.constraints.as_ref().map(path)),
+    ]
+    .into_iter()
+    .filter_map(|(flag, value)| Some(format!(" --{flag} {}", value?)))
+    .collect()
+}
+
 fn repeat(findings: &Findings, job: &Job<'_>, version: &str) -> Repeat {
     let out = findings.home.display();
     let stages = Stage::ALL
@@ -313,7 +383,7 @@ fn repeat(findings: &Findings, job: &Job<'_>, version: &str) -> Repeat {
         .filter(|(name, _)| name != Stage::Report.name());
     Repeat {
         commands: vec![
-            format!("ruge run {} --spec {out}/spec.toml --out again", findings.source),
+            format!("ruge run {} --spec {out}/spec.toml --out again{}", findings.source, told(&findings.ledger.told)),
             format!("ruge eval {out} --by-relation"),
         ],
         specs: vec![

@@ -8,7 +8,7 @@ mod search;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ruge_lab::export::facts::{BASE, FactFormat, text};
+use ruge_lab::export::facts::{BASE, FactFormat, text_with};
 use ruge_report::search::render_search;
 use ruge_testing::Tests;
 
@@ -130,7 +130,7 @@ fn downloads_have_the_bytes_that_the_program_writes(eyes: PathBuf) {
     ] {
         let [name, file] = [0, 1].map(|at| found[format.name()][at].as_str().expect("a file"));
         assert_eq!(name, format!("proposals.{ending}"));
-        let expected = text(format, BASE, &list);
+        let expected = text_with(format, BASE, &sample::proposed().assumes, &list);
         for (ours, theirs) in file.split('\n').zip(expected.split('\n')) {
             assert_eq!(ours, theirs, "{}", format.name());
         }

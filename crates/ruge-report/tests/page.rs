@@ -128,7 +128,8 @@ fn no_string_of_a_report_becomes_markup_or_turns_text_around() {
             assert!(!page.contains(word), "{word:?} in the page, from {what}");
         }
     };
-    let few = sample::proposals().into_iter().take(4).collect::<Vec<_>>();
+    let mut few = sample::proposed();
+    few.facts.truncate(4);
     let whole = serde_json::to_value(Report { proposals: few.into(), ..report() }).unwrap();
     let (mut all, mut found) = (whole.clone(), Vec::new());
     places(&whole, "", &mut found);
@@ -179,7 +180,7 @@ fn what_is_missing_says_why_and_what_is_left_out_is_not_mentioned() {
         calibration: CalibrationCurve::default().into(),
         consistency: Consistency::default().into(),
         evidence: EvidenceUse::default().into(),
-        proposals: Vec::new().into(),
+        proposals: Proposed::default().into(),
         predictions: Vec::new().into(),
         clean_up: CleanUp::default().into(),
         repeat: Repeat::default().into(),

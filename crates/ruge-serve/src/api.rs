@@ -168,6 +168,7 @@ pub fn explain(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Prob
     let mut object = json!(explanation);
     object["rules_fired"] = explanation.fired().into();
     object["grounding_count"] = explanation.grounding_count().into();
+    object["assumes"] = snapshot.assumes()?.into();
     Ok(Reply::json(&object))
 }
 

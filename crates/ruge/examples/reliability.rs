@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for bucket in &stored.curve {
         println!(
             "  {:.1}–{:.1} {:8} answers, mean truth {:.3}, facts {:.3}",
-            bucket.from, bucket.to, bucket.count, bucket.truth, bucket.facts
+            bucket.from, bucket.to, bucket.count, bucket.expected, bucket.facts
         );
     }
     Ok(())

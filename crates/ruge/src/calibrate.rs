@@ -318,17 +318,18 @@ pub struct Reliability {
     pub curve: Vec<Bucket>,
 }
 
-/// Answers of similar truth.
+/// Answers of similar chance.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Bucket {
-    /// Least truth.
+    /// Least chance.
     pub from: f64,
-    /// Truths below, the last bucket's 1 included.
+    /// Chances below, the last bucket's 1 included.
     pub to: f64,
     /// Answers in it.
     pub count: usize,
-    /// Their mean truth; 0 in an empty bucket.
-    pub truth: f64,
+    /// Their mean chance; 0 in an empty bucket.
+    #[serde(alias = "truth")]
+    pub expected: f64,
     /// The share of facts among them; 0 in an empty bucket.
     pub facts: f64,
 }
@@ -347,15 +348,15 @@ impl Reliability {
             squares += (truth - label).powi(2);
             let bucket = &mut curve[((truth * BUCKETS as f64) as usize).min(BUCKETS - 1)];
             bucket.count += 1;
-            bucket.truth += truth;
+            bucket.expected += truth;
             bucket.facts += label;
         }
         let n = count.max(1) as f64;
         let mut ece = 0.0;
         for bucket in &mut curve {
-            ece += (bucket.truth - bucket.facts).abs() / n;
+            ece += (bucket.expected - bucket.facts).abs() / n;
             let size = bucket.count.max(1) as f64;
-            bucket.truth /= size;
+            bucket.expected /= size;
             bucket.facts /= size;
         }
         Self { answers: count, brier: squares / n, ece, curve }

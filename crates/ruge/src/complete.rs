@@ -14,7 +14,7 @@ use crate::calibrate::Reliability;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::explain::{Explainer, Fact, FactLabels};
-use crate::truth::{Estimate, Observed, Witness};
+use crate::truth::{CompletenessOf, Estimate, Observed, Witness};
 
 pub mod candidates;
 
@@ -98,6 +98,8 @@ pub struct Completion {
     pub per_query: usize,
     /// Estimated completeness; nothing where there was no validation triple to learn truth from.
     pub completeness: Option<Estimate>,
+    /// The completeness of each relation, by which truth was reckoned.
+    pub completeness_by_relation: Vec<CompletenessOf>,
     /// What truth assumes.
     pub assumes: String,
 }
@@ -147,6 +149,7 @@ pub fn complete(explainer: &Explainer, options: &CompleteOptions, control: &Cont
     });
     chosen.truncate(options.top.unwrap_or(usize::MAX));
     let completeness = engine.fitted_truth()?.map(|truth| truth.completeness);
+    let completeness_by_relation = engine.completeness_by_relation()?;
     let assumes = engine.truth_assumes()?;
     Ok(Completion {
         explainer: explainer.clone(),
@@ -156,6 +159,7 @@ pub fn complete(explainer: &Explainer, options: &CompleteOptions, control: &Cont
         queries,
         per_query,
         completeness,
+        completeness_by_relation,
         assumes,
     })
 }

@@ -50,8 +50,9 @@ pub struct Agreement {
     pub consistent: usize,
     /// Their share.
     pub share: f64,
-    /// Mean φ of the conclusions.
-    pub mean_truth: f64,
+    /// Mean φ of the conclusions, the model's own truth, which rules reckon with.
+    #[serde(rename = "mean_model_truth", alias = "mean_truth")]
+    pub mean_phi: f64,
     /// Mean of what was demanded.
     pub mean_demand: f64,
 }
@@ -182,7 +183,7 @@ impl Agreement {
         Self {
             consistent,
             share: consistent as f64 / n,
-            mean_truth: groundings.iter().map(|x| f64::from(x.conclusion)).sum::<f64>() / n,
+            mean_phi: groundings.iter().map(|x| f64::from(x.conclusion)).sum::<f64>() / n,
             mean_demand: groundings.iter().map(|x| f64::from(x.demand)).sum::<f64>() / n,
         }
     }

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 use ruge_embed::objective::truth as sigmoid;
 use ruge_embed::{Embeddings, Model};
-use ruge_kg::{Control, Dataset, EntityId, RankError, Ranker, RelationId, Triple};
+use ruge_kg::{Control, Dataset, EntityId, RankError, RankQuery, Ranker, RelationId, Side, Triple, visible};
 use ruge_rules::RuleRecord;
 use ruge_rules::rank::{Combined, Ranking, RuleScores, Setting, Weights};
 
@@ -37,15 +37,12 @@ use crate::constraints::{Constraints, Habits};
 use crate::error::{Result, RugeError};
 use crate::explain::{ExplainOptions, Explainer, Explanation, RuleSet};
 use crate::model_file::{Contents, ModelFile};
+use crate::names;
 use crate::predict::{Answer, PredictOptions, Question};
 use crate::similar::{Near, similar};
 use crate::spec::{DeviceName, Spec};
-use crate::suggest::nearest;
 use crate::truth::feedback::Feedback;
-use crate::truth::{self, Completeness, Judgement, Observed, Truth, Witness};
-
-/// Relations named where none is near to what was typed.
-const SHOWN: usize = 8;
+use crate::truth::{self, Completeness, CompletenessOf, Judgement, Observed, Truth, Witness};
 
 /// A model opened for questions; see the [module](self).
 #[derive(Clone)]
@@ -282,47 +279,41 @@ impl Engine {
 
     /// The entity of that name, short form or label, or an error that names the nearest ones.
     pub fn entity(&self, name: &str) -> Result<EntityId> {
-        let data = self.data();
-        match data.entities_meant(name)[..] {
-            [entity] => Ok(entity),
-            [] => {
-                let names = data.names().entities.iter().map(|(_, name)| name);
-                Err(unknown("entity", name, names.chain(data.labels().all())))
-            }
-            ref several => {
-                let choices = several.iter().map(|&id| data.names().entities.name(id).to_string()).collect();
-                Err(RugeError::AmbiguousName { kind: "entities", name: name.to_string(), choices })
-            }
-        }
+        names::entity(self.data(), name)
     }
 
     /// The relation of that name, short form or label, or an error that names the nearest ones.
     pub fn relation(&self, name: &str) -> Result<RelationId> {
-        let names = &self.data().names().relations;
-        let meant = self.data().relations_meant(name);
-        if meant.len() > 1 {
-            let choices = meant.iter().map(|&id| names.name(id).to_string()).collect();
-            return Err(RugeError::AmbiguousName { kind: "relations", name: name.to_string(), choices });
-        }
-        meant.first().copied().ok_or_else(|| match unknown("relation", name, names.iter().map(|(_, name)| name)) {
-            // Relations are few, so that some of them help where none is near.
-            RugeError::UnknownName { kind, name, nearest, .. } if nearest.is_empty() => {
-                let some: Vec<String> = names.iter().take(SHOWN).map(|(_, name)| name.to_string()).collect();
-                let more = names.len() - some.len();
-                RugeError::UnknownName { kind, name, nearest, some, more }
-            }
-            error => error,
-        })
+        names::relation(self.data(), name)
     }
 
-    /// η of a triple.
+    /// η of a triple, asked for its tail.
     pub fn score(&self, triple: Triple) -> Result<f32> {
         let mut score = [0.0];
         self.scores(&[triple], &mut score)?;
         Ok(score[0])
     }
 
-    /// η of each triple.
+    /// η of the answer to each question: the score that ranks it among the answers. Where a model scores the two directions differently,
+    /// it depends on the end that is asked for.
+    pub fn scores_asked(&self, queries: &[RankQuery], scores: &mut [f32]) -> Result<(), RankError> {
+        let ranker = &self.inner.ranker;
+        let (tails, heads): (Vec<usize>, Vec<usize>) =
+            (0..queries.len()).partition(|&at| queries[at].side == Side::Tail);
+        let triples: Vec<Triple> = tails.iter().map(|&at| queries[at].triple).collect();
+        let asked: Vec<RankQuery> = heads.iter().map(|&at| queries[at]).collect();
+        let (mut of_tails, mut of_heads) = (vec![0.0; tails.len()], vec![0.0; heads.len()]);
+        ranker.score(&triples, &mut of_tails)?;
+        ranker.score_answers(&asked, &mut of_heads)?;
+        tails
+            .into_iter()
+            .zip(of_tails)
+            .chain(heads.into_iter().zip(of_heads))
+            .for_each(|(at, score)| scores[at] = score);
+        Ok(())
+    }
+
+    /// η of each triple, asked for its tail.
     pub fn scores(&self, triples: &[Triple], scores: &mut [f32]) -> Result<(), RankError> {
         self.inner.ranker.score(triples, scores)
     }
@@ -414,6 +405,26 @@ impl Engine {
         Ok(self.inner.truth.get_or_init(|| fitted).as_ref())
     }
 
+    /// The completeness of a relation, by which truth is reckoned; nothing where truth is not fitted.
+    pub fn completeness(&self, relation: RelationId) -> Result<Option<CompletenessOf>> {
+        let Some(truth) = self.fitted_truth()? else { return Ok(None) };
+        let (estimate, sure, given) = truth.completeness_of_relation(relation, self.said.completeness.as_ref());
+        let relation = self.data().names().relations.name(relation).to_string();
+        Ok(Some(CompletenessOf { relation, estimate, sure, given }))
+    }
+
+    /// The completeness of every relation that has facts to learn from.
+    pub fn completeness_by_relation(&self) -> Result<Vec<CompletenessOf>> {
+        let graph = self.data().graph();
+        let listed = graph.relations().filter(|&relation| !graph.facts(relation).is_empty());
+        Ok(listed
+            .map(|relation| self.completeness(relation))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect())
+    }
+
     /// What truth means and assumes, in a sentence or two.
     pub fn truth_assumes(&self) -> Result<String> {
         let mut text = match self.fitted_truth()? {
@@ -423,8 +434,12 @@ impl Engine {
                     .into()
             }
         };
+        if !self.said.constraints.is_empty() {
+            text.push_str(" A fact that violates a given constraint has truth 0.");
+        }
         if let Some(feedback) = self.said.feedback.as_ref().filter(|feedback| !feedback.is_empty()) {
-            text.push_str(&format!(" It is corrected by {} judged facts.", feedback.len()));
+            let facts = visible::plural(feedback.len(), "judged fact");
+            text.push_str(&format!(" It is corrected by {} {facts}.", feedback.len()));
         }
         Ok(text)
     }
@@ -553,9 +568,4 @@ impl Pieces {
             all_listed: OnceLock::new(),
         })
     }
-}
-
-pub(crate) fn unknown<'n>(kind: &'static str, name: &str, names: impl Iterator<Item = &'n str>) -> RugeError {
-    let nearest = nearest(name, names, 3).into_iter().map(str::to_string).collect();
-    RugeError::UnknownName { kind, name: name.to_string(), nearest, some: Vec::new(), more: 0 }
 }

@@ -8,9 +8,9 @@ use ruge_kg::{Control, Dataset, EntityId, Filter, Graph, Rank, RankQuery, Ranker
 use ruge_rules::rank::only::{Aggregation, RulesOnly};
 use sha2::{Digest, Sha256};
 
-use crate::engine::unknown;
 use crate::error::Result;
 use crate::model_file::{data_hash, hex};
+use crate::names::unknown;
 
 /// Other data than a model's own, in the model's ids; nothing where they are the same. An error for names that the model does
 /// not have.

@@ -34,6 +34,7 @@ mod svg;
 mod weigh;
 
 pub use parts::ScorePart;
+pub use say::ModelSays;
 pub use similar::SimilarFact;
 use weigh::{Fired, Setting, Weighed, WeighedGrounding};
 
@@ -105,7 +106,7 @@ pub struct Explanation {
     /// What speaks against it: constraints and habits that it would break.
     #[serde(default)]
     pub against: Vec<String>,
-    /// η.
+    /// η where `side` is asked for: the score that ranks it there, and the sum of `parts`.
     pub score: f32,
     /// φ, the truth that guidance reckons with: σ(η + shift), or the calibrated truth where training only compared answers.
     pub model_truth: f32,
@@ -115,6 +116,9 @@ pub struct Explanation {
     pub head_rank: f64,
     /// Entities in all, what ranks are out of.
     pub entities: usize,
+    /// What the trained model says without rules and evidence; nothing where rules are all there is.
+    #[serde(default)]
+    pub model: Option<ModelSays>,
     /// `train`, `valid` or `test`, where the triple is a known fact.
     pub known: Option<String>,
     /// The end that is asked for where the score is taken apart.
@@ -354,9 +358,17 @@ impl Explainer {
         let data = self.engine.data();
         let names = data.names();
         let ranker = self.engine.ranker();
-        let score = self.engine.score(triple)?;
-        let model_truth = self.engine.phi(triple.relation, score);
+        // φ is of the triple, as rules reckon with it; the score is of the question.
+        let model_truth = self.engine.phi(triple.relation, self.engine.score(triple)?);
+        let asked = RankQuery { triple, side: options.side };
+        let mut score = [0.0];
+        self.engine.scores_asked(&[asked], &mut score)?;
+        let score = score[0];
         let queries = [Side::Tail, Side::Head].map(|side| RankQuery { triple, side });
+        let model = match self.engine.model() {
+            Some(model) => Some(ModelSays::of(&ranks(model, &queries, data.filter())?, data.entity_count())),
+            None => None,
+        };
         let ranks = ranks(ranker, &queries, data.filter())?;
         let known = ["train", "valid", "test"].into_iter().find(|split| match *split {
             "train" => data.graph().contains(triple),
@@ -369,7 +381,7 @@ impl Explainer {
         setting.in_training &= known != Some("train");
         let trained_by_labels = self.set.setting.in_training && !fired.is_empty();
         let soft_label = trained_by_labels.then(|| weighed.soft_label(model_truth, setting));
-        let parts = parts::parts(&self.engine, &RankQuery { triple, side: options.side }, score)?;
+        let parts = parts::parts(&self.engine, &asked, score)?;
         let fired = parts::by_share(fired, &parts, self);
         let weighed = if self.engine.combined().is_some() { self.weigh(&fired, model_truth)? } else { weighed };
         let (rules, groundings) = self.show(&fired, &weighed, options)?;
@@ -390,6 +402,7 @@ impl Explainer {
             rank: ranks[0].filtered.rank(Ties::Mean),
             head_rank: ranks[1].filtered.rank(Ties::Mean),
             entities: data.entity_count(),
+            model,
             known: known.map(str::to_string),
             side: options.side,
             parts,

@@ -56,6 +56,7 @@ pub mod fold_in;
 pub mod identity;
 pub mod memory;
 pub mod model_file;
+pub mod names;
 pub mod predict;
 pub mod prepare;
 pub mod run;

@@ -154,7 +154,7 @@ pub struct Answer {
     pub name: String,
     /// What people call it, if the data say so.
     pub label: Option<String>,
-    /// η of the triple it makes.
+    /// η of the triple it makes, as the question ranks it: a model may score heads and tails differently.
     pub score: f32,
     /// The chance that it is true; 1 where it is known.
     pub truth: f64,
@@ -331,7 +331,7 @@ impl<'l> Predictor<'l> {
         let lists = self.engine.ranker().top(queries, &options, control)?;
         let itself = self.no_partner_of_itself(queries);
         let is_known = |query: &RankQuery, entity: EntityId| data.filter().contains(query.answered(entity));
-        // Scored triple by triple, as everywhere else: ranking may compare squares, and sums in another order.
+        // Scored answer by answer, as everywhere else: ranking may compare squares, and sums in another order.
         let found: Vec<Found> = queries
             .iter()
             .zip(&lists)
@@ -354,8 +354,10 @@ impl<'l> Predictor<'l> {
             })
             .collect();
         let triples: Vec<Triple> = found.iter().map(|x| queries[x.query].answered(x.entity)).collect();
+        let asked: Vec<RankQuery> =
+            found.iter().zip(&triples).map(|(x, &triple)| RankQuery { triple, ..queries[x.query] }).collect();
         let mut scores = vec![0.0; triples.len()];
-        self.engine.ranker().score(&triples, &mut scores)?;
+        self.engine.scores_asked(&asked, &mut scores)?;
         let mut answers = vec![Vec::new(); queries.len()];
         let truths = self.engine.truths(&triples)?;
         let found = found.into_iter().zip(triples).zip(scores.into_iter().zip(truths));

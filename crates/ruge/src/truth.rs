@@ -26,12 +26,15 @@ use ruge_rules::rank::{RuleScores, SMOOTHING};
 use ruge_rules::words::is_sayable;
 use serde::{Deserialize, Serialize};
 
+pub mod completeness;
 pub mod feedback;
 pub mod fit;
 mod numbers;
 pub mod observe;
+pub mod told;
 
 use crate::error::Result;
+pub use completeness::{Completeness, CompletenessOf, Estimate};
 use numbers::{dot, interpolate, sigmoid};
 pub use observe::{Observed, Witness};
 
@@ -73,17 +76,6 @@ pub struct Truth {
     shift: Vec<[f64; 2]>,
 }
 
-/// What a completeness is estimated to be.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The share of true facts that are listed.
-    pub share: f64,
-    /// The ends of an interval that holds it nine times in ten, by the counts alone.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-}
-
 /// What differs by relation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct OfRelation {
@@ -97,21 +89,12 @@ struct OfRelation {
     roles: [[f64; ROLES]; 2],
     /// Estimated share of true candidates that are in valid.
     visible: f64,
-}
-
-/// The share of true facts that are listed, as a user says.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Completeness {
-    /// Of all relations; none leaves the estimate.
-    pub all: Option<f64>,
-    /// Of single relations.
-    pub relations: BTreeMap<RelationId, f64>,
-}
-
-impl Completeness {
-    fn of(&self, relation: RelationId) -> Option<f64> {
-        self.relations.get(&relation).copied().or(self.all)
-    }
+    /// Its standard error.
+    #[serde(default = "completeness::unknown")]
+    error: f64,
+    /// Candidates of the relation among the surest, by which it was estimated.
+    #[serde(default)]
+    sure: usize,
 }
 
 impl Truth {

@@ -158,6 +158,43 @@ fn ranks_are_those_of_the_definition() {
 }
 
 #[test]
+fn the_sentence_says_whether_the_model_agrees() {
+    let engine = world(TNorm::Product, 0.01);
+    let mut seen = [0, 0];
+    for head in ["Frida", "Diego", "Leon", "Tizapan", "place3"] {
+        for tail in ["Mexico", "Ukraine", "Coyoacan", "place7"] {
+            let found = explained(&engine, [head, "nationality", tail], 1);
+            let model = found.model.expect("there is a model");
+            // The model alone ranks here.
+            assert_eq!((model.rank, model.head_rank), (found.rank, found.head_rank));
+            // Thirty entities or so: the first tenth of them.
+            let first = (found.entities / 10) as f64;
+            assert_eq!(model.agrees, model.rank <= first || model.head_rank <= first, "{found:?}");
+            let doubted = found.known.is_none() && found.truth < 0.4;
+            let expected = match (found.fired() > 0, model.agrees, doubted) {
+                (true, true, false) => "rules and the model agree",
+                (true, true, true) => "rules and the model speak for it",
+                (true, false, false) => "rules, but not the model",
+                (true, false, true) => "for it; the model does not",
+                (false, true, false) => "the model agrees, but no rule",
+                (false, true, true) => "although the model speaks for it; no rule does",
+                (false, false, _) => "neither a rule nor a model speaks for it",
+            };
+            let sentence = found.sentence.replace("1 rule ", "1 rules ").replace("1 rule,", "1 rules,");
+            assert!(sentence.contains(expected), "{} instead of {expected}", found.sentence);
+            seen[usize::from(model.agrees)] += 1;
+            let listed = engine.data().filter().contains(triple(engine.data(), [head, "nationality", tail]));
+            assert_eq!(found.sentence.starts_with("Known (listed in "), listed, "{}", found.sentence);
+            // A picture calls no known fact a chance.
+            let caption = &Drawing::new(&found).lanes[0].caption;
+            assert_eq!(caption.starts_with("known, "), listed, "{caption}");
+            assert_eq!(caption.starts_with("truth "), !listed, "{caption}");
+        }
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+#[test]
 fn few_groundings_are_shown_and_all_are_counted() {
     let engine = world(TNorm::Product, 0.01);
     let found = explained(&engine, ["Frida", "nationality", "Mexico"], 1);

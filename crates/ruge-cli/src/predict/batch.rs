@@ -83,12 +83,19 @@ pub fn run(args: &PredictArgs, path: &Path, engine: &Engine, options: &PredictOp
                 let mut object = sums;
                 object["answers"] = answers.into();
                 object["out"] = out.display().to_string().into();
+                object["assumes"] = engine.truth_assumes()?.into();
                 console.json_result(&object)
             }
             // The array is open: close it, and put the sums behind it.
-            None => console.result(&format!("],{}\n", &sums.to_string()[1..])),
+            None => {
+                let mut object = sums;
+                object["assumes"] = engine.truth_assumes()?.into();
+                console.result(&format!("],{}\n", &object.to_string()[1..]))
+            }
         };
     }
+    // Beside the answers, whose lines are for programs.
+    console.note(&engine.truth_assumes()?);
     console.note(&format!("{} questions in {seconds:.2} s, {rate:.0} per second", grouped(queries)));
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::data_args::{DataArgs, Loaded};
 use crate::serve::ServeArgs;
 use crate::settings::SettingsArgs;
 use crate::text::labelled;
+use crate::truth_args::TruthArgs;
 use crate::{interrupt, minutes, progress, remedy};
 
 pub use settings::of_request as spec;
@@ -42,6 +43,7 @@ pub use story::object;
   ruge run my-triples.tsv --out runs/mine --resume
   ruge run my-triples.tsv --out runs/mine --minutes 20
   ruge run my-triples.tsv --out runs/three --seeds 3
+  ruge run my-triples.tsv --out runs/mine --completeness 0.9 --constraints laws.txt
   ruge run data/wn18rr --dim 100 --epochs 100 --rules my-rules.txt --out runs/wn18rr
   ruge run demo --only report
 
@@ -89,6 +91,8 @@ pub struct RunArgs {
     /// Repeat the run with N seeds, each in a folder of its own, and report means, deviations and a test of significance
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000), conflicts_with_all = ["only", "from", "serve"])]
     seeds: Option<u64>,
+    #[command(flatten)]
+    truth: TruthArgs,
     #[command(flatten, next_help_heading = "Settings (default: sized to the data)")]
     settings: SettingsArgs,
 }
@@ -116,6 +120,7 @@ impl RunArgs {
             minutes: None,
             serve: false,
             seeds: None,
+            truth: TruthArgs::default(),
             settings: SettingsArgs::default(),
         }
     }
@@ -186,6 +191,13 @@ fn take<'l>(
     console: Console,
 ) -> Result<(Findings, Job<'l>)> {
     console.note("Stages");
+    let typed = args.truth.told();
+    // A run that goes on is told what it was told before, unless something else is typed.
+    let told = match args.resume && typed.is_empty() {
+        true => Ledger::read(&pipeline::folder(out)?)?.map(|ledger| ledger.told).unwrap_or_default(),
+        false => typed,
+    };
+    TruthArgs::read(&told, &loaded.data, console)?;
     let job = Job {
         data: &loaded.data,
         source: args.data.data.display().to_string(),
@@ -200,6 +212,7 @@ fn take<'l>(
         },
         deploys,
         samples: args.samples,
+        told,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
         budget: args.minutes.map(|minutes| minutes::duration(minutes / runs as f64)),
         keeps_dimension: args.settings.fixes_dimension(),

@@ -3,7 +3,7 @@
 use ruge::explain::Fact;
 use ruge_embed::Metrics;
 use ruge_kg::{Dataset, Names};
-use ruge_lab::pipeline::{Comparison, Findings, Job, Sample, Standing, SystemResult};
+use ruge_lab::pipeline::{Comparison, Findings, Job, Proposals, Sample, Standing, SystemResult};
 use ruge_rules::measure::wilson_lower;
 use ruge_rules::{RuleRecord, words};
 use rustc_hash::FxHashSet;
@@ -43,7 +43,7 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         if !new.is_empty() {
             said.push('\n');
             if let Some(proposals) = &findings.proposals {
-                said.push_str(&wrapped(&proposals.assumes, width));
+                said.push_str(&wrapped(&format!("{} {}", found(proposals, job), proposals.assumes), width));
             }
         }
         let one = new.len() == 1;
@@ -66,6 +66,20 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         text.push_str(&format!("  next: ruge eval {out} --by-relation{split}\n"));
     }
     text
+}
+
+/// How many facts were found, where, and how many of them are kept.
+fn found(proposals: &Proposals, job: &Job<'_>) -> String {
+    let (count, kept) = (proposals.count, proposals.facts.len());
+    let of = proposals.only.as_ref().map_or_else(String::new, |only| {
+        format!(" of {} of {} relations", grouped(only.len()), grouped(job.data.relation_count()))
+    });
+    let kept = if kept < count { format!(", the {} truest", grouped(kept)) } else { String::new() };
+    format!(
+        "{}{of} with a truth of {} or more are in the report{kept}.",
+        counted(count, "fact"),
+        decimal(proposals.min_truth, 1)
+    )
 }
 
 /// As a shell takes it.
@@ -319,6 +333,14 @@ pub fn object(findings: &Findings, job: &Job<'_>, seconds: f64) -> Value {
         }),
         "ece": findings.trust.as_ref().and_then(|trust| trust.guided.as_ref()).map(|found| found.ece),
         "deployed": findings.deployed,
+        "assumes": findings.proposals.as_ref().map(|found| &found.assumes),
+        "proposals": findings.proposals.as_ref().map(|found| json!({
+            "file": out.join("proposals.json"),
+            "min_truth": found.min_truth,
+            "count": found.count,
+            "kept": found.facts.len(),
+            "only": found.only,
+        })),
         "predictions": findings.samples,
         "stages": findings.ledger.stages.iter()
             .map(|(name, entry)| (name.clone(), json!({ "seconds": entry.seconds, "finished": entry.finished })))

@@ -100,6 +100,18 @@ impl<W: Write> FactWriter<W> {
         Ok(Self { out, format, base: base.to_string() })
     }
 
+    /// Writes a remark, in the formats that have a place for one: a comment of N-Triples, Turtle or Cypher.
+    pub fn remark(&mut self, text: &str) -> io::Result<()> {
+        let sign = match self.format {
+            FactFormat::Nt | FactFormat::RdfStar => "#",
+            FactFormat::Cypher => "//",
+            FactFormat::Tsv | FactFormat::Csv | FactFormat::Jsonl => return Ok(()),
+        };
+        // A line end would end the comment.
+        let line = text.replace(|c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}', " ");
+        writeln!(self.out, "{sign} {line}")
+    }
+
     /// Writes one proposal.
     pub fn proposal(&mut self, proposal: &Proposal) -> io::Result<()> {
         match self.format {
@@ -174,7 +186,15 @@ struct Plain {
 
 /// All of them as one text.
 pub fn text(format: FactFormat, base: &str, proposals: &[Proposal]) -> String {
+    text_with(format, base, "", proposals)
+}
+
+/// The same after a remark, if there is something to say.
+pub fn text_with(format: FactFormat, base: &str, remark: &str, proposals: &[Proposal]) -> String {
     let mut writer = FactWriter::new(Vec::new(), format, base).expect("memory takes everything");
+    if !remark.is_empty() {
+        writer.remark(remark).expect("memory takes everything");
+    }
     proposals.iter().for_each(|proposal| writer.proposal(proposal).expect("memory takes everything"));
     String::from_utf8(writer.out).expect("only text was written")
 }

@@ -17,6 +17,7 @@ use super::Stage;
 use ruge::error::{Result, RugeError};
 use ruge::model_file::hex;
 use ruge::sealed_json;
+use ruge::truth::told::Told;
 
 /// Its name in the run folder.
 pub const FILE: &str = "stages.json";
@@ -40,6 +41,9 @@ pub struct Ledger {
     /// The one that was asked for, where that was made to fit into a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
+    /// What a user told about the graph, by which new facts were judged.
+    #[serde(default, skip_serializing_if = "Told::is_empty")]
+    pub told: Told,
     /// By the name of the stage.
     pub stages: BTreeMap<String, Entry>,
 }
@@ -78,6 +82,7 @@ impl Ledger {
             data,
             spec,
             asked: None,
+            told: Told::default(),
             stages: BTreeMap::new(),
         }
     }

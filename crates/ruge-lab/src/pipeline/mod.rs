@@ -36,8 +36,9 @@ use ruge::identity::spec_text;
 use ruge::model_file::data_hash;
 use ruge::run::FILES;
 use ruge::spec::{RankingRules, Spec};
+use ruge::truth::told::Told;
 use ruge::workplace::{self, Kind, Mode, Workplace};
-pub use samples::{Proposals, Sample, Standing};
+pub use samples::{ALL_RELATIONS_UP_TO, Proposals, Sample, Standing};
 use stagehand::{Clock, Stagehand};
 pub use stagehand::{Event, Page};
 
@@ -208,6 +209,8 @@ pub struct Job<'j> {
     pub deploys: bool,
     /// New facts to predict, and held-out ones to show.
     pub samples: usize,
+    /// What a user tells about the graph: it changes the truth of new facts, and trains nothing again.
+    pub told: Told,
     /// Least time between two checkpoints.
     pub checkpoint_every: Duration,
     /// Time that the run may take, over all attempts. Settings are made to fit before the first model is trained, and stored.
@@ -259,8 +262,14 @@ pub fn run(job: &Job<'_>, page: &Page<'_>, control: &Control<'_, Event>) -> Resu
     {
         return Err(RugeError::NoStage { stage: stage.name(), reason: "this run only evaluates".into() });
     }
+    // What cannot be read is better known now than after the training.
+    job.told.read(job.data)?;
     let data = data_hash(job.data);
     let (place, mut ledger, is_new) = open(job, &data)?;
+    if ledger.told != job.told {
+        ledger.told = job.told.clone();
+        ledger.write(place.work())?;
+    }
     let spec = match ledger.asked {
         // Made to fit into its time when it was begun.
         Some(_) => Spec::default().overlaid(&ledger.spec, &place.work().join(ledger::FILE).display().to_string())?,
@@ -364,7 +373,7 @@ fn inputs(job: &Job<'_>, ledger: &Ledger, stage: Stage) -> Result<String> {
             path: PathBuf::from(file),
             reason: "the rule file cannot be read; is the path right?".into(),
         })?,
-        (Stage::Predict, _) => job.samples.to_string(),
+        (Stage::Predict, _) => format!("{}{}", job.samples, job.told.digest()?),
         _ => String::new(),
     };
     let mut parts = vec![stage.name(), &own];

@@ -18,13 +18,14 @@ use ruge::Engine;
 use ruge::complete::{CompleteOptions, Proposal, complete};
 use ruge::error::Result;
 use ruge::explain::{ExplainOptions, Explainer, Explanation};
+use ruge::truth::CompletenessOf;
 
 /// Training triples up to which facts are proposed for the whole graph.
-const SMALL: usize = 100_000;
+pub const ALL_RELATIONS_UP_TO: usize = 100_000;
 /// A proposal of less truth is not worth showing.
 const WORTH_SHOWING: f64 = 0.1;
-/// Proposals kept for the report.
-const MOST_KEPT: usize = 3_000;
+/// Proposals kept for the report; some 800 bytes of a page each.
+const MOST_KEPT: usize = 10_000;
 /// Held-out triples looked at.
 const LOOKED_AT: usize = 5_000;
 
@@ -43,21 +44,22 @@ pub enum Standing {
 pub struct Sample {
     /// What is known about it.
     pub standing: Standing,
-    /// The chance that it is true; of a held-out fact, the chance that it would have if it were not listed.
+    /// The chance that it is true; 1 for a held-out fact, which is known.
     pub truth: f64,
-    /// Its truth, its ranks, and the rules that speak for it.
+    /// Its truth, its ranks, and the rules that speak for it. The `estimate` of a held-out fact is the chance that it would have if it were
+    /// not listed.
     pub explanation: Explanation,
-    /// The same under the unguided model.
-    pub truth_unguided: f64,
+    /// That chance by the unguided model.
+    #[serde(alias = "truth_unguided")]
+    pub estimate_unguided: f64,
     /// The rank of its tail under the unguided model.
     pub rank_unguided: f64,
 }
 
-/// A fact to show, with its truth as a proposal if it is one.
+/// A fact to show.
 struct Chosen {
     standing: Standing,
     triple: Triple,
-    truth: Option<f64>,
 }
 
 /// `proposals.json`: new facts worth a look.
@@ -67,15 +69,24 @@ pub struct Proposals {
     pub min_truth: f64,
     /// How many reach it.
     pub count: usize,
+    /// The relations that facts were proposed for, on a graph that is too large for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<Vec<String>>,
     /// What truth means and assumes.
     pub assumes: String,
+    /// The completeness of each relation, by which truth was reckoned.
+    #[serde(default)]
+    pub completeness: Vec<CompletenessOf>,
     /// The surest of them.
     pub facts: Vec<Proposal>,
 }
 
 /// Chooses `job.samples` new facts and as many held-out ones; and all proposals, as far as they are kept.
 pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<(Vec<Sample>, Proposals)> {
-    let (without, with, deployed) = (bench.unguided()?, bench.evaluated()?, bench.deployed()?);
+    let told = job.told.read(job.data)?;
+    let without = &told.tell(bench.unguided()?)?;
+    let with = &told.tell(bench.evaluated()?)?;
+    let deployed = &told.tell(bench.deployed()?)?;
     // What the rules conclude.
     let concluded = bench.guides(&watcher.control.quiet())?.groundings.unlabeled();
     let proposing = Explainer::new(deployed);
@@ -83,14 +94,13 @@ pub(super) fn choose(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) 
     let explaining = Explainer::new(with);
     chosen.extend(held_out(job, without, with, concluded, watcher)?);
     let mut samples = Vec::new();
-    for Chosen { standing, triple, truth } in chosen {
+    for Chosen { standing, triple } in chosen {
         let explainer = if standing == Standing::New { &proposing } else { &explaining };
         // How long it took is not part of the result.
         let explanation = Explanation { seconds: 0.0, ..explainer.explain(triple, &ExplainOptions::default())? };
-        let truth_unguided = without.estimates(&[triple])?[0];
+        let estimate_unguided = without.estimates(&[triple])?[0];
         let rank_unguided = ranks(without, &[triple], watcher)?[0];
-        let truth = truth.unwrap_or(explanation.estimate);
-        samples.push(Sample { standing, truth, explanation, truth_unguided, rank_unguided });
+        samples.push(Sample { standing, truth: explanation.truth, explanation, estimate_unguided, rank_unguided });
     }
     Ok((samples, proposals))
 }
@@ -114,16 +124,22 @@ fn new_facts(
     let control = watcher.control.heard_by(&follow);
     let mut truths: FxHashMap<Triple, f64> = FxHashMap::default();
     let mut kept = Proposals { min_truth: WORTH_SHOWING, ..Proposals::default() };
-    let relations = match job.data.train().len() <= SMALL {
+    let relations = match job.data.train().len() <= ALL_RELATIONS_UP_TO {
         true => vec![None],
         // Proposing for every relation of a large graph would take as long as training it.
-        false => promising(job, concluded).into_iter().map(Some).collect(),
+        false => {
+            let chosen = promising(job, concluded);
+            let name = |&relation: &RelationId| job.data.names().relations.name(relation).to_string();
+            kept.only = Some(chosen.iter().map(name).collect());
+            chosen.into_iter().map(Some).collect()
+        }
     };
+    kept.assumes = explainer.engine().truth_assumes()?;
+    kept.completeness = explainer.engine().completeness_by_relation()?;
     for relation in relations {
         let found = complete(explainer, &CompleteOptions { relation, ..options }, &control)?;
         truths.extend(found.triples());
         kept.count += found.len();
-        kept.assumes = found.assumes.clone();
         kept.facts.extend(found.proposals(0..found.len().min(MOST_KEPT))?);
     }
     kept.facts.sort_by(|a, b| b.truth.total_cmp(&a.truth));
@@ -133,11 +149,7 @@ fn new_facts(
         truths.iter().map(|(&triple, &truth)| (truth, triple)).partition(|(_, triple)| concluded.contains(triple));
     let mut chosen = varied(by_rules, job.samples);
     chosen.extend(varied(others, job.samples - chosen.len()));
-    let chosen = chosen.into_iter().map(|triple| Chosen {
-        standing: Standing::New,
-        triple,
-        truth: truths.get(&triple).copied(),
-    });
+    let chosen = chosen.into_iter().map(|triple| Chosen { standing: Standing::New, triple });
     Ok((chosen.collect(), kept))
 }
 
@@ -191,7 +203,7 @@ fn held_out(
         .filter(|(gain, _)| *gain > 0.0)
         .collect();
     let chosen = varied(gains, job.samples).into_iter();
-    Ok(chosen.map(|triple| Chosen { standing: Standing::InTest, triple, truth: None }).collect())
+    Ok(chosen.map(|triple| Chosen { standing: Standing::InTest, triple }).collect())
 }
 
 #[cfg(test)]

@@ -489,8 +489,15 @@ fn predict(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<
     store(&job.out, Stage::Predict, &found)?;
     let text = serde_json::to_string(&proposals).expect("a result is plain data");
     write_file(&job.out.join(PROPOSALS), text.as_bytes())?;
+    let cut = match proposals.count - proposals.facts.len() {
+        0 => String::new(),
+        _ => format!(" of {}", proposals.count),
+    };
+    let only = proposals.only.as_ref().map_or_else(String::new, |only| {
+        format!(" for {} of {}", counted(only.len(), "relation"), job.data.relation_count())
+    });
     Ok(format!(
-        "{}; {new} of them and {} held-out with their reasons",
+        "{}{cut}{only}; {new} of them and {} held-out with their reasons",
         counted(proposals.facts.len(), "proposed fact"),
         found.len() - new
     ))

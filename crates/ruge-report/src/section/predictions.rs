@@ -34,7 +34,14 @@ fn card((index, prediction): (usize, &Prediction)) -> String {
         with.map(|value| format!("{}{without}", show(value)))
     };
     if let Some(text) = compared(prediction.truth, prediction.truth_unguided, &truth) {
-        tag("", format!("truth {text}"));
+        tag(
+            "",
+            match prediction.standing {
+                Standing::New => format!("truth {text}"),
+                // What is listed is known, and has no chance.
+                _ => format!("if it were not listed: {text}"),
+            },
+        );
     }
     if let Some(text) = compared(prediction.rank, prediction.rank_unguided, &rank) {
         tag("", format!("rank {text}"));

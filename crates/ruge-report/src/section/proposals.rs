@@ -12,43 +12,66 @@ use ruge_lab::export::facts::{BASE, said};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::html::{counted, decimal, escape, grouped, name, truth};
+use crate::html::Align::{Number, Text};
+use crate::html::{Table, counted, decimal, escape, grouped, name, percent, truth};
+use crate::report::{CompletenessRow, Proposed};
+use crate::section::paragraph;
 
 /// The script of the section.
 pub const SCRIPT: &str = include_str!("../proposals.js");
 
-/// Facts on a page; a browser takes its time with more.
-pub const MOST: usize = 5_000;
 /// Rules told with a fact.
 const RULES: usize = 3;
 /// Files to download: their name among formats, and for people.
 const DOWNLOADS: [(&str, &str); 5] =
     [("tsv", "TSV"), ("csv", "CSV"), ("nt", "N-Triples"), ("rdf-star", "RDF-star"), ("cypher", "Cypher")];
 
+/// Relations whose completeness is shown; the others are folded away.
+const ROWS: usize = 8;
+
 /// The table, its controls and what it means.
-pub fn body(proposals: &[Proposal]) -> String {
-    if proposals.is_empty() {
-        return "<p class=\"missing\">No fact is proposed.</p>\n".into();
+pub fn body(proposed: &Proposed) -> String {
+    let list = &proposed.facts;
+    if list.is_empty() {
+        return format!("<p class=\"missing\">No fact is proposed.</p>\n{}", paragraph(&proposed.assumes));
     }
-    let shown = &proposals[..proposals.len().min(MOST)];
-    let least = proposals.iter().map(|proposal| proposal.truth).fold(1.0, f64::min);
     let mut out = format!(
-        "<p>{} not listed, with a truth of {} or more: the estimated chance that each is true.{}</p>\n",
-        counted(proposals.len(), "fact that is", "facts that are"),
-        decimal(least),
-        match proposals.len() - shown.len() {
-            0 => String::new(),
-            more => format!(
-                " The {} truest are here; <code>ruge complete</code> writes the other {}, too.",
-                grouped(shown.len()),
-                grouped(more)
-            ),
-        }
+        "<p>{} not listed, with a truth of {} or more: the estimated chance that each is true.</p>\n",
+        counted(proposed.found.max(list.len()), "fact that is", "facts that are"),
+        decimal(proposed.least),
     );
-    let relations = relations(shown);
+    out.extend(proposed.cut.iter().map(|sentence| paragraph(sentence)));
+    out.push_str(&paragraph(&proposed.assumes));
+    out.push_str(&completeness(&proposed.completeness));
+    let relations = relations(list);
     out.push_str(&controls(&relations));
-    out.push_str(&table(shown, &relations));
+    out.push_str(&table(list, &relations, &proposed.assumes));
     out
+}
+
+/// How complete the relations are taken to be.
+fn completeness(rows: &[CompletenessRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        ("Relation", Text),
+        ("Proposed", Number),
+        ("Listed of the true facts", Number),
+        ("Nine times in ten", Number),
+        ("Sure candidates", Number),
+    ]);
+    for row in rows {
+        let [low, high] = row.interval.map(percent);
+        table.row(vec![
+            name(&row.relation, 44),
+            grouped(row.proposals),
+            percent(row.share),
+            if row.given { "as given".into() } else { format!("{low} to {high}") },
+            grouped(row.sure),
+        ]);
+    }
+    table.folded("How complete each relation is taken to be", ROWS)
 }
 
 /// Relations in the order of their number of facts, with their place and that number.
@@ -105,7 +128,7 @@ fn kinds(proposal: &Proposal) -> String {
         .collect()
 }
 
-fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>) -> String {
+fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>, assumes: &str) -> String {
     let mut rules: BTreeMap<String, usize> = BTreeMap::new();
     let mut names: Vec<String> = Vec::new();
     let mut rows = String::new();
@@ -151,7 +174,7 @@ fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>) -> 
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Proposed facts\">\
          <table class=\"proposals\" data-about=\"{}\"><thead><tr>{heads}<th scope=\"col\">Why</th></tr></thead><tbody>\n{rows}\
          </tbody></table></div>\n<button type=\"button\" class=\"more\" data-part=\"more\" hidden>Show all</button>\n",
-        attribute(&json!([BASE, names]))
+        attribute(&json!([BASE, names, assumes]))
     )
 }
 
@@ -212,12 +235,37 @@ mod tests {
 
     #[test]
     fn reasons_are_on_demand_and_names_are_exact() {
-        let page = body(&[proposal("a\u{202e}\n<b>", 7, &["already listed"]), proposal("c", 0, &[])]);
+        let facts = vec![proposal("a\u{202e}\n<b>", 7, &["already listed"]), proposal("c", 0, &[])];
+        let page = body(&Proposed { facts, ..Proposed::default() });
         assert!(page.contains("<summary>7 rules, against</summary>") && page.contains("and 4 more"), "{page}");
         assert!(page.contains("Against it: already listed."), "{page}");
         assert!(page.contains("<span class=\"note\">no rule</span>"), "{page}");
         assert!(page.contains("&quot;a\\u202e\\n&lt;b&gt;&quot;") && page.contains("&quot;ppi&quot;"), "{page}");
         assert!(!page.contains('\u{202e}') && page.contains("a⟨U+202E⟩⟨LF⟩&lt;b&gt;"), "{page}");
+    }
+
+    #[test]
+    fn what_was_cut_and_what_is_assumed_is_said() {
+        let row = |relation: &str, given| CompletenessRow {
+            relation: relation.into(),
+            proposals: 1,
+            share: 0.9,
+            interval: [0.85, 0.95],
+            sure: 12,
+            given,
+        };
+        let page = body(&Proposed {
+            facts: vec![proposal("a", 1, &[])],
+            found: 12_345,
+            least: 0.1,
+            cut: vec!["Only 1 is here.".into()],
+            assumes: "It assumes <much>.".into(),
+            completeness: vec![row("s", false), row("t", true)],
+        });
+        for said in ["12,345 facts", "Only 1 is here.", "It assumes &lt;much&gt;.", "85", "as given"] {
+            assert!(page.contains(said), "{said}: {page}");
+        }
+        assert!(body(&Proposed { assumes: "It assumes.".into(), ..Proposed::default() }).contains("It assumes."));
     }
 
     #[test]

@@ -87,7 +87,10 @@ fn figures(report: &Report, [combined, guided, unguided]: Systems<'_>) -> String
         items.push((grouped(rules.count), "rules".into()));
     }
     if let Some(proposals) = report.proposals.given() {
-        items.push((grouped(proposals.len()), "<a href=\"#proposals\">proposed facts</a>".into()));
+        items.push((
+            grouped(proposals.found.max(proposals.facts.len())),
+            "<a href=\"#proposals\">proposed facts</a>".into(),
+        ));
     }
     if let Some(data) = report.data.given() {
         let triples: usize = data.splits.iter().sum();

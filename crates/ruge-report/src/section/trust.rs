@@ -138,7 +138,7 @@ pub fn clean_up(list: &CleanUp) -> String {
         ("Head", Text),
         ("Relation", Text),
         ("Tail", Text),
-        ("Truth", Number),
+        ("If unlisted", Number),
         ("Evidence against it", Text),
     ]);
     for row in &list.rows {

@@ -27,7 +27,7 @@ pub fn report() -> Report {
         calibration: calibration().into(),
         consistency: consistency().into(),
         evidence: evidence().into(),
-        proposals: proposals().into(),
+        proposals: proposed().into(),
         predictions: predictions().into(),
         clean_up: CleanUp {
             about: "Training triples that the model holds for false and that a rule contradicts.".into(),
@@ -253,6 +253,25 @@ fn evidence() -> EvidenceUse {
                 effects: vec![effect(-2.5, "already the tail of 1 fact"), effect(0.51, "no fact has it as tail yet")],
             })
             .to_vec(),
+    }
+}
+
+/// Proposed facts with what is said about them.
+pub fn proposed() -> Proposed {
+    Proposed {
+        facts: proposals(),
+        found: 12_345,
+        least: 0.1,
+        cut: vec!["The truest are here.".into()],
+        assumes: "It assumes that 90 % of the true facts are listed.".into(),
+        completeness: vec![CompletenessRow {
+            relation: LONG.into(),
+            proposals: 100,
+            share: 0.9,
+            interval: [0.85, 0.95],
+            sure: 40,
+            given: false,
+        }],
     }
 }
 

@@ -103,9 +103,9 @@ impl Combined {
     pub fn parts(&self, query: &RankQuery) -> Result<Vec<Part>, RankError> {
         let mut parts = Vec::new();
         if let Some(base) = &self.base {
-            let mut scores = vec![0.0; base.entity_count()];
-            base.score_all(*query, &mut scores)?;
-            parts.push(Part { of: PartOf::Model, value: f64::from(scores[query.answer().index()]) });
+            let mut score = [0.0];
+            base.score_answers(&[*query], &mut score)?;
+            parts.push(Part { of: PartOf::Model, value: f64::from(score[0]) });
         }
         let setting = self.setting(query);
         if setting.weight != 0.0 {

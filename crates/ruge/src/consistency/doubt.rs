@@ -50,8 +50,9 @@ pub struct Doubtful {
     pub functionality: f64,
     /// What rules put in the doubted end's place, most confident first.
     pub instead: Vec<String>,
-    /// The model's calibrated truth, though it has learnt the triple.
-    pub truth: f64,
+    /// The chance that it would have if it were not listed. The model has learnt the triple, so it is rather too high.
+    #[serde(alias = "truth")]
+    pub estimate: f64,
     /// Filtered rank of its tail.
     pub rank: f64,
     /// Filtered rank of its head.
@@ -85,16 +86,16 @@ pub fn doubtful(explainer: &Explainer, most: usize, control: &Control<'_>) -> Re
     let triples: Vec<Triple> = found.iter().map(|found| found.triple).collect();
     let queries = RankQuery::both_sides(&triples);
     let ranks = engine.ranker().rank(&queries, Some(data.filter()), control)?;
-    let truths = engine.estimates(&triples)?;
+    let estimates = engine.estimates(&triples)?;
     let name = |entity: &EntityId| data.names().entities.name(*entity).to_string();
-    let told = found.iter().zip(truths).zip(ranks.chunks_exact(2)).map(|((found, truth), ranks)| Doubtful {
+    let told = found.iter().zip(estimates).zip(ranks.chunks_exact(2)).map(|((found, estimate), ranks)| Doubtful {
         fact: Fact::new(data.names(), found.triple),
         doubt: found.doubt,
         side: found.side,
         likeness: found.likeness,
         functionality: found.functionality,
         instead: found.instead.iter().map(name).collect(),
-        truth,
+        estimate,
         rank: ranks[1].filtered.rank(Ties::Mean),
         head_rank: ranks[0].filtered.rank(Ties::Mean),
     });

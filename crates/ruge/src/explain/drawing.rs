@@ -92,7 +92,10 @@ impl Drawing {
 
     /// Draws an explanation.
     pub fn new(explanation: &Explanation) -> Self {
-        let truth = format!("truth {}, rank {}", decimal(explanation.truth), plain(explanation.rank));
+        let truth = match explanation.known {
+            Some(_) => format!("known, rank {}", plain(explanation.rank)),
+            None => format!("truth {}, rank {}", decimal(explanation.truth), plain(explanation.rank)),
+        };
         let mut drawing = Self::of(explanation.fact.clone(), &truth);
         let (mut left_out, mut drawn) = (0, Vec::new());
         for grounding in &explanation.groundings {

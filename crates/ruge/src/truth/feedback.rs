@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ruge_kg::RelationId;
+use ruge_kg::{Dataset, RelationId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use super::numbers::{line, sigmoid};
 use super::{Judgement, MOST};
 use crate::engine::Engine;
 use crate::error::{Result, RugeError};
+use crate::names;
 use ruge_kg::Triple;
 
 /// How firmly slope and intercept are held.
@@ -88,6 +89,11 @@ impl Feedback {
 
 /// Reads judgements: head, relation, tail and `true` or `false`, separated by tabs. A later line about the same fact counts.
 pub fn read(path: &Path, engine: &Engine) -> Result<Vec<Judgement>> {
+    read_about(path, engine.data())
+}
+
+/// The same by the names of a graph.
+pub fn read_about(path: &Path, data: &Dataset) -> Result<Vec<Judgement>> {
     let text = std::fs::read_to_string(path).map_err(RugeError::io(path, "read"))?;
     let mut found: Vec<Judgement> = Vec::new();
     let mut places: FxHashMap<Triple, usize> = FxHashMap::default();
@@ -112,9 +118,9 @@ pub fn read(path: &Path, engine: &Engine) -> Result<Vec<Judgement>> {
             other => return Err(bad(format!("{other:?} is neither true nor false"))),
         };
         let triple = Triple {
-            head: engine.entity(head).map_err(|error| bad(error.to_string()))?,
-            relation: engine.relation(relation).map_err(|error| bad(error.to_string()))?,
-            tail: engine.entity(tail).map_err(|error| bad(error.to_string()))?,
+            head: names::entity(data, head).map_err(|error| bad(error.to_string()))?,
+            relation: names::relation(data, relation).map_err(|error| bad(error.to_string()))?,
+            tail: names::entity(data, tail).map_err(|error| bad(error.to_string()))?,
         };
         match places.get(&triple) {
             Some(&at) => found[at] = Judgement { triple, holds },

@@ -13,6 +13,7 @@ use ruge_kg::{Control, Dataset, Filter, Label, RelationId, Triple};
 use ruge_rules::rank::evidence::bin;
 use rustc_hash::FxHashSet;
 
+use super::completeness::NINE_IN_TEN;
 use super::numbers::{dot, isotonic, line, logistic};
 use super::{Estimate, FEATURES, LEAST_COMPLETE, MOST_COMPLETE, Observed, OfRelation, ROLES, Truth, Witness, features};
 use crate::complete::candidates::{gather, sample};
@@ -144,13 +145,18 @@ impl Truth {
         self.estimate(&judged, triples);
     }
 
+    /// The least c that is believed, and the greatest there can be. Too few listed facts, or a model that is sure of nothing, would make
+    /// everything true.
+    pub(super) fn bounds(&self) -> [f64; 2] {
+        let most = self.listed[1] as f64 / ((self.listed[1] + self.listed[2]) as f64).max(1.0);
+        [self.visible(LEAST_COMPLETE).min(most), most]
+    }
+
     /// The completeness, of all relations and of each, from the surest candidates.
     fn estimate(&mut self, judged: &[(f64, bool)], triples: &[Triple]) {
         let mut order: Vec<usize> = (0..judged.len()).collect();
         order.sort_by(|&a, &b| judged[b].0.total_cmp(&judged[a].0).then(a.cmp(&b)));
-        let most = self.listed[1] as f64 / ((self.listed[1] + self.listed[2]) as f64).max(1.0);
-        // Too few listed facts, or a model that is sure of nothing, would make everything true.
-        let floor = self.visible(LEAST_COMPLETE).min(most);
+        let [floor, most] = self.bounds();
         let mut wanted: Vec<f64> = SUREST.iter().map(|share| (share * self.facts as f64).max(10.0)).collect();
         wanted.reverse();
         let (mut facts, mut best, mut sure) = (0.0, (f64::MIN, 0.0), 0);
@@ -174,8 +180,11 @@ impl Truth {
             _ => (share(facts, judged.len() as f64).0.clamp(floor, most), 0.5),
         };
         let of = |visible: f64| self.completeness_of(visible.clamp(floor, most));
-        let estimate =
-            Estimate { share: of(visible), low: of(visible - 1.645 * error), high: of(visible + 1.645 * error) };
+        let estimate = Estimate {
+            share: of(visible),
+            low: of(visible - NINE_IN_TEN * error),
+            high: of(visible + NINE_IN_TEN * error),
+        };
         let least = self.visible(MOST_COMPLETE);
         let mut counts: std::collections::BTreeMap<u32, (f64, f64)> = Default::default();
         for &at in &order[..sure] {
@@ -185,7 +194,12 @@ impl Truth {
         }
         for (relation, own) in &mut self.relations {
             let (facts, size) = counts.get(relation).copied().unwrap_or_default();
-            own.visible = ((facts + IMAGINED * visible) / (size + IMAGINED)).clamp(floor, least.max(floor));
+            let share = (facts + IMAGINED * visible) / (size + IMAGINED);
+            own.visible = share.clamp(floor, least.max(floor));
+            // What its own count leaves open, and what the share of all does.
+            let counted = share * (1.0 - share) / (size + IMAGINED + 1.0);
+            own.error = (counted + (IMAGINED / (size + IMAGINED) * error).powi(2)).sqrt();
+            own.sure = size as usize;
         }
         self.completeness = estimate;
     }
@@ -232,7 +246,7 @@ impl OfRelation {
             }
         }
         let density = ((graph.facts(relation).len() + 1) as f64 / (n + 1.0)).ln();
-        Self { line: [1.0, 0.0], means: [mean(0), mean(1)], density, roles, visible: 1.0 }
+        Self { line: [1.0, 0.0], means: [mean(0), mean(1)], density, roles, visible: 1.0, error: 0.0, sure: 0 }
     }
 }
 
