@@ -23,6 +23,7 @@ use crate::settings::SettingsArgs;
 use crate::text::labelled;
 use crate::{interrupt, minutes, progress, remedy};
 
+pub use seeds::object as seeds_object;
 pub use settings::of_request as spec;
 pub use story::object;
 
