@@ -12,12 +12,15 @@ Names, options and defaults are those of the command ``ruge``: a flag ``--min-pc
 from __future__ import annotations
 
 import atexit
-from typing import TYPE_CHECKING, Any
 
 from ruge._core import __version__, settle
 from ruge.errors import DataError, DeviceError, MissingPackage, ModelFileError, RugeError, UnknownName
 
+# As `typing` has it, whose import takes longer than all else here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ruge.explanation import Explanation
     from ruge.foreign import from_pykeen, import_folder
     from ruge.graph import Check, Graph, Triples, check
