@@ -1,10 +1,10 @@
 """One task in PyKEEN and in ruge, on the same machine: `python experiments/python/side_by_side.py FOLDER [EPOCHS [ROUNDS [OUT]]]`.
 
 FOLDER has train, valid and test as .txt or .txt.gz. Each program loads the triples, trains ComplEx with 50 dimensions for EPOCHS (30)
-epochs with its own defaults, evaluates on test, and answers one question with the ten best new answers; ruge also gives their
-reasons. Each runs in a process of its own, ROUNDS (3) times, in turns. The medians of the seconds count, the import of the program
-included: by the clock, and of the processors, which other programs disturb less. Needs ruge and pykeen in one environment. The lines of AmpliGraph are those of its documentation, for reading: they are not
-run.
+epochs with its own defaults, evaluates on test, and answers one question with the ten best answers, known ones marked; ruge also gives
+their reasons. Each runs in a process of its own, ROUNDS (3) times, in turns. The medians of the seconds count, the import of the program
+included: by the clock, and of the processors, which other programs disturb less. Needs ruge and pykeen in one environment. The lines
+of AmpliGraph are those of its documentation, for reading: they are not run. OUT is a JSON file; side_by_side.json is that of docs/python.md.
 """
 
 import gzip
@@ -38,7 +38,7 @@ result = pipeline(
 )
 mrr = result.get_metric("both.realistic.inverse_harmonic_mean_rank")
 found = predict_target(model=result.model, head=HEAD, relation=RELATION, triples_factory=train)
-best = found.filter_triples(train).df.head(10)
+best = found.add_membership_columns(training=train).df.head(10)
 """
 
 AMPLIGRAPH = """
@@ -61,13 +61,13 @@ import ruge
 
 model = ruge.train(".", preset="complex-n3-rules", dim=50, epochs=EPOCHS, seed=0)
 mrr = model.evaluate().mrr
-best = model.predict(HEAD, RELATION, top=10, new=True)
+best = model.predict(HEAD, RELATION, top=10)
 reasons = [model.explain(HEAD, RELATION, answer.entity) for answer in best]
 """
 
 SHOW = {
     "PyKEEN": 'shown = [str(name) for name in best["tail_label"][:3]]',
-    "ruge": "shown = [f'{answer.entity} (truth {answer.truth:.2f}; {len(why.rules)} rules)' for answer, why in zip(best[:3], reasons)]",
+    "ruge": "shown = [f'{answer.entity} (truth {answer.truth:.2f}; {why.rules[0].words if why.rules else why.sentence})' for answer, why in zip(best[:3], reasons)]",
 }
 
 
