@@ -1,7 +1,8 @@
 """The figures of docs/python.md: `python experiments/python/measure.py PART [FOLDER]`.
 
     input [N]             N triples (5,000,000) from a polars frame and from the same as TSV: seconds, memory
-    questions MODEL       predict, one question at a time: per second, and the share of it that is Python
+    questions MODEL DATA [BENCH]   predict, one question at a time: per second; and what Python adds to Engine::predict, which BENCH
+                          times: the program of `cargo bench -p ruge --bench ask --no-run`, built as the package is
     threads MODEL [S]     eight threads ask for S seconds (60) with the log at DEBUG: equal answers, no deadlock
     free FB15K            how much a Python thread counts while rules are mined with one thread
     interrupts N          N interrupts at random moments; each run is resumed, and must end with the same bytes
@@ -51,34 +52,37 @@ frame = pl.DataFrame({{"at": at}}).select(
         print("frame alone", *timed(load, folder))
 
 
-def questions(path):
+def questions(path, data, bench=None):
     import ruge
 
     model = ruge.load(path)
-    facts = model_facts(model)
-    for head, relation, _ in facts[:50]:
-        model.predict(head, relation)
-    for rounds in range(3):
-        asked = facts[rounds * 500 : rounds * 500 + 500]
-        start = time.perf_counter()
+    facts = ruge.Graph(data).triples("train")
+    # Those that `cargo bench -p ruge --bench ask` asks.
+    asked = [facts[at] for at in range(0, len(facts), -(-len(facts) // 200))]
+    model.predict(asked[0][0], asked[0][1])
+    model.explain(*asked[0])
+
+    def median(ask, clock=time.perf_counter):
+        times = []
         for head, relation, _ in asked:
-            model.predict(head, relation)
-        one = (time.perf_counter() - start) / len(asked)
-        core, native = model._core, []
-        for head, relation, _ in asked:
-            start = time.perf_counter()
-            core.predict([(head, relation, None)], 10, False, None, False, False)
-            native.append(time.perf_counter() - start)
-        print(f"{1 / one:.0f} questions a second; {1e6 * one:.0f} us each, {1e6 * (one - statistics.mean(native)):.0f} us of it in Python")
+            start = clock()
+            ask(head, relation)
+            times.append(clock() - start)
+        return 1e6 * statistics.median(times)
 
-
-def model_facts(model):
-    from ruge.graph import Graph
-
-    data = os.environ.get("RUGE_DATA_FOLDER")
-    triples = list(Graph(data).triples("test"))
-    random.Random(0).shuffle(triples)
-    return triples
+    for _ in range(3):
+        whole = median(model.predict)
+        native = median(lambda h, r: model._core.predict([(h, r, None)], 10, False, None, False, False, None))
+        # The answers are computed by threads of a pool: what the calling thread computes is arguments, JSON and rows. Processor time is
+        # not disturbed by other programs.
+        own, all_threads = median(model.predict, time.thread_time), median(model.predict, time.process_time)
+        said = f"{1e6 / whole:.0f} questions a second: {whole:.0f} us each, {whole - native:.0f} us of it outside the native part; "
+        said += f"processor time {all_threads:.0f} us, {own:.0f} us of it in the calling thread"
+        if bench:
+            text = subprocess.run([bench, path], check=True, capture_output=True, text=True).stdout
+            rust = 1000 * float(text.split("predict ")[1].split(" ms")[0])
+            said += f"; Engine::predict in Rust {rust:.0f} us, so Python adds {whole - rust:.0f} us"
+        print(said, flush=True)
 
 
 def threads(path, seconds=60.0):
@@ -141,8 +145,14 @@ def free(data):
 
 
 SCRIPT = """
-import sys, ruge
-ruge.train("demo", dim=32, epochs=40, guidance="ruge", out="run", checkpoint_every=0, resume="resume" in sys.argv)
+import sys, time
+try:
+    import ruge
+    ruge.train("demo", dim=32, epochs=40, guidance="ruge", out="run", checkpoint_every=0, resume="resume" in sys.argv)
+except KeyboardInterrupt:
+    # The same clock in all processes.
+    print("raised at", time.monotonic(), file=sys.stderr)
+    raise
 """
 
 
@@ -157,7 +167,7 @@ def interrupts(count=100):
         subprocess.run([sys.executable, "-c", SCRIPT], cwd=whole, check=True)
         took = time.monotonic() - start
         expected = sha(whole / "run" / "model.safetensors")
-        waits, came, early, late = [], 0, 0, 0
+        waits, ends, came, early, late = [], [], 0, 0, 0
         for at in range(count):
             place = folder / str(at)
             place.mkdir()
@@ -170,8 +180,9 @@ def interrupts(count=100):
                     child.send_signal(signal.SIGINT)
                 said = child.communicate()[1]
                 if tries == 0 and child.returncode != 0:
-                    waits.append(time.monotonic() - asked)
+                    ends.append(time.monotonic() - asked)
                     came += "KeyboardInterrupt" in said
+                    waits += [float(line.split()[-1]) - asked for line in said.splitlines() if line.startswith("raised at")]
                 tries += 1
                 if child.returncode == 0:
                     late += tries == 1
@@ -185,7 +196,8 @@ def interrupts(count=100):
             assert sha(place / "run" / "model.safetensors") == expected, at
         print(
             f"{count} interrupts in a run of {took:.1f} s: all end with the same bytes; {came} KeyboardInterrupt, {early} before "
-            f"anything was kept, {late} after the end; the slowest stopped after {max(waits):.2f} s"
+            f"anything was kept, {late} after the end; the slowest exception came after {max(waits):.2f} s, the slowest end of a "
+            f"process after {max(ends):.2f} s (load {os.getloadavg()[0]:.0f})"
         )
 
 

@@ -11,16 +11,20 @@ Names, options and defaults are those of the command ``ruge``: a flag ``--min-pc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import atexit
 
-from ruge._core import __version__
-from ruge.errors import DataError, DeviceError, ModelFileError, RugeError, UnknownName
+from ruge._core import __version__, settle
+from ruge.errors import DataError, DeviceError, MissingPackage, ModelFileError, RugeError, UnknownName
 
+# As `typing` has it, whose import takes longer than all else here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ruge.explanation import Explanation
     from ruge.foreign import from_pykeen, import_folder
     from ruge.graph import Check, Graph, Triples, check
-    from ruge.jobs import Run, Search, combine, demo, run, search
+    from ruge.jobs import Run, Search, Seeds, combine, demo, run, search
     from ruge.model import Model, Names, load, train
     from ruge.results import Answers, Metrics, Proposals, Row, Table
     from ruge.rules import Rule, Rules, mine, read_rules
@@ -33,6 +37,7 @@ __all__ = [
     "Explanation",
     "Graph",
     "Metrics",
+    "MissingPackage",
     "Model",
     "ModelFileError",
     "Names",
@@ -43,6 +48,7 @@ __all__ = [
     "Rules",
     "Run",
     "Search",
+    "Seeds",
     "Table",
     "Triples",
     "UnknownName",
@@ -70,6 +76,7 @@ _HOMES = {
     "import_folder": "foreign",
     "Run": "jobs",
     "Search": "jobs",
+    "Seeds": "jobs",
     "combine": "jobs",
     "demo": "jobs",
     "run": "jobs",
@@ -88,6 +95,10 @@ _HOMES = {
     "mine": "rules",
     "read_rules": "rules",
 }
+
+
+# A checkpoint that is being written when a job is interrupted is written before the interpreter ends.
+atexit.register(settle)
 
 
 def __getattr__(name: str) -> Any:

@@ -85,7 +85,12 @@ _Stream._fields_ = [
 def add(builder: _core.Builder, split: int, table: Any, choose: Callable[[list[str]], list[str]]) -> None:
     """Adds the three columns of a table that ``choose`` picks among its names."""
     # The capsule owns the stream and releases it when it goes.
-    capsule = table.__arrow_c_stream__()
+    try:
+        capsule = table.__arrow_c_stream__()
+    except Exception as error:
+        raise DataError(
+            f"the table cannot be given as Arrow: {error}", remedy="convert its columns to text, for example with cast(str)"
+        ) from error
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     stream = _Stream.from_address(pointer(capsule, b"arrow_array_stream"))

@@ -11,5 +11,11 @@ def main() -> int:
     # The command listens for signals itself; Python's own handler would never run.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from ruge import _core
+    from ruge.errors import RugeError
 
-    return _core.main(["ruge", *sys.argv[1:]])
+    try:
+        return _core.main(["ruge", *sys.argv[1:]])
+    except RugeError as error:
+        # The command says itself what went wrong; this is a panic.
+        print(f"ruge: {error}", file=sys.stderr)
+        return 101

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, final
 
+from ruge.errors import UnknownName
+
 _Hear = Callable[[str, int, int, str], object]
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "read_rules",
     "run",
     "search",
+    "settle",
     "train",
     "write_file",
 ]
@@ -29,6 +32,7 @@ __all__ = [
 __version__: str
 
 def main(words: list[str]) -> int: ...
+def settle() -> None: ...
 def write_file(path: str, text: str, force: bool) -> None: ...
 def adopt(
     graph: Graph,
@@ -45,6 +49,7 @@ def combine(
     rules: Rules | None,
     evidence: str | None,
     thorough: bool,
+    minutes: float | None,
     out: str,
     force: bool,
     threads: int | None,
@@ -63,6 +68,8 @@ def run(
     evaluate_only: bool,
     samples: int,
     checkpoint_every: float,
+    minutes: float | None,
+    seeds: int | None,
     threads: int | None,
     progress: _Hear | None,
 ) -> str: ...
@@ -73,6 +80,7 @@ def search(
     out: str,
     force: bool,
     resume: bool,
+    skip: bool,
     trials: int | None,
     minutes: float | None,
     device: str | None,
@@ -85,7 +93,9 @@ def load(path: str, device: str, evaluated: bool) -> Model: ...
 def mine(
     graph: Graph, keywords: str, time_limit: float | None, threads: int | None, progress: _Hear | None
 ) -> Rules: ...
-def read_rules(path: str, graph: Graph) -> Rules: ...
+def read_rules(
+    path: str, graph: Graph, rule_format: str | None, confidence: str, relation_ids: str | None
+) -> Rules: ...
 def train(
     graph: Graph,
     keywords: str,
@@ -95,6 +105,7 @@ def train(
     force: bool,
     resume: bool,
     checkpoint_every: float,
+    minutes: float | None,
     threads: int | None,
     progress: _Hear | None,
 ) -> Model: ...
@@ -117,9 +128,10 @@ class Graph:
         *,
         columns: str | None,
         header: str,
+        format: str | None,
         lenient: bool,
         seed: int,
-        held_out: tuple[float, float],
+        held_out: tuple[float, float] | None,
         labels: list[str],
         literals: str,
         graph_name: str,
@@ -154,6 +166,7 @@ class Builder:
         *,
         columns: str | None,
         header: str,
+        format: str | None,
         lenient: bool,
         literals: str,
         graph_name: str,
@@ -162,7 +175,7 @@ class Builder:
     def columns(self, split: int, heads: list[Any], relations: list[Any], tails: list[Any]) -> None: ...
     def cells(self, split: int, columns: tuple[Column, Column, Column], rows: int, row: int) -> None: ...
     def ids(self, split: int, ids: bytes, entities: list[str] | None, relations: list[str] | None) -> None: ...
-    def finish(self, splits: bool, seed: int, held_out: tuple[float, float]) -> Graph: ...
+    def finish(self, splits: bool, seed: int, held_out: tuple[float, float] | None) -> Graph: ...
 
 @final
 class Rules:
@@ -185,17 +198,27 @@ class Model:
         candidates: list[str] | None,
         typed: bool,
         by_rules: bool,
+        threads: int | None,
     ) -> str: ...
+    def unknown(
+        self, questions: list[tuple[str | None, str | None, str | None]]
+    ) -> tuple[int, UnknownName] | None: ...
     def explain(
-        self, triple: tuple[str, str, str], groundings: int, similar: int, side: str
-    ) -> tuple[str, str]: ...
+        self, triple: tuple[str, str, str], groundings: int, similar: int, side: str, rules: Rules | None
+    ) -> tuple[str, str, str]: ...
+    def read_rules(self, path: str) -> Rules: ...
     def complete(
         self,
         relation: str | None,
         min_truth: float | None,
         top: int | None,
         per_query: int,
+        rules: Rules | None,
+        threads: int | None,
         progress: _Hear | None,
+    ) -> str: ...
+    def measure(
+        self, relation: str | None, per_query: int, threads: int | None, progress: _Hear | None
     ) -> str: ...
     def evaluate(
         self, split: str, data: Graph | None, ties: str, hits: list[int], threads: int | None, progress: _Hear | None
@@ -210,7 +233,7 @@ class Model:
     ) -> Model: ...
     def with_constraints(self, path: str | None, text: str | None) -> Model: ...
     def id(self, name: str, is_entity: bool) -> int: ...
-    def save(self, path: str) -> None: ...
+    def save(self, path: str, force: bool) -> None: ...
     @property
     def spec(self) -> str: ...
     @property
@@ -222,7 +245,7 @@ class Model:
     def relation_names(self) -> list[str]: ...
     def vectors(self, entities: bool) -> Vectors: ...
     @staticmethod
-    def facts_text(proposals: str, ending: str, base: str) -> str: ...
+    def facts_text(proposals: str, ending: str, base: str, path: str) -> str: ...
 
 @final
 class Vectors:

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ruge.errors import MissingPackage
+
 #: Called with stage, done, total and a note. A bool turns the bar of tqdm on or off.
 Hear = Callable[[str, int, int, str], object]
 Progress = bool | Hear | None
@@ -34,7 +36,10 @@ def callback(progress: Progress) -> Iterator[Hear | None]:
             from tqdm.auto import tqdm
     except ImportError:
         if progress:
-            raise ImportError("a progress bar needs tqdm; install it, as with `pip install ruge[progress]`") from None
+            raise MissingPackage(
+                "a progress bar needs tqdm, which is not installed",
+                remedy="install it, as with `pip install ruge[progress]`, or give progress=False or a function",
+            ) from None
         yield None
         return
     bar: Any = tqdm(leave=False, delay=SHORT)

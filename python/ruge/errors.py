@@ -27,6 +27,17 @@ class RugeError(Exception):
         self.nearest = nearest or []
         self.remedy = remedy
 
+    def within(self, place: str, row: int | None = None) -> RugeError:
+        """The same error, said of a part of what was given, or of a row of it."""
+        return type(self)(
+            f"{place}: {self.message}",
+            path=self.path,
+            line=self.line,
+            row=self.row if row is None else row,
+            nearest=self.nearest,
+            remedy=self.remedy,
+        )
+
     def __reduce__(self) -> tuple[object, ...]:
         return (_again, (type(self), self.message, self.path, self.line, self.row, self.nearest, self.remedy))
 
@@ -41,6 +52,10 @@ class UnknownName(RugeError, LookupError):
 
 class ModelFileError(RugeError, ValueError):
     """A file that is no model, or a damaged one, or one of a newer version."""
+
+
+class MissingPackage(RugeError, ImportError):
+    """A package that is not required, and is not installed."""
 
 
 class DeviceError(RugeError):

@@ -8,6 +8,8 @@ import html
 import os
 from typing import Any
 
+from ruge import _checks
+from ruge.errors import DataError
 from ruge.results import Row, Table, write_text
 
 #: Parts and rules that a notebook shows.
@@ -43,13 +45,14 @@ class Explanation:
     ``sentence`` says it in words, ``truth`` is the chance that it is true, ``known`` the part of the data that lists it, ``rank``
     its place among all answers. ``parts`` is a table of what the ranking score is made of: the model, each rule, evidence, for and
     against. ``rules`` are the rules that conclude it, with the facts they follow from; ``against`` are habits and constraints that
-    it would break; ``similar`` are similar known facts where no rule fires. ``json`` is what ``ruge explain --json`` prints, and
-    ``svg`` the drawing of ``--svg``.
+    it would break; ``similar`` are similar known facts where no rule fires. ``json`` is what ``ruge explain --json`` prints;
+    ``svg`` and ``dot`` are the drawings of ``--svg`` and ``--dot``.
     """
 
-    def __init__(self, found: Row, svg: str) -> None:
+    def __init__(self, found: Row, svg: str, dot: str) -> None:
         self.json = found
         self.svg = svg
+        self.dot = dot
         self.head: str = found["head"]
         self.relation: str = found["relation"]
         self.tail: str = found["tail"]
@@ -82,10 +85,15 @@ class Explanation:
         ]
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the drawing, as .svg."""
-        if os.path.splitext(os.fspath(path))[1] != ".svg":
-            raise ValueError("the drawing of an explanation is an .svg file")
-        write_text(path, self.svg, force)
+        """Writes the drawing, as .svg, or as .dot for Graphviz."""
+        at = _checks.path("path", path)
+        endings = {".svg": self.svg, ".dot": self.dot}
+        ending = os.path.splitext(at)[1]
+        if ending not in endings:
+            raise DataError(
+                f"{at}: an explanation cannot be written as {ending or 'a file without an ending'}", path=at, remedy="use .svg or .dot"
+            )
+        write_text(at, endings[ending], force)
 
     def __repr__(self) -> str:
         return self.sentence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ruge import _core
+from ruge import _checks, _core
 from ruge.errors import ModelFileError
-from ruge.graph import Graph
+from ruge.graph import of_data
 from ruge.model import Model
 
 
@@ -45,8 +45,8 @@ def from_pykeen(model: Any, factory: Any, *, valid: Any = None, test: Any = None
 def import_folder(folder: str | os.PathLike[str], data: Any = None) -> Model:
     """A model that PyKEEN's ``save_to_directory`` or LibKGE left in a folder, as ``ruge import``. Its files are read as data, and
     nothing in them is run. ``data`` are what it was trained on, with their split; LibKGE's need them, and PyKEEN keeps train alone."""
-    graph = None if data is None else Graph(data)._core
-    return Model(_core.import_folder(os.fspath(folder), graph))
+    graph = None if data is None else of_data(data)._core
+    return Model(_core.import_folder(_checks.path("folder", folder), graph))
 
 
 def _by_id(ids: dict[str, int], what: str) -> list[str]:

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ruge import _core
-from ruge.errors import DataError
+from ruge import _checks, _core
+from ruge.errors import DataError, RugeError
 from ruge.results import Row, Tabular, rows_of, write_table, write_text
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class Graph:
 
     ``data`` is ``"demo"``, a path (any format and layout that the command line reads), an iterable of (head, relation, tail), a
     polars, pandas or Arrow table, an integer array of shape (n, 3), a PyKEEN factory or data set, or an rdflib graph. Without
-    ``valid`` and ``test`` it is split reproducibly, and no name is left out of train. Other options are those of the command line.
+    ``valid`` and ``test`` it is split reproducibly (a tenth each, or by ``held_out``), and no name is left out of train. Other options
+    are those of the command line.
 
     >>> g = Graph([("a", "knows", "b"), ("b", "knows", "c"), ("a", "likes", "c")], held_out=(0, 0))
     >>> g
@@ -106,9 +107,10 @@ class Graph:
         test: Any = None,
         columns: Sequence[str] | str | None = None,
         header: str = "auto",
+        format: str | None = None,
         lenient: bool = False,
         seed: int = 0,
-        held_out: tuple[float, float] = (0.1, 0.1),
+        held_out: tuple[float, float] | None = None,
         labels: Sequence[str | os.PathLike[str]] = (),
         literals: str = "skip",
         graph_name: str = "all",
@@ -124,32 +126,39 @@ class Graph:
             data, valid, test = data.training, getattr(data, "validation", None), data.testing
         parts = [data, valid, test]
         reading: dict[str, Any] = {
-            "columns": columns if columns is None or isinstance(columns, str) else ",".join(columns),
-            "header": header,
-            "lenient": lenient,
-            "literals": literals,
-            "graph_name": graph_name,
-            "base": base,
+            "columns": columns if columns is None or isinstance(columns, str) else ",".join(map(str, columns)),
+            "header": _checks.word("header", header),
+            "format": None if format is None else _checks.word("format", format),
+            "lenient": bool(lenient),
+            "literals": _checks.word("literals", literals),
+            "graph_name": _checks.word("graph_name", graph_name),
+            "base": None if base is None else _checks.word("base", base),
         }
-        shares = (float(held_out[0]), float(held_out[1]))
+        seed = _checks.whole("seed", seed)
+        shares = None if held_out is None else _shares(held_out)
         with contextlib.ExitStack() as files:
             parts = [files.enter_context(_written(part)) if _is_rdf(part) else part for part in parts]
             is_path = [isinstance(part, (str, os.PathLike)) for part in parts]
             is_single = valid is None and test is None
             if is_single and is_path[0]:
-                described = [os.fspath(path) for path in labels]
-                self._core = _core.Graph.read(
-                    os.fspath(parts[0]), seed=seed, held_out=shares, labels=described, **reading
-                )
+                described = [_checks.path("labels", path) for path in labels]
+                path = _checks.path("data", parts[0])
+                self._core = _core.Graph.read(path, seed=seed, held_out=shares, labels=described, **reading)
                 return
             if labels:
                 raise DataError("labels are read beside one path", remedy="give data as one path, or leave labels= out")
             builder = _core.Builder()
             for split, part in enumerate(parts):
-                if is_path[split]:
-                    builder.read(split, os.fspath(part), **reading)
-                elif part is not None:
-                    _add(builder, split, part, columns, entity_names, relation_names)
+                try:
+                    if is_path[split]:
+                        builder.read(split, _checks.path("data", part), **reading)
+                    elif part is not None:
+                        _add(builder, split, part, columns, entity_names, relation_names)
+                except RugeError as error:
+                    if is_single:
+                        raise
+                    # A row says nothing without its table.
+                    raise error.within(("train", "valid", "test")[split]) from None
             self._core = builder.finish(is_single, seed, shares)
 
     @property
@@ -181,16 +190,17 @@ class Graph:
         """The triples of a part as ids, an array of shape (n, 3)."""
         import numpy
 
-        return numpy.frombuffer(self._core.ids(split), dtype=numpy.uint32).reshape(-1, 3)
+        return numpy.frombuffer(self._core.ids(_checks.word("split", split)), dtype=numpy.uint32).reshape(-1, 3)
 
     def triples(self, split: str = "train") -> Triples:
         """The triples of a part by name; ``.ids`` has them as numbers."""
-        return Triples(self._core, split)
+        return Triples(self._core, _checks.word("split", split))
 
     def check(self, *, constraints: str | os.PathLike[str] | None = None) -> Check:
         """Counts, duplicates, unseen entities, leakage, habits: is the graph fit to learn from? With a file of constraints, the facts
         that violate one are listed as ``violations``."""
-        return Check(rows_of(self._core.check(None if constraints is None else os.fspath(constraints))))
+        file = None if constraints is None else _checks.path("constraints", constraints)
+        return Check(rows_of(self._core.check(file)))
 
     def suggest_constraints(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:
         """The habits of the relations as a file of constraints, to go through; written where ``path`` says."""
@@ -247,6 +257,19 @@ def check(data: Any, *, constraints: str | os.PathLike[str] | None = None, **opt
     return Graph(data, **options).check(constraints=constraints)
 
 
+def _shares(held_out: Any) -> tuple[float, float]:
+    try:
+        valid, test = held_out
+    except (TypeError, ValueError):
+        raise RugeError(f"held_out={held_out!r} is not two shares", remedy="give the shares of valid and test as in (0.1, 0.1)") from None
+    return _checks.number("held_out", valid, 0, 1), _checks.number("held_out", test, 0, 1)
+
+
+def of_data(data: Any, seed: Any = None) -> Graph:
+    """A graph, or what one is made from, split with the seed of the job."""
+    return data if isinstance(data, Graph) else Graph(data, seed=0 if seed is None else seed)
+
+
 def _again(
     entities: list[str], relations: list[str], parts: tuple[bytes, bytes, bytes], described: str, source: str
 ) -> Graph:
@@ -297,15 +320,16 @@ def _add(
     elif isinstance(data, Iterable):
         heads, relations, tails = [], [], []
         for row, triple in enumerate(data):
-            if isinstance(triple, (str, bytes)) or not hasattr(triple, "__len__") or len(triple) != 3:
+            if isinstance(triple, (str, bytes, dict, set)) or not hasattr(triple, "__len__") or len(triple) != 3:
                 raise DataError(
                     f"row {row}: {triple!r} is not a triple",
                     row=row,
                     remedy="give (head, relation, tail)",
                 )
-            heads.append(_plain(triple[0]))
-            relations.append(_plain(triple[1]))
-            tails.append(_plain(triple[2]))
+            head, relation, tail = triple
+            heads.append(_plain(head))
+            relations.append(_plain(relation))
+            tails.append(_plain(tail))
         builder.columns(split, heads, relations, tails)
     else:
         raise DataError(
@@ -358,7 +382,10 @@ def _ids(
 ) -> None:
     import numpy
 
-    ids = numpy.ascontiguousarray(numpy.asarray(data), dtype=numpy.int64)
+    array = numpy.asarray(data)
+    if array.dtype.kind == "u" and array.size and int(array.max()) > 2**63 - 1:
+        raise DataError(f"an id is {array.max()}", remedy="give ids below the number of names")
+    ids = numpy.ascontiguousarray(array, dtype=numpy.int64)
     entities = None if entity_names is None else [str(name) for name in entity_names]
     relations = None if relation_names is None else [str(name) for name in relation_names]
     builder.ids(split, ids.tobytes(), entities, relations)

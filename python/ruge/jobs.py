@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
-from typing import Any
+from typing import Any, overload
 
-from ruge import _core
+from ruge import _checks, _core
 from ruge._cuda import preload
 from ruge._notebook import Page
 from ruge._progress import Progress, callback
-from ruge.graph import Graph, called
+from ruge.graph import called, of_data
 from ruge.model import Model, load, spec_text
 from ruge.results import Row, Table, rows_of
 from ruge.rules import Rules
@@ -66,6 +65,44 @@ class Run:
         return f"{self.metrics._repr_html_()}<p>{Page(self.report)._repr_html_()}</p>"
 
 
+class Seeds:
+    """The same run with several seeds. ``json`` is what ``ruge run --seeds --json`` prints.
+
+    ``runs`` are the runs, one a seed. ``metrics`` has the mean and the deviation of each system, ``gain`` by how much the best system
+    is better than the one without rules: ``mean``, ``deviation``, and ``p`` of a paired t-test, None where none is possible.
+    """
+
+    def __init__(self, found: Row, runs: list[Run], out: str) -> None:
+        self.json = found
+        self.out = out
+        self.seeds: list[int] = found["seeds"]
+        self.runs = runs
+        self.gain = Row(mean=found["gain"]["mrr"]["mean"], deviation=found["gain"]["mrr"]["deviation"], p=found["gain"]["p"])
+        rows = []
+        for name in ("unguided", "guided", "best", "rules_only"):
+            if name in found["systems"]:
+                mrr = found["systems"][name]["mrr"]
+                rows.append({"system": name, "mrr": mrr["mean"], "deviation": mrr["deviation"], "values": mrr["values"]})
+        self.metrics = Table(rows, ("system", "mrr", "deviation", "values"))
+
+    def __repr__(self) -> str:
+        lines = [f"Seeds({self.out!r}, {len(self.seeds)} seeds)"]
+        lines += [f"  {row.system:<28} MRR {row.mrr:.3f} ± {row.deviation:.3f}" for row in self.metrics]
+        p = "" if self.gain.p is None else f", p = {self.gain.p:.3g}"
+        return "\n".join([*lines, f"  rules change MRR by {self.gain.mean:.3f} ± {self.gain.deviation:.3f}{p}"])
+
+    def _repr_html_(self) -> str:
+        return self.metrics._repr_html_()
+
+
+@overload
+def run(data: Any, *, seeds: None = None, **options: Any) -> Run: ...
+
+
+@overload
+def run(data: Any, *, seeds: int, **options: Any) -> Seeds: ...
+
+
 def run(
     data: Any,
     *,
@@ -78,44 +115,62 @@ def run(
     samples: int = 3,
     spec: dict[str, Any] | str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30,
+    minutes: float | None = None,
+    seeds: int | None = None,
     threads: int | None = None,
     progress: Progress = None,
     **settings: Any,
-) -> Run:
+) -> Run | Seeds:
     """The whole job, as ``ruge run``: mine, train with and without rules, evaluate, train the model to deploy, propose, report.
 
     ``data`` is a :class:`Graph` or what one is made from. Settings are sized to the data; ``settings`` are the flags of the command,
-    with ``_`` for ``-``; ``rules`` may also be :class:`Rules`, which are kept beside the folder. Finished stages are skipped, and an interrupted run continues when it is called again.
+    with ``_`` for ``-``; ``rules`` may also be :class:`Rules`, which are kept beside the folder. Finished stages are skipped, and an
+    interrupted run continues when it is called again. ``minutes`` makes epochs, and if need be the dimension, fit into that time.
+    ``seeds`` repeats the run with so many seeds, each in a folder of its own, and the result compares them.
     """
-    graph = data if isinstance(data, Graph) else Graph(data, seed=settings.get("seed") or 0)
+    workers, every = _checks.threads(threads), _checks.seconds("checkpoint_every", checkpoint_every)
+    count = None if seeds is None else _checks.whole("seeds", seeds, 2, 1000)
+    stages = tuple(None if stage is None else _checks.word("a stage", stage) for stage in (only, from_))
+    text = spec_text(spec)
+    graph = of_data(data, settings.get("seed"))
     if out is None:
         name = os.path.basename(os.path.normpath(called(data))) if isinstance(data, (str, os.PathLike)) else "graph"
         out = os.path.join("runs", name.split(".")[0] or "data")
+    folder = _checks.path("out", out)
     preload(settings.get("device"))
     rules = settings.get("rules")
     if isinstance(rules, Rules):
         # Beside the folder, under a name that is the same when the run is continued.
-        settings["rules"] = f"{os.fspath(out)}.rules.tsv"
-        rules.write(settings["rules"], force=True)
+        settings["rules"] = f"{folder}.rules.tsv"
     elif rules is not None:
-        settings["rules"] = os.fspath(rules)
+        settings["rules"] = _checks.path("rules", rules)
+    keywords = _checks.settings(settings)
+    if isinstance(rules, Rules):
+        os.makedirs(os.path.dirname(os.path.abspath(folder)), exist_ok=True)
+        rules.write(settings["rules"], force=True)
     with callback(progress) as hear:
-        found = _core.run(
-            graph._core,
-            called(graph),
-            json.dumps(settings),
-            spec_text(spec),
-            os.fspath(out),
-            force,
-            resume,
-            (only, from_),
-            evaluate_only,
-            samples,
-            checkpoint_every,
-            threads,
-            hear,
+        found = rows_of(
+            _core.run(
+                graph._core,
+                called(graph),
+                keywords,
+                text,
+                folder,
+                bool(force),
+                bool(resume),
+                (stages[0], stages[1]),
+                bool(evaluate_only),
+                _checks.whole("samples", samples),
+                every,
+                _checks.minutes(minutes),
+                count,
+                workers,
+                hear,
+            )
         )
-    return Run(rows_of(found), os.fspath(out))
+    if count is None:
+        return Run(found, folder)
+    return Seeds(found, [Run(one, one["out"]) for one in found["found"]], folder)
 
 
 def demo(*, out: str | os.PathLike[str] = "runs/demo", force: bool = False, progress: Progress = None) -> Run:
@@ -131,18 +186,22 @@ def combine(
     rules: Rules | str | os.PathLike[str] | None = None,
     evidence: str | None = None,
     thorough: bool = False,
+    minutes: float | None = None,
     force: bool = False,
     device: str = "cpu",
     threads: int | None = None,
     progress: Progress = None,
 ) -> Model:
-    """Adds rules and evidence to a trained model, as ``ruge combine``. Without ``out`` nothing is kept but the model returned."""
+    """Adds rules and evidence to a trained model, as ``ruge combine``. Without ``out`` nothing is kept but the model returned. Rules
+    that are not ready after ``minutes`` are given up, and evidence alone is tried."""
     base = model if isinstance(model, Model) else load(model, device=device)
     given = rules._core if isinstance(rules, Rules) else None
-    wanted = os.fspath(ranking_rules if rules is None or isinstance(rules, Rules) else rules)
+    wanted = _checks.path("ranking_rules", ranking_rules if rules is None or isinstance(rules, Rules) else rules)
+    limit, workers = _checks.minutes(minutes), _checks.threads(threads)
+    which = None if evidence is None else _checks.word("evidence", evidence)
     with tempfile.TemporaryDirectory(prefix="ruge-") as place, callback(progress) as hear:
-        folder = os.path.join(place, "combined") if out is None else os.fspath(out)
-        made = _core.combine(base._core, wanted, given, evidence, thorough, folder, force, threads, hear)
+        folder = os.path.join(place, "combined") if out is None else _checks.path("out", out)
+        made = _core.combine(base._core, wanted, given, which, bool(thorough), limit, folder, bool(force), workers, hear)
     return Model(made)
 
 
@@ -186,6 +245,7 @@ def search(
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
     resume: bool = False,
+    skip: bool = False,
     trials: int | None = None,
     minutes: float | None = None,
     device: str | None = None,
@@ -194,24 +254,30 @@ def search(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Search:
-    """Searches for the settings that are best on validation, as ``ruge search``. ``spec`` is the space: a dict, or a TOML file."""
-    graph = data if isinstance(data, Graph) else Graph(data, seed=seed or 0)
-    folder = os.fspath(out) if out is not None else os.path.join("runs", f"search-{os.path.basename(called(graph))}")
+    """Searches for the settings that are best on validation, as ``ruge search``. ``spec`` is the space: a dict, or a TOML file.
+    ``skip`` with ``resume`` gives up the trial that was running. No trial begins after ``minutes``."""
+    draw = None if seed is None else _checks.whole("seed", seed)
+    most = None if trials is None else _checks.whole("trials", trials, 1)
+    place = None if device is None else _checks.word("device", device)
+    every, limit, workers = _checks.seconds("checkpoint_every", checkpoint_every), _checks.minutes(minutes), _checks.threads(threads)
+    text, graph = spec_text(spec), of_data(data, seed)
+    folder = os.path.join("runs", f"search-{os.path.basename(called(graph))}") if out is None else _checks.path("out", out)
     preload(device)
     with callback(progress) as hear:
         found = _core.search(
             graph._core,
             called(graph),
-            spec_text(spec),
+            text,
             folder,
-            force,
-            resume,
-            trials,
-            minutes,
-            device,
-            seed,
-            checkpoint_every,
-            threads,
+            bool(force),
+            bool(resume),
+            bool(skip),
+            most,
+            limit,
+            place,
+            draw,
+            every,
+            workers,
             hear,
         )
     return Search(rows_of(found), folder)

@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ruge import _core
+from ruge import _checks, _core
+from ruge.errors import DataError, MissingPackage
 
 #: Rows that a notebook shows.
 SHOWN = 20
@@ -42,21 +43,18 @@ class Tabular:
 
     def to_pandas(self) -> Any:
         """A pandas data frame."""
-        import pandas
-
+        pandas = package("pandas", "pandas")
         columns = self._columns()
         return pandas.DataFrame(columns, columns=list(columns))
 
     def to_polars(self) -> Any:
         """A polars data frame."""
-        import polars
-
+        polars = package("polars", "polars")
         return polars.DataFrame(self._columns(), infer_schema_length=None)
 
     def to_arrow(self) -> Any:
         """A pyarrow table."""
-        import pyarrow
-
+        pyarrow = package("pyarrow", "arrow")
         return pyarrow.table(self._columns())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -67,7 +65,10 @@ class Tabular:
             except ImportError:
                 continue
             return table.__arrow_c_stream__(requested_schema)
-        raise ImportError("an Arrow table needs pyarrow or polars; install one of them, as with `pip install ruge[arrow]`")
+        raise MissingPackage(
+            "an Arrow table needs pyarrow or polars, and neither is installed",
+            remedy="install one of them, as with `pip install ruge[arrow]`",
+        )
 
     def _repr_html_(self) -> str:
         columns = self._columns()
@@ -159,8 +160,9 @@ class Proposals(Table):
 
     def write(self, path: str | os.PathLike[str], *, base: str = "urn:ruge:", force: bool = False) -> None:
         """Writes the facts; the ending decides: .tsv, .csv, .jsonl, .nt, .ttl or .cypher."""
-        ending = os.path.splitext(os.fspath(path))[1].lstrip(".")
-        write_text(path, _core.Model.facts_text(json.dumps(self._rows), ending, base), force)
+        at = _checks.path("path", path)
+        ending = os.path.splitext(at)[1].lstrip(".")
+        write_text(at, _core.Model.facts_text(json.dumps(self._rows), ending, _checks.word("base", base), at), force)
 
 
 class Metrics(Table):
@@ -186,9 +188,21 @@ class Metrics(Table):
         return f'<table class="ruge-metrics">{head}<tr>{row}</tr></table>{super()._repr_html_()}'
 
 
+def package(name: str, extra: str) -> Any:
+    """A package that is not required."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingPackage(
+            f"this needs {name}, which cannot be imported: {error}", remedy=f"install it, as with `pip install ruge[{extra}]`"
+        ) from None
+
+
 def write_text(path: str | os.PathLike[str], text: str, force: bool) -> None:
     """Writes a file, complete or not at all; an existing one is kept unless ``force`` is given."""
-    _core.write_file(os.fspath(path), text, force)
+    _core.write_file(_checks.path("path", path), text, bool(force))
 
 
 def write_table(table: Tabular, path: str | os.PathLike[str], force: bool) -> None:
@@ -196,7 +210,8 @@ def write_table(table: Tabular, path: str | os.PathLike[str], force: bool) -> No
     import csv
     import io
 
-    ending = os.path.splitext(os.fspath(path))[1]
+    at = _checks.path("path", path)
+    ending = os.path.splitext(at)[1]
     out = io.StringIO()
     if ending == ".jsonl":
         out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_dicts())
@@ -210,5 +225,6 @@ def write_table(table: Tabular, path: str | os.PathLike[str], force: bool) -> No
 
         writer.writerows([plain(value) for value in row] for row in zip(*columns.values(), strict=True))
     else:
-        raise ValueError(f"a table cannot be written as {ending or 'a file without an ending'}; use .tsv, .csv or .jsonl")
+        what = ending or "a file without an ending"
+        raise DataError(f"{at}: a table cannot be written as {what}", path=at, remedy="use .tsv, .csv or .jsonl")
     write_text(path, out.getvalue(), force)

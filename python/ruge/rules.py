@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ruge import _core
+from ruge import _checks, _core
 from ruge._progress import Progress, callback
-from ruge.graph import Graph
+from ruge.errors import RugeError
+from ruge.graph import of_data
 from ruge.results import Tabular, write_text
 
 
@@ -57,7 +58,7 @@ class Rules(Tabular, Sequence[Rule]):
 
     def text(self, to: str = "native") -> str:
         """The rules in a format of ``ruge rules convert``."""
-        return self._core.text(to)
+        return self._core.text(_checks.word("to", to))
 
     def write(self, path: str | os.PathLike[str], *, to: str = "native", force: bool = False) -> None:
         """Writes a rule file in a format of ``ruge rules convert``; an existing file is kept unless ``force`` is given."""
@@ -106,34 +107,54 @@ def mine(
     bodies: Sequence[str] | None = None,
     exclude_bodies: Sequence[str] | None = None,
     time_limit: float | None = None,
+    minutes: float | None = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Rules:
-    """Mines soft rules from the training triples, as ``ruge mine``. ``graph`` is a :class:`Graph` or what one is made from.
+    """Mines soft rules from the training triples, as ``ruge mine``. ``graph`` is a :class:`Graph` or what one is made from. After
+    ``time_limit`` seconds, or ``minutes``, the rules of finished heads are returned, and ``complete`` is false.
 
     >>> len(mine("demo", min_pca=0.9)) < len(mine("demo", min_pca=0.5))
     True
     """
+    if time_limit is not None and minutes is not None:
+        raise RugeError("time_limit and minutes cannot be given together", remedy="give one of them")
+    limit = None if time_limit is None else _checks.seconds("time_limit", time_limit)
+    if minutes is not None:
+        limit = 60 * _checks.number("minutes", minutes, 0, 1e6)
+    whole = {"max_body": max_body, "min_support": min_support, "min_head_size": min_head_size}
+    shares = {"min_pca": min_pca, "min_hc": min_hc, "min_std": min_std}
+    lists = {"heads": heads, "exclude_heads": exclude_heads, "bodies": bodies, "exclude_bodies": exclude_bodies}
     keywords = {
-        "preset": preset,
-        "max_body": max_body,
-        "min_pca": min_pca,
-        "min_hc": min_hc,
-        "min_std": min_std,
-        "min_support": min_support,
-        "min_head_size": min_head_size,
-        "no_skyline": no_skyline,
-        "injective": injective,
-        "constants": constants,
-        "heads": None if heads is None else list(heads),
-        "exclude_heads": None if exclude_heads is None else list(exclude_heads),
-        "bodies": None if bodies is None else list(bodies),
-        "exclude_bodies": None if exclude_bodies is None else list(exclude_bodies),
+        "preset": None if preset is None else _checks.word("preset", preset),
+        **{name: None if value is None else _checks.whole(name, value) for name, value in whole.items()},
+        **{name: None if value is None else _checks.number(name, value) for name, value in shares.items()},
+        "no_skyline": bool(no_skyline),
+        "injective": bool(injective),
+        "constants": bool(constants),
+        **{name: None if value is None else _names(name, value) for name, value in lists.items()},
     }
+    core, workers = of_data(graph)._core, _checks.threads(threads)
     with callback(progress) as hear:
-        return Rules(_core.mine(Graph(graph)._core, json.dumps(keywords), time_limit, threads, hear))
+        return Rules(_core.mine(core, json.dumps(keywords), limit, workers, hear))
 
 
-def read_rules(path: str | os.PathLike[str], graph: Any) -> Rules:
-    """Reads a rule file in any format of ``ruge rules convert``."""
-    return Rules(_core.read_rules(os.fspath(path), Graph(graph)._core))
+def _names(keyword: str, value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise RugeError(f"{keyword}={value!r} is not a list of relations", remedy=f"give {keyword} as in [{value!r}]")
+    return [_checks.called(name, "relation") for name in value]
+
+
+def read_rules(
+    path: str | os.PathLike[str],
+    graph: Any,
+    *,
+    rule_format: str | None = None,
+    confidence: str = "written",
+    relation_ids: str | os.PathLike[str] | None = None,
+) -> Rules:
+    """Reads a rule file in any format of ``ruge rules convert``: recognised by its content, or named. ``confidence`` says which of its
+    numbers counts (``written``, ``pca``, ``std``, ``smoothed``), ``relation_ids`` is a file of names for formats with ids."""
+    at, ids = _checks.path("path", path), None if relation_ids is None else _checks.path("relation_ids", relation_ids)
+    which = None if rule_format is None else _checks.word("rule_format", rule_format)
+    return Rules(_core.read_rules(at, of_data(graph)._core, which, _checks.word("confidence", confidence), ids))

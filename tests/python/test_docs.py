@@ -1,10 +1,12 @@
 """The pages for Python users run: every block of docs/python.md, and every cell of docs/tutorial.ipynb."""
 
 import ast
+import functools
 import json
 import pathlib
 import re
 
+import polars
 import pytest
 
 import ruge
@@ -41,6 +43,17 @@ def test_every_block_of_the_page_runs(folder):
     for at, block in enumerate(blocks, 1):
         run(block, names, f"docs/python.md, block {at}")
     assert (folder / "new-facts.tsv").exists() and (folder / "model.safetensors").exists()
+
+
+def test_the_block_of_the_readme_runs(folder, monkeypatch):
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+    assert blocks
+    # As it stands, but that the model is small.
+    monkeypatch.setattr(ruge, "train", functools.partial(ruge.train, dim=8, epochs=3))
+    names = {"ruge": ruge, "frame": polars.read_csv("facts.csv")}
+    for at, block in enumerate(blocks, 1):
+        assert "<table" in str(run(block, names, f"README.md, block {at}"))
 
 
 def test_every_cell_of_the_tutorial_runs(folder):

@@ -36,11 +36,11 @@ fn run(args: &[String]) -> Result<()> {
     match (chore, rest) {
         ("test", []) => test::run(),
         ("tidy", []) => tidy::run().and_then(|()| directions::run()),
-        #[cfg(unix)]
         ("python", []) => python::run().map(|outcome| match outcome {
             test::Outcome::NotRun(why) => println!("{why}"),
             _ => println!("the Python package holds"),
         }),
+        #[cfg(unix)]
         ("torture", rest) => torture::run(rest),
         ("world", rest) => world::run(rest),
         (other, _) => bail!("no chore is called `{other}`, or not with these arguments\n{USAGE}"),

@@ -26,7 +26,7 @@ mod import;
 mod interrupt;
 mod memory;
 mod mine;
-mod minutes;
+pub mod minutes;
 mod open;
 mod output;
 mod path_words;
@@ -55,7 +55,7 @@ use console::Console;
 use globals::GlobalArgs;
 
 // For other programs that run the whole job: its settings, and what `ruge run --json` prints.
-pub use run::{object as run_object, spec as run_spec};
+pub use run::{object as run_object, seeds_object, spec as run_spec};
 
 /// The version, as `ruge --version` prints it.
 pub const VERSION: &str = env!("RUGE_VERSION");

@@ -1,17 +1,19 @@
 //! Graphs put together part by part: from files, columns of names, or ids.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
+use ruge_kg::io::rows::read;
 use ruge_kg::io::split::split;
 use ruge_kg::{Dataset, Names, Triple};
 use rustc_hash::FxHashSet;
 
 use crate::columns::{Cells, Column};
 use crate::errors::{Fault, Result};
-use crate::graph::{Graph, checked, options};
+use crate::graph::{Graph, HELD_OUT, checked, options};
 use crate::job;
 
 /// Data that are being put together.
@@ -23,10 +25,12 @@ struct Parts {
 
 /// Collects the parts of a graph.
 #[pyclass(frozen, module = "ruge._core")]
-#[derive(Default)]
 pub struct Builder {
-    parts: Mutex<Parts>,
+    parts: Arc<Mutex<Parts>>,
 }
+
+/// Rows between two looks for signals.
+const ROWS: usize = 1 << 16;
 
 /// A name as it stands in a column; numbers by their digits.
 fn with_name<T>(item: &Bound<'_, PyAny>, row: usize, place: &str, take: impl FnOnce(&str) -> T) -> PyResult<T> {
@@ -60,12 +64,19 @@ fn with_name<T>(item: &Bound<'_, PyAny>, row: usize, place: &str, take: impl FnO
 #[pymethods]
 impl Builder {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        job::here(py, || Ok(Self { parts: Arc::default() }))
+    }
+
+    /// Makes the next entry panic: for the test that no panic reaches the user.
+    #[cfg(debug_assertions)]
+    #[staticmethod]
+    fn _panic_next() {
+        job::ARMED.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Adds a file to a part.
-    #[pyo3(signature = (split, path, *, columns, header, lenient, literals, graph_name, base))]
+    #[pyo3(signature = (split, path, *, columns, header, format, lenient, literals, graph_name, base))]
     #[allow(clippy::too_many_arguments)]
     fn read(
         &self,
@@ -74,15 +85,18 @@ impl Builder {
         path: PathBuf,
         columns: Option<String>,
         header: &str,
+        format: Option<String>,
         lenient: bool,
         literals: &str,
         graph_name: &str,
         base: Option<String>,
     ) -> PyResult<()> {
-        let options = options(columns, header, lenient, 0, [0.1, 0.1], Vec::new(), literals, graph_name, base);
-        let options = options.map_err(|fault| fault.raise(py))?;
-        job::short(py, || {
-            let mut parts = self.held();
+        let options = job::here(py, || {
+            options(columns, header, format, lenient, literals, graph_name, base).map_err(|fault| fault.raise(py))
+        })?;
+        let parts = Arc::clone(&self.parts);
+        job::work(py, None, None, move |_| {
+            let mut parts = held(&parts);
             let found = ruge_kg::io::read_file(&path, &mut parts.names, &options)?;
             parts.splits[split].extend(found.triples);
             Ok(())
@@ -92,20 +106,26 @@ impl Builder {
     /// Adds three columns of names to a part.
     fn columns(
         &self,
+        py: Python<'_>,
         split: usize,
         heads: &Bound<'_, PyList>,
         relations: &Bound<'_, PyList>,
         tails: &Bound<'_, PyList>,
     ) -> PyResult<()> {
-        let mut parts = self.held();
-        let Parts { names, splits } = &mut *parts;
-        for (row, ((head, relation), tail)) in heads.iter().zip(relations).zip(tails).enumerate() {
-            let head = with_name(&head, row, "head", |name| names.entities.intern(name))?;
-            let relation = with_name(&relation, row, "relation", |name| names.relations.intern(name))?;
-            let tail = with_name(&tail, row, "tail", |name| names.entities.intern(name))?;
-            splits[split].push(Triple { head, relation, tail });
-        }
-        Ok(())
+        job::here(py, || {
+            let mut parts = held(&self.parts);
+            let Parts { names, splits } = &mut *parts;
+            for (row, ((head, relation), tail)) in heads.iter().zip(relations).zip(tails).enumerate() {
+                if row % ROWS == 0 {
+                    py.check_signals()?;
+                }
+                let head = with_name(&head, row, "head", |name| names.entities.intern(name))?;
+                let relation = with_name(&relation, row, "relation", |name| names.relations.intern(name))?;
+                let tail = with_name(&tail, row, "tail", |name| names.entities.intern(name))?;
+                splits[split].push(Triple { head, relation, tail });
+            }
+            Ok(())
+        })
     }
 
     /// Adds rows of three columns of a table; `row` is the number of the first one, as the user counts.
@@ -119,16 +139,26 @@ impl Builder {
     ) -> PyResult<()> {
         let (heads, relations, tails) = (columns.0.get(), columns.1.get(), columns.2.get());
         job::short(py, || {
-            let (mut heads, mut relations, mut tails) = (Cells::of(heads)?, Cells::of(relations)?, Cells::of(tails)?);
-            let mut parts = self.held();
+            let columns = [Cells::of(heads)?, Cells::of(relations)?, Cells::of(tails)?];
+            let mut parts = held(&self.parts);
             let Parts { names, splits } = &mut *parts;
-            for at in 0..rows {
-                let head = heads.intern(at, row + at, &mut names.entities)?;
-                let relation = relations.intern(at, row + at, &mut names.relations)?;
-                let tail = tails.intern(at, row + at, &mut names.entities)?;
-                splits[split].push(Triple { head, relation, tail });
+            let ([head, relation, tail], triples) = (&columns, &mut splits[split]);
+            if columns.iter().all(Cells::borrows) {
+                return read(rows, names, triples, |range, take| -> Result<()> {
+                    for at in range {
+                        let of = row + at;
+                        take([head.text(at, of)?, relation.text(at, of)?, tail.text(at, of)?]);
+                    }
+                    Ok(())
+                });
             }
-            Ok(())
+            read(rows, names, triples, |range, take| -> Result<()> {
+                for at in range {
+                    let of = row + at;
+                    take([head.name(at, of)?, relation.name(at, of)?, tail.name(at, of)?]);
+                }
+                Ok(())
+            })
         })
     }
 
@@ -142,37 +172,45 @@ impl Builder {
         entities: Option<Vec<String>>,
         relations: Option<Vec<String>>,
     ) -> PyResult<()> {
-        let mut parts = self.held();
-        let Parts { names, splits } = &mut *parts;
-        let number = |bytes: &[u8]| bytes.try_into().map_or(-1, i64::from_ne_bytes);
-        for (row, triple) in ids.chunks_exact(24).enumerate() {
-            let named = |at: usize, known: &Option<Vec<String>>| -> Result<String> {
-                let id = number(&triple[8 * at..8 * at + 8]);
-                let place = ["head", "relation", "tail"][at];
-                match known {
-                    None if id >= 0 => Ok(id.to_string()),
-                    Some(known) if id >= 0 && known.get(id as usize).is_some_and(|name| !name.is_empty()) => {
-                        Ok(known[id as usize].clone())
-                    }
-                    _ => Err(Fault::data(
-                        format!("row {row}: the {place} {id} is no id"),
-                        Some(row as u64),
-                        "ids start at 0, and each needs a name in entity_names or relation_names where these are given",
-                    )),
-                }
+        let known = [entities.as_deref(), relations.as_deref(), entities.as_deref()];
+        let named = |row: usize, triple: &[u8], at: usize| -> Result<Cow<'_, str>> {
+            let id = triple[8 * at..8 * at + 8].try_into().map_or(-1, i64::from_ne_bytes);
+            let name = match known[at] {
+                None => (id >= 0).then(|| id.to_string().into()),
+                Some(known) => usize::try_from(id).ok().and_then(|id| known.get(id)).map(|name| (&**name).into()),
             };
-            let found = (|| Ok([named(0, &entities)?, named(1, &relations)?, named(2, &entities)?]))();
-            let [head, relation, tail] = found.map_err(|fault: Fault| fault.raise(py))?;
-            splits[split].push(names.triple(&head, &relation, &tail));
+            name.filter(|name: &Cow<'_, str>| !name.is_empty()).ok_or_else(|| {
+                let place = ["head", "relation", "tail"][at];
+                Fault::data(
+                    format!("row {row}: the {place} {id} is no id"),
+                    Some(row as u64),
+                    "ids start at 0, and each needs a name in entity_names or relation_names where these are given",
+                )
+            })
+        };
+        for (window, ids) in ids.chunks(24 * ROWS).enumerate() {
+            py.check_signals()?;
+            job::short(py, || {
+                let mut parts = held(&self.parts);
+                let Parts { names, splits } = &mut *parts;
+                read(ids.len() / 24, names, &mut splits[split], |range, take| -> Result<()> {
+                    for (at, triple) in range.clone().zip(ids[24 * range.start..].chunks_exact(24)) {
+                        let row = window * ROWS + at;
+                        take([named(row, triple, 0)?, named(row, triple, 1)?, named(row, triple, 2)?]);
+                    }
+                    Ok(())
+                })
+            })?;
         }
         Ok(())
     }
 
     /// The graph; where only one part was given, it is split as a single file is.
-    fn finish(&self, py: Python<'_>, splits: bool, seed: u64, held_out: [f64; 2]) -> PyResult<Graph> {
-        job::short(py, || {
-            let held_out = checked(held_out)?;
-            let Parts { names, splits: mut parts } = std::mem::take(&mut *self.held());
+    fn finish(&self, py: Python<'_>, splits: bool, seed: u64, held_out: Option<[f64; 2]>) -> PyResult<Graph> {
+        let parts = Arc::clone(&self.parts);
+        job::work(py, None, None, move |_| {
+            let held_out = checked(held_out.unwrap_or(HELD_OUT))?;
+            let Parts { names, splits: mut parts } = std::mem::take(&mut *held(&parts));
             if parts[0].is_empty() {
                 return Err(Fault::data("there are no triples", None, "give at least one triple to learn from"));
             }
@@ -190,8 +228,6 @@ impl Builder {
     }
 }
 
-impl Builder {
-    fn held(&self) -> std::sync::MutexGuard<'_, Parts> {
-        self.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
+fn held(parts: &Mutex<Parts>) -> MutexGuard<'_, Parts> {
+    parts.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,11 +4,13 @@
 //! name. Text of all three layouts, whole numbers, and dictionaries of either are read; a null and any other type are errors that
 //! name row and column. Python is not needed while cells are read.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use ruge_kg::{Id, Vocabulary};
 
 use crate::errors::{Fault, Result};
+use crate::job;
 
 /// Rows of a column, as the package hands them over.
 #[pyclass(frozen, module = "ruge._core")]
@@ -34,8 +36,9 @@ impl Column {
         validity: Option<(PyBackedBytes, usize)>,
         buffers: Vec<PyBackedBytes>,
         dictionary: Option<Py<Column>>,
-    ) -> Self {
-        Self { place, format, validity, buffers, dictionary }
+        py: Python<'_>,
+    ) -> PyResult<Self> {
+        job::here(py, || Ok(Self { place, format, validity, buffers, dictionary }))
     }
 }
 
@@ -44,15 +47,29 @@ pub struct Cells<'a> {
     place: &'a str,
     validity: Option<(&'a [u8], usize)>,
     kind: Kind<'a>,
-    /// The name at hand, where it does not stand in a buffer.
-    made: String,
 }
 
 enum Kind<'a> {
-    Text { width: usize, ends: &'a [u8], text: &'a [u8] },
-    Views { views: &'a [u8], texts: Vec<&'a [u8]> },
+    Text { ends: Ends<'a>, text: &'a [u8] },
+    Views { views: &'a [[u8; 16]], texts: Vec<&'a [u8]> },
     Whole(Whole<'a>),
-    Dictionary { keys: Whole<'a>, values: Box<Cells<'a>>, ids: Vec<Option<u32>> },
+    Dictionary { keys: Whole<'a>, values: Box<Cells<'a>> },
+}
+
+/// Where each text ends and the next begins.
+enum Ends<'a> {
+    Small(&'a [[u8; 4]]),
+    Large(&'a [[u8; 8]]),
+}
+
+impl Ends<'_> {
+    #[inline]
+    fn at(&self, at: usize) -> Option<usize> {
+        match self {
+            Ends::Small(ends) => Some(u32::from_le_bytes(*ends.get(at)?) as usize),
+            Ends::Large(ends) => usize::try_from(u64::from_le_bytes(*ends.get(at)?)).ok(),
+        }
+    }
 }
 
 /// Whole numbers.
@@ -76,9 +93,9 @@ impl<'a> Cells<'a> {
         let buffers: Vec<&'a [u8]> = column.buffers.iter().map(|buffer| &**buffer).collect();
         let place = &*column.place;
         let kind = match (&*column.format, &buffers[..]) {
-            ("u", &[ends, text]) => Kind::Text { width: 4, ends, text },
-            ("U", &[ends, text]) => Kind::Text { width: 8, ends, text },
-            ("vu", &[views, ref texts @ ..]) => Kind::Views { views, texts: texts.to_vec() },
+            ("u", &[ends, text]) => Kind::Text { ends: Ends::Small(ends.as_chunks().0), text },
+            ("U", &[ends, text]) => Kind::Text { ends: Ends::Large(ends.as_chunks().0), text },
+            ("vu", &[views, ref texts @ ..]) => Kind::Views { views: views.as_chunks().0, texts: texts.to_vec() },
             (format, &[numbers]) if whole(format).is_some() => {
                 let (bytes, signed) = whole(format).unwrap_or((1, false));
                 let keys = Whole { bytes, signed, numbers };
@@ -86,7 +103,7 @@ impl<'a> Cells<'a> {
                     None => Kind::Whole(keys),
                     Some(values) => {
                         let values = Box::new(Cells::of(values.get())?);
-                        Kind::Dictionary { keys, values, ids: Vec::new() }
+                        Kind::Dictionary { keys, values }
                     }
                 }
             }
@@ -97,72 +114,96 @@ impl<'a> Cells<'a> {
             }
         };
         let validity = column.validity.as_ref().map(|(bits, before)| (&**bits, *before));
-        Ok(Self { place, validity, kind, made: String::new() })
+        Ok(Self { place, validity, kind })
     }
 
-    /// The id of the name in a cell; `row` is how the user counts it.
-    pub fn intern<I: Id>(&mut self, at: usize, row: usize, names: &mut Vocabulary<I>) -> Result<I> {
-        self.id(at, names).map_err(|wrong| {
-            let place = self.place;
-            let (what, remedy) = match wrong {
-                Wrong::Missing => ("is missing", "remove rows with nulls, for example with drop_nulls() or dropna()"),
-                Wrong::Empty => ("is empty", "remove the row, or give it a name"),
-                Wrong::NotText => ("is not valid Unicode", "encode the names as UTF-8"),
-                Wrong::Damaged => ("points outside its column", "the table is damaged; make it again"),
-            };
-            Fault::data(format!("row {row}: the {place} {what}"), Some(row as u64), remedy)
-        })
-    }
-
-    fn id<I: Id>(&mut self, at: usize, names: &mut Vocabulary<I>) -> std::result::Result<I, Wrong> {
-        if let Some((bits, before)) = self.validity
-            && bits.get((at + before) / 8).ok_or(Wrong::Damaged)? >> ((at + before) % 8) & 1 == 0
-        {
-            return Err(Wrong::Missing);
-        }
-        if let Kind::Dictionary { keys, values, ids } = &mut self.kind {
-            let key = keys.at(at).and_then(|key| usize::try_from(key).ok()).ok_or(Wrong::Damaged)?;
-            if let Some(&Some(known)) = ids.get(key) {
-                return Ok(I::from_index(known as usize));
-            }
-            let id = values.id(key, names)?;
-            if ids.len() <= key {
-                ids.resize(key + 1, None);
-            }
-            ids[key] = Some(id.index() as u32);
-            return Ok(id);
-        }
-        let name = std::str::from_utf8(self.name(at)?).map_err(|_| Wrong::NotText)?;
-        if name.is_empty() { Err(Wrong::Empty) } else { Ok(names.intern(name)) }
-    }
-
-    fn name(&mut self, at: usize) -> std::result::Result<&[u8], Wrong> {
+    /// Whether every name stands in a buffer.
+    pub fn borrows(&self) -> bool {
         match &self.kind {
-            Kind::Text { width, ends, text } => {
-                let all = Whole { bytes: *width, signed: false, numbers: ends };
-                let end = |at: usize| all.at(at).and_then(|end| usize::try_from(end).ok());
-                let (start, end) = end(at).zip(end(at + 1)).ok_or(Wrong::Damaged)?;
-                text.get(start..end).ok_or(Wrong::Damaged)
+            Kind::Text { .. } | Kind::Views { .. } => true,
+            Kind::Whole(_) => false,
+            Kind::Dictionary { values, .. } => values.borrows(),
+        }
+    }
+
+    /// The name in a cell of a column that [borrows](Self::borrows) its names; `row` is how the user counts it.
+    #[inline]
+    pub fn text(&self, at: usize, row: usize) -> Result<&'a str> {
+        self.find(at).map_err(|wrong| self.fault(wrong, row))
+    }
+
+    /// The name in a cell of any column.
+    pub fn name(&self, at: usize, row: usize) -> Result<Cow<'a, str>> {
+        self.made(at).map_err(|wrong| self.fault(wrong, row))
+    }
+
+    #[cold]
+    fn fault(&self, wrong: Wrong, row: usize) -> Fault {
+        let place = self.place;
+        let (what, remedy) = match wrong {
+            Wrong::Missing => ("is missing", "remove rows with nulls, for example with drop_nulls() or dropna()"),
+            Wrong::Empty => ("is empty", "remove the row, or give it a name"),
+            Wrong::NotText => ("is not valid Unicode", "encode the names as UTF-8"),
+            Wrong::Damaged => ("points outside its column", "the table is damaged; make it again"),
+        };
+        Fault::data(format!("row {row}: the {place} {what}"), Some(row as u64), remedy)
+    }
+
+    fn made(&self, at: usize) -> std::result::Result<Cow<'a, str>, Wrong> {
+        match &self.kind {
+            Kind::Whole(numbers) => {
+                self.filled(at)?;
+                Ok(numbers.at(at).ok_or(Wrong::Damaged)?.to_string().into())
+            }
+            Kind::Dictionary { keys, values } => {
+                self.filled(at)?;
+                values.made(key(keys, at)?)
+            }
+            Kind::Text { .. } | Kind::Views { .. } => self.find(at).map(Cow::Borrowed),
+        }
+    }
+
+    /// An error where a cell is null.
+    #[inline]
+    fn filled(&self, at: usize) -> std::result::Result<(), Wrong> {
+        let Some((bits, before)) = self.validity else { return Ok(()) };
+        let at = at + before;
+        match bits.get(at / 8).ok_or(Wrong::Damaged)? >> (at % 8) & 1 {
+            0 => Err(Wrong::Missing),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn find(&self, at: usize) -> std::result::Result<&'a str, Wrong> {
+        self.filled(at)?;
+        let bytes = match &self.kind {
+            Kind::Text { ends, text } => {
+                let (start, end) = ends.at(at).zip(ends.at(at + 1)).ok_or(Wrong::Damaged)?;
+                text.get(start..end).ok_or(Wrong::Damaged)?
             }
             Kind::Views { views, texts } => {
-                let view = views.get(16 * at..16 * at + 16).ok_or(Wrong::Damaged)?;
-                let part = |place: usize| {
-                    u32::from_le_bytes([view[place], view[place + 1], view[place + 2], view[place + 3]]) as usize
-                };
-                let length = part(0);
+                let view = views.get(at).ok_or(Wrong::Damaged)?;
+                let parts = u128::from_le_bytes(*view);
+                let length = parts as u32 as usize;
                 if length <= 12 {
-                    return view.get(4..4 + length).ok_or(Wrong::Damaged);
+                    &view[4..4 + length]
+                } else {
+                    let (text, start) = ((parts >> 64) as u32 as usize, (parts >> 96) as usize);
+                    let text = texts.get(text).ok_or(Wrong::Damaged)?;
+                    text.get(start..start + length).ok_or(Wrong::Damaged)?
                 }
-                let (text, start) = (texts.get(part(8)).ok_or(Wrong::Damaged)?, part(12));
-                text.get(start..start + length).ok_or(Wrong::Damaged)
             }
-            Kind::Whole(numbers) => {
-                self.made = numbers.at(at).ok_or(Wrong::Damaged)?.to_string();
-                Ok(self.made.as_bytes())
-            }
-            Kind::Dictionary { .. } => Err(Wrong::Damaged),
-        }
+            Kind::Dictionary { keys, values } => return values.find(key(keys, at)?),
+            Kind::Whole(_) => return Err(Wrong::NotText),
+        };
+        let name = std::str::from_utf8(bytes).map_err(|_| Wrong::NotText)?;
+        if name.is_empty() { Err(Wrong::Empty) } else { Ok(name) }
     }
+}
+
+fn key(keys: &Whole<'_>, at: usize) -> std::result::Result<usize, Wrong> {
+    keys.at(at).and_then(|key| usize::try_from(key).ok()).ok_or(Wrong::Damaged)
 }
 
 impl Whole<'_> {

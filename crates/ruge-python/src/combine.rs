@@ -1,13 +1,15 @@
 //! `ruge combine`, in this process.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use pyo3::prelude::*;
 use ruge::combine::{combine as put_together, refuse};
 use ruge::run::Mode;
 use ruge::spec::RulesSpec;
 use ruge::{Engine, assemble};
-use ruge_kg::Work;
+use ruge_cli::minutes::duration;
+use ruge_kg::{RankError, Work};
 use ruge_rules::rank::evidence::Features;
 use ruge_rules::rank::{Prepared, Weighing};
 use ruge_rules::words::is_sayable;
@@ -20,7 +22,7 @@ use crate::rules::Rules;
 
 /// Combines a model with rules and evidence at ranking time. `ranking_rules` is auto, none or a file; `rules` are given as such.
 #[pyfunction]
-#[pyo3(signature = (model, ranking_rules, rules, evidence, thorough, out, force, threads, progress))]
+#[pyo3(signature = (model, ranking_rules, rules, evidence, thorough, minutes, out, force, threads, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn combine(
     py: Python<'_>,
@@ -29,6 +31,7 @@ pub fn combine(
     rules: Option<&Rules>,
     evidence: Option<String>,
     thorough: bool,
+    minutes: Option<f64>,
     out: PathBuf,
     force: bool,
     threads: Option<usize>,
@@ -36,7 +39,8 @@ pub fn combine(
 ) -> PyResult<Model> {
     let engine = model.engine.clone();
     let given = rules.map(Rules::shared);
-    job::work(py, threads, progress.as_ref(), move |job| {
+    let deadline = minutes.and_then(|minutes| Instant::now().checked_add(duration(minutes)));
+    job::write(py, threads, progress.as_ref(), move |job| {
         let data = engine.data();
         let mode = if force { Mode::Force } else { Mode::Fresh };
         refuse(engine.spec(), data, &out, mode)?;
@@ -52,7 +56,13 @@ pub fn combine(
             }
             (None, "auto" | "none") => {
                 let wanted = RulesSpec { ranking: ranking_rules.clone().into(), ..RulesSpec::default() };
-                assemble::ranking_rules(&wanted, data, &control().with_listener(&mining))?
+                match assemble::ranking_rules(&wanted, data, &control().until(deadline).with_listener(&mining)) {
+                    Err(error) if error.is_cancelled() && !job.cancel.is_cancelled() => {
+                        tell_late(job, "mined");
+                        Vec::new()
+                    }
+                    rules => rules?,
+                }
             }
             (None, path) => read_rules_about(path.as_ref(), &RuleReadOptions::default(), &mut names)?.0.rules,
         };
@@ -65,13 +75,28 @@ pub fn combine(
                 .map_err(|_| Fault::setting(format!("evidence is \"all\", \"no-link\" or \"none\", not {name:?}")))?,
         };
         let weighing = Weighing { evidence, ..Weighing::of(thorough) };
-        let prepared = Prepared::beside(rules, data, weighing, &control().with_listener(&weighing_up))
-            .map_err(ruge::RugeError::from)?;
+        let until = control().until(deadline).with_listener(&weighing_up);
+        let prepared = match Prepared::beside(rules, data, weighing, &until) {
+            Err(RankError::Cancelled(_)) if !job.cancel.is_cancelled() => {
+                tell_late(job, "weighed");
+                Prepared::beside(Vec::new(), data, weighing, &control())
+            }
+            prepared => prepared,
+        };
+        let prepared = prepared.map_err(ruge::RugeError::from)?;
         job.tell("fitting on validation", 0, 0, String::new());
         let outcome = put_together(&engine, &prepared, &out, mode, &control())?;
         job.log(INFO, format!("{} rules beside the model, {} numbers fitted", outcome.rules, outcome.ranking.fitted));
         Ok(Model::new(Engine::open(&out)?))
     })
+}
+
+/// Says that time was up before rules were ready.
+fn tell_late(job: &job::Job, done: &str) {
+    job.log(
+        WARNING,
+        format!("time is up before all rules were {done}: none is used, as with ranking_rules=\"none\"; evidence alone is tried"),
+    );
 }
 
 /// Says how many rules are about other names.

@@ -3,7 +3,7 @@
 //! The exceptions are Python classes (`ruge.errors`); here an error becomes the name of one, its message, and what a program can act
 //! on: path, line, row, near names, remedy. The libraries know no keywords, so remedies that name one are added here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -55,6 +55,31 @@ impl Fault {
         Parts { kind: "RugeError", message: message.into(), path: Some(path), ..Parts::default() }.into()
     }
 
+    /// An existing file is kept, unless its replacement was asked for.
+    pub fn refuse_to_replace(path: &Path, force: bool) -> Result<()> {
+        if force || !path.exists() {
+            return Ok(());
+        }
+        let what = format!(
+            "{}: it already exists\n  remedy: replace it with force=True, or choose another path",
+            path.display()
+        );
+        Err(Self::at(path.to_path_buf(), what))
+    }
+
+    /// In this file.
+    pub fn of_file(mut self, path: PathBuf) -> Self {
+        self.0.path = Some(path);
+        self
+    }
+
+    /// In this row of a table.
+    pub fn in_row(mut self, row: u64) -> Self {
+        self.0.row = Some(row);
+        self.0.message = format!("row {row}: {}", self.0.message);
+        self
+    }
+
     /// Whether nothing went wrong but that the caller asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled
@@ -99,6 +124,9 @@ impl Fault {
     }
 }
 
+/// What to do about a file that cannot be read.
+const LOOK: &str = "check the path, and that the file may be read";
+
 impl From<KgError> for Fault {
     fn from(error: KgError) -> Self {
         let (path, line, remedy) = match &error {
@@ -107,9 +135,9 @@ impl From<KgError> for Fault {
                 let remedy = "skip and count bad lines with lenient=True";
                 (first.map(|it| it.file.clone()), first.map(|it| it.line), Some(remedy))
             }
-            KgError::Io { path, .. } | KgError::Compressed { path, .. } | KgError::Empty { path } => {
-                (Some(path.clone()), None, None)
-            }
+            KgError::Io { path, .. } => (Some(path.clone()), None, Some(LOOK)),
+            KgError::Compressed { path, .. } => (Some(path.clone()), None, Some("copy the file again")),
+            KgError::Empty { path } => (Some(path.clone()), None, Some("give a file with triples")),
             KgError::Columns { path, .. } => (
                 Some(path.clone()),
                 None,
@@ -150,14 +178,16 @@ impl From<RugeError> for Fault {
             }
             RugeError::UnknownName { nearest: near, .. } => {
                 nearest = near;
+                remedy = Some("take one of the names in nearest");
                 "UnknownName"
             }
             RugeError::AmbiguousName { choices, .. } => {
                 nearest = choices;
+                remedy = Some("take one of the names in nearest");
                 "UnknownName"
             }
             RugeError::ModelFile { path: at, .. } => {
-                path = Some(at);
+                (path, remedy) = (Some(at), Some("give another copy of the file, or train the model again"));
                 "ModelFileError"
             }
             RugeError::NoModel { path: at, .. } => {
@@ -195,8 +225,10 @@ impl From<RugeError> for Fault {
                 (path, remedy) = (Some(at), Some("continue with resume=True when the cause is removed"));
                 "RugeError"
             }
-            RugeError::Io { path: at, .. } => {
-                (path, remedy) = (Some(at), Some("check that the folder exists and may be written to"));
+            RugeError::Io { path: at, action, .. } => {
+                let reads = action.contains("read") || action.contains("open");
+                let what = if reads { LOOK } else { "check that the folder exists and may be written to" };
+                (path, remedy) = (Some(at), Some(what));
                 "RugeError"
             }
             _ => "RugeError",

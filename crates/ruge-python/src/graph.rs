@@ -9,7 +9,7 @@ use ruge::constraints::{Constraints, Habits};
 use ruge::model_file::data_hash;
 use ruge_kg::load::Duplicates;
 use ruge_kg::stats::{Leakage, MIN_FACTS, Pattern, STRONG};
-use ruge_kg::{Dataset, GraphChoice, Header, Labels, Literals, LoadReport, Names, ReadOptions, Triple};
+use ruge_kg::{Dataset, Format, GraphChoice, Header, Labels, Literals, LoadReport, Names, ReadOptions, Triple};
 use serde_json::json;
 
 use crate::errors::{Fault, Result};
@@ -56,10 +56,8 @@ impl Graph {
 pub fn options(
     columns: Option<String>,
     header: &str,
+    format: Option<String>,
     lenient: bool,
-    seed: u64,
-    held_out: [f64; 2],
-    labels: Vec<PathBuf>,
     literals: &str,
     graph_name: &str,
     base: Option<String>,
@@ -76,10 +74,8 @@ pub fn options(
             "no" => Header::No,
             other => return Err(Fault::setting(format!("header is \"auto\", \"yes\" or \"no\", not {other:?}"))),
         },
+        format: format.as_deref().map(format_named).transpose()?,
         lenient,
-        seed,
-        held_out,
-        labels,
         literals: match literals {
             "skip" => Literals::Skip,
             "entities" => Literals::Entities,
@@ -95,36 +91,73 @@ pub fn options(
     })
 }
 
+/// The formats of files, by the names of the command line.
+const FORMATS: [(&str, Format); 13] = [
+    ("tsv", Format::Tsv),
+    ("blanks", Format::Whitespace),
+    ("csv", Format::Csv(b',')),
+    ("csv-semicolon", Format::Csv(b';')),
+    ("csv-bar", Format::Csv(b'|')),
+    ("nt", Format::NTriples),
+    ("ttl", Format::Turtle),
+    ("nq", Format::NQuads),
+    ("trig", Format::TriG),
+    ("rdf", Format::RdfXml),
+    ("jsonld", Format::JsonLd),
+    ("tsv-quoted", Format::Csv(b'\t')),
+    ("parquet", Format::Parquet),
+];
+
+fn format_named(name: &str) -> Result<Format> {
+    FORMATS.into_iter().find(|(known, _)| *known == name).map(|(_, format)| format).ok_or_else(|| {
+        let names = FORMATS.map(|(name, _)| name).join(", ");
+        Fault::setting(format!("there is no format called {name:?}\n  remedy: the formats are {names}"))
+    })
+}
+
+/// Shares of valid and test where none are given.
+pub const HELD_OUT: [f64; 2] = [0.1, 0.1];
+
 pub fn checked(held_out: [f64; 2]) -> Result<[f64; 2]> {
     let [valid, test] = held_out;
     if valid >= 0.0 && test >= 0.0 && valid + test < 1.0 {
         return Ok(held_out);
     }
-    Err(Fault::setting("held_out gives the shares of valid and test as in (0.1, 0.1); together below 1"))
+    Err(Fault::setting(format!(
+        "held_out=({valid}, {test}) leaves nothing to learn from\n  remedy: give the shares of valid and test as in (0.1, 0.1); together below 1"
+    )))
 }
 
 #[pymethods]
 impl Graph {
     /// Reads DATA: demo, a folder, a file or several.
     #[staticmethod]
-    #[pyo3(signature = (path, *, columns, header, lenient, seed, held_out, labels, literals, graph_name, base))]
+    #[pyo3(signature = (path, *, columns, header, format, lenient, seed, held_out, labels, literals, graph_name, base))]
     #[allow(clippy::too_many_arguments)]
     fn read(
         py: Python<'_>,
         path: PathBuf,
         columns: Option<String>,
         header: &str,
+        format: Option<String>,
         lenient: bool,
         seed: u64,
-        held_out: [f64; 2],
+        held_out: Option<[f64; 2]>,
         labels: Vec<PathBuf>,
         literals: &str,
         graph_name: &str,
         base: Option<String>,
     ) -> PyResult<Self> {
-        let options = checked(held_out)
-            .and_then(|held_out| options(columns, header, lenient, seed, held_out, labels, literals, graph_name, base));
-        let options = options.map_err(|fault| fault.raise(py))?;
+        let options = job::here(py, || {
+            let read = || -> Result<ReadOptions> {
+                let options = options(columns, header, format, lenient, literals, graph_name, base)?;
+                // Who gives shares wants something held out.
+                let split_train = held_out.is_some();
+                let held_out = checked(held_out.unwrap_or(HELD_OUT))?;
+                Ok(ReadOptions { seed, held_out, labels, split_train, ..options })
+            };
+            read().map_err(|fault| fault.raise(py))
+        })?;
         let (data, report) = job::work(py, None, None, move |_| Ok(Dataset::load(&path, &options)?))?;
         Ok(Self { data: Arc::new(data), report })
     }
@@ -132,10 +165,12 @@ impl Graph {
     /// Numbers of entities, relations and triples, and what makes the data doubtful, as JSON; with facts that violate the constraints
     /// of a file.
     fn check(&self, py: Python<'_>, constraints: Option<PathBuf>) -> PyResult<String> {
-        job::work(py, None, None, |_| {
-            let constraints = constraints.map(|path| Constraints::read(&path, &self.data)).transpose()?;
-            let stats = ruge_kg::describe(&self.data);
-            let names = self.data.names();
+        let (data, report) = (Arc::clone(&self.data), self.report.clone());
+        job::work(py, None, None, move |_| {
+            let data = &*data;
+            let constraints = constraints.map(|path| Constraints::read(&path, data)).transpose()?;
+            let stats = ruge_kg::describe(data);
+            let names = data.names();
             // Shares make no sense of an empty part.
             let leakage = |found: &Leakage| {
                 let mut value = json!(found);
@@ -160,16 +195,16 @@ impl Graph {
                 "train": stats.splits[0].triples,
                 "valid": stats.splits[1].triples,
                 "test": stats.splits[2].triples,
-                "duplicates": self.report.duplicates.iter().map(|found| found.count).sum::<usize>(),
+                "duplicates": report.duplicates.iter().map(|found| found.count).sum::<usize>(),
                 "unseen_entities": stats.unseen.entities,
                 "unseen_relations": stats.unseen.relations,
                 "unused_entities": stats.unused_entities,
                 "unused_relations": stats.unused_relations,
-                "bad_lines": self.report.bad_lines(),
-                "split_here": self.report.split_here,
-                "files": self.report.files,
-                "labelled": self.report.labelled,
-                "typed": self.report.typed,
+                "bad_lines": report.bad_lines(),
+                "split_here": report.split_here,
+                "files": report.files,
+                "labelled": report.labelled,
+                "typed": report.typed,
                 "overlap": stats.overlap,
                 "leakage": {"valid": leakage(&stats.valid_leakage), "test": leakage(&stats.test_leakage)},
                 "patterns": {
@@ -177,10 +212,10 @@ impl Graph {
                     "symmetric": patterns(&stats.patterns.symmetric), "inverse": patterns(&stats.patterns.inverse),
                     "duplicate": patterns(&stats.patterns.duplicate),
                 },
-                "habits": Habits::listed(&self.data).list(&self.data),
-                "violations": constraints.map(|constraints| constraints.violations(&self.data)),
-                "notes": self.report.notes(),
-                "warnings": self.warnings(),
+                "habits": Habits::listed(data).list(data),
+                "violations": constraints.map(|constraints| constraints.violations(data)),
+                "notes": report.notes(),
+                "warnings": warnings(&report),
             });
             object["per_relation"] = stats
                 .per_relation
@@ -200,24 +235,27 @@ impl Graph {
 
     /// The habits of relations, as a file of constraints to go through.
     fn suggested_constraints(&self, py: Python<'_>) -> PyResult<String> {
-        job::work(py, None, None, |_| Ok(Habits::listed(&self.data).suggest(&self.data)))
+        let data = Arc::clone(&self.data);
+        job::work(py, None, None, move |_| Ok(Habits::listed(&data).suggest(&data)))
     }
 
     /// What reading found, in words.
     #[getter]
-    fn notes(&self) -> Vec<String> {
-        self.report.notes()
+    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        job::here(py, || Ok(self.report.notes()))
     }
 
     /// What makes results on these data doubtful, in words.
     #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.report.warnings.iter().map(ToString::to_string).collect()
+    fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        job::here(py, || Ok(warnings(&self.report)))
     }
 
     /// Labels and prefixes, as JSON.
-    fn described(&self) -> PyResult<String> {
-        Ok(json!({"labels": self.data.labels(), "prefixes": self.data.declared_prefixes()}).to_string())
+    fn described(&self, py: Python<'_>) -> PyResult<String> {
+        job::here(py, || {
+            Ok(json!({"labels": self.data.labels(), "prefixes": self.data.declared_prefixes()}).to_string())
+        })
     }
 
     /// Puts together what a graph was taken apart into: names by id, the parts as ids, labels and prefixes.
@@ -227,10 +265,10 @@ impl Graph {
         entities: Vec<String>,
         relations: Vec<String>,
         parts: [Vec<u8>; 3],
-        described: &str,
+        described: String,
     ) -> PyResult<Self> {
-        let wrong = |what: &str| Fault::data(format!("the graph is damaged: {what}"), None, "make it again");
-        job::short(py, || {
+        job::work(py, None, None, move |_| {
+            let wrong = |what: &str| Fault::data(format!("the graph is damaged: {what}"), None, "make it again");
             let mut names = Names::default();
             for name in &entities {
                 names.entities.intern(name);
@@ -252,7 +290,7 @@ impl Graph {
             if !parts.iter().flatten().all(fits) {
                 return Err(wrong("a triple has an id without a name"));
             }
-            let (labels, prefixes): (Labels, Vec<(String, String)>) = serde_json::from_str::<Described>(described)
+            let (labels, prefixes): (Labels, Vec<(String, String)>) = serde_json::from_str::<Described>(&described)
                 .map(|found| (found.labels, found.prefixes))
                 .map_err(|error| wrong(&error.to_string()))?;
             if !labels.fits(most[0], most[1]) {
@@ -267,35 +305,45 @@ impl Graph {
 
     /// A hash of names and triples, as model files store it.
     #[getter]
-    fn digest(&self) -> String {
-        data_hash(&self.data)
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        job::short(py, || Ok(data_hash(&self.data)))
     }
 
     /// Entities, relations, and triples by part.
     #[getter]
-    fn sizes(&self) -> [usize; 5] {
+    fn sizes(&self, py: Python<'_>) -> PyResult<[usize; 5]> {
         let data = &self.data;
-        [data.entity_count(), data.relation_count(), data.train().len(), data.valid().len(), data.test().len()]
+        job::here(py, || {
+            let parts = [data.train().len(), data.valid().len(), data.test().len()];
+            Ok([data.entity_count(), data.relation_count(), parts[0], parts[1], parts[2]])
+        })
     }
 
     /// Names in the order of their ids.
-    fn entity_names(&self) -> Vec<&str> {
-        self.data.names().entities.iter().map(|(_, name)| name).collect()
+    fn entity_names(&self, py: Python<'_>) -> PyResult<Vec<&str>> {
+        job::here(py, || Ok(self.data.names().entities.iter().map(|(_, name)| name).collect()))
     }
 
     /// Names in the order of their ids.
-    fn relation_names(&self) -> Vec<&str> {
-        self.data.names().relations.iter().map(|(_, name)| name).collect()
+    fn relation_names(&self, py: Python<'_>) -> PyResult<Vec<&str>> {
+        job::here(py, || Ok(self.data.names().relations.iter().map(|(_, name)| name).collect()))
     }
 
     /// The triples of a part, as ids of four bytes.
     fn ids<'py>(&self, py: Python<'py>, split: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let Some(triples) = self.data.split(split) else {
-            return Err(Fault::setting(format!("split is \"train\", \"valid\" or \"test\", not {split:?}")).raise(py));
-        };
-        let flat = triples.iter().flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0]);
-        Ok(PyBytes::new(py, &flat.flat_map(u32::to_ne_bytes).collect::<Vec<u8>>()))
+        job::here(py, || {
+            let Some(triples) = self.data.split(split) else {
+                let what = format!("split is \"train\", \"valid\" or \"test\", not {split:?}");
+                return Err(Fault::setting(what).raise(py));
+            };
+            let flat = triples.iter().flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0]);
+            Ok(PyBytes::new(py, &flat.flat_map(u32::to_ne_bytes).collect::<Vec<u8>>()))
+        })
     }
+}
+
+fn warnings(report: &LoadReport) -> Vec<String> {
+    report.warnings.iter().map(ToString::to_string).collect()
 }
 
 /// What stands beside names and triples.

@@ -20,6 +20,7 @@ mod told;
 mod train;
 mod whole;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -27,21 +28,15 @@ use pyo3::prelude::*;
 
 /// Does what the words ask for, as the command `ruge`; returns its exit code.
 #[pyfunction]
-fn main(words: Vec<String>) -> u8 {
-    ruge_cli::main_of(words.into_iter().map(Into::into))
+fn main(py: Python<'_>, words: Vec<OsString>) -> PyResult<u8> {
+    job::here(py, || Ok(ruge_cli::main_of(words.into_iter())))
 }
 
 /// Writes a file, complete or not at all; an existing one is kept unless `force` is given.
 #[pyfunction]
 fn write_file(py: Python<'_>, path: PathBuf, text: String, force: bool) -> PyResult<()> {
     job::short(py, || {
-        if path.exists() && !force {
-            let what = format!(
-                "{}: it already exists\n  remedy: replace it with force=True, or choose another path",
-                path.display()
-            );
-            return Err(errors::Fault::at(path, what));
-        }
+        errors::Fault::refuse_to_replace(&path, force)?;
         ruge_kg::io::write::replace_file(&path, |mut file| {
             file.write_all(text.as_bytes()).map_err(ruge::RugeError::io(&path, "write"))?;
             Ok::<_, ruge::RugeError>((file, ()))
@@ -63,6 +58,8 @@ mod _core {
     use super::foreign::{adopt, import_folder};
     #[pymodule_export]
     use super::graph::Graph;
+    #[pymodule_export]
+    use super::job::settle;
     #[pymodule_export]
     use super::main;
     #[pymodule_export]

@@ -1,16 +1,16 @@
 //! Rules: mined, read, written, as rows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ruge_kg::{Control, Dataset, Names, RelationId, Work};
-use ruge_rules::io::packed;
+use ruge_rules::io::{packed, read_relation_dictionary};
 use ruge_rules::mine::RelationFilter;
 use ruge_rules::{
-    MineConfig, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, parse_rules, read_rules_about, words,
+    MineConfig, RuleFormat, RuleReadOptions, RuleRecord, RuleWriteOptions, Take, parse_rules, read_rules_about, words,
     write_rules,
 };
 use rustc_hash::FxHashSet;
@@ -31,7 +31,6 @@ pub struct Rules {
     /// What was applied, for the top of a file.
     comments: Vec<String>,
     /// Whether every head was searched.
-    #[pyo3(get)]
     complete: bool,
 }
 
@@ -40,6 +39,13 @@ impl Rules {
     pub fn of(records: &[RuleRecord], names: &Names) -> Self {
         let (records, names) = (Arc::new(records.to_vec()), Arc::new(names.clone()));
         Self { records, names, comments: Vec::new(), complete: true }
+    }
+
+    /// The rules of a file, in any format, about these names.
+    pub fn read(path: &Path, names: &Names, options: &RuleReadOptions) -> Result<Self> {
+        let mut names = names.clone();
+        let (file, _) = read_rules_about(path, options, &mut names)?;
+        Ok(Self { records: Arc::new(file.rules), names: Arc::new(names), comments: Vec::new(), complete: true })
     }
 
     /// The rules and what their ids mean, to be handed to work.
@@ -86,8 +92,14 @@ impl SharedRules {
 
 #[pymethods]
 impl Rules {
-    fn __len__(&self) -> usize {
-        self.records.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        job::here(py, || Ok(self.records.len()))
+    }
+
+    /// Whether every head was searched.
+    #[getter]
+    fn complete(&self, py: Python<'_>) -> PyResult<bool> {
+        job::here(py, || Ok(self.complete))
     }
 
     /// Every rule as a row, as JSON.
@@ -113,12 +125,14 @@ impl Rules {
 
     /// What the rules are put together from again: bytes, names by id, and whether every head was searched.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<State<'py>> {
-        let bytes = packed::encode(&self.records).ok_or_else(|| {
-            Fault::setting("a rule is too long to be stored\n  remedy: write them to a file").raise(py)
-        })?;
-        let entities = self.names.entities.iter().map(|(_, name)| name.to_string()).collect();
-        let relations = self.names.relations.iter().map(|(_, name)| name.to_string()).collect();
-        Ok((PyBytes::new(py, &bytes), entities, relations, self.complete))
+        job::here(py, || {
+            let bytes = packed::encode(&self.records).ok_or_else(|| {
+                Fault::setting("a rule is too long to be stored\n  remedy: write them to a file").raise(py)
+            })?;
+            let entities = self.names.entities.iter().map(|(_, name)| name.to_string()).collect();
+            let relations = self.names.relations.iter().map(|(_, name)| name.to_string()).collect();
+            Ok((PyBytes::new(py, &bytes), entities, relations, self.complete))
+        })
     }
 
     /// Puts rules together again.
@@ -130,13 +144,15 @@ impl Rules {
         relations: Vec<String>,
         complete: bool,
     ) -> PyResult<Self> {
-        let mut names = Names::default();
-        entities.iter().for_each(|name| _ = names.entities.intern(name));
-        relations.iter().for_each(|name| _ = names.relations.intern(name));
-        let records = packed::decode(records)
-            .filter(|records| records.iter().all(|record| words::is_sayable(&record.rule, &names)));
-        let records = records.ok_or_else(|| Fault::data("the rules are damaged", None, "mine them again").raise(py))?;
-        Ok(Self { records: Arc::new(records), names: Arc::new(names), comments: Vec::new(), complete })
+        job::short(py, || {
+            let mut names = Names::default();
+            entities.iter().for_each(|name| _ = names.entities.intern(name));
+            relations.iter().for_each(|name| _ = names.relations.intern(name));
+            let records = packed::decode(records)
+                .filter(|records| records.iter().all(|record| words::is_sayable(&record.rule, &names)));
+            let records = records.ok_or_else(|| Fault::data("the rules are damaged", None, "mine them again"))?;
+            Ok(Self { records: Arc::new(records), names: Arc::new(names), comments: Vec::new(), complete })
+        })
     }
 
     /// The rules in a format of `ruge rules convert`.
@@ -171,14 +187,14 @@ fn relations(data: &Dataset, list: Vec<String>) -> Result<FxHashSet<RelationId>>
 pub fn mine(
     py: Python<'_>,
     graph: &Graph,
-    keywords: &str,
+    keywords: String,
     time_limit: Option<f64>,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Rules> {
     let data = Arc::clone(&graph.data);
     job::work(py, threads, progress.as_ref(), move |job| {
-        let mut config = config(&data, keywords)?;
+        let mut config = config(&data, &keywords)?;
         config.check().map_err(|error| Fault::setting(error.to_string()))?;
         config.memory = ruge::memory::mining(config.memory);
         let hear = |work: &Work| job.tell("mine", work.done, work.total, String::new());
@@ -260,12 +276,29 @@ struct Keywords {
     exclude_bodies: Option<Vec<String>>,
 }
 
-/// Reads a rule file about the names of a graph, in any format.
+/// Reads a rule file about the names of a graph: in which format, which of its numbers is the confidence, and names for formats with ids.
 #[pyfunction]
-pub fn read_rules(py: Python<'_>, path: PathBuf, graph: &Graph) -> PyResult<Rules> {
+pub fn read_rules(
+    py: Python<'_>,
+    path: PathBuf,
+    graph: &Graph,
+    rule_format: Option<String>,
+    confidence: &str,
+    relation_ids: Option<PathBuf>,
+) -> PyResult<Rules> {
     job::short(py, || {
-        let mut names = graph.data.names().clone();
-        let (file, _) = read_rules_about(&path, &RuleReadOptions::default(), &mut names)?;
-        Ok(Rules { records: Arc::new(file.rules), names: Arc::new(names), comments: Vec::new(), complete: true })
+        let take = match confidence {
+            "written" => Take::Written,
+            "pca" => Take::Pca,
+            "std" => Take::Std,
+            "smoothed" => Take::Smoothed,
+            other => {
+                let what = format!("confidence is \"written\", \"pca\", \"std\" or \"smoothed\", not {other:?}");
+                return Err(Fault::setting(what));
+            }
+        };
+        let format = rule_format.as_deref().map(str::parse).transpose()?;
+        let relations = relation_ids.as_deref().map(read_relation_dictionary).transpose()?;
+        Rules::read(&path, graph.data.names(), &RuleReadOptions { format, take, relations })
     })
 }

@@ -20,7 +20,7 @@ use crate::settings::device_named;
 /// Searches for the settings that are best on validation; `space` is TOML with the name to call it by. The result is what
 /// `ruge search --json` prints.
 #[pyfunction]
-#[pyo3(signature = (graph, source, space, out, force, resume, trials, minutes, device, seed, checkpoint_every, threads, progress))]
+#[pyo3(signature = (graph, source, space, out, force, resume, skip, trials, minutes, device, seed, checkpoint_every, threads, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn search(
     py: Python<'_>,
@@ -30,6 +30,7 @@ pub fn search(
     out: PathBuf,
     force: bool,
     resume: bool,
+    skip: bool,
     trials: Option<usize>,
     minutes: Option<f64>,
     device: Option<String>,
@@ -39,9 +40,14 @@ pub fn search(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let data = Arc::clone(&graph.data);
-    job::work(py, threads, progress.as_ref(), move |job| {
+    job::write(py, threads, progress.as_ref(), move |job| {
         if force && resume {
             return Err(Fault::setting("force and resume cannot be given together"));
+        }
+        if skip && !resume {
+            return Err(Fault::setting(
+                "skip gives up the trial of a search that is resumed\n  remedy: give resume=True, too",
+            ));
         }
         let space = match space {
             None if resume => None,
@@ -74,6 +80,9 @@ pub fn search(
         let mut search = Search::open(&out, space, &data, Mode::of(force, resume))?;
         if let Some(trials) = trials {
             search.want(trials);
+        }
+        if skip && let Some(number) = search.give_up()? {
+            job.log(INFO, format!("trial {number} is given up"));
         }
         let folder = search.folder().to_path_buf();
         let named = search.space().clone();

@@ -61,14 +61,19 @@ pub fn request(keywords: &str, spec: Option<SpecText>) -> Result<Request> {
     };
     match given.keys().next() {
         None => Ok(Request { preset, text: spec, settings }),
-        Some(name) => Err(Fault::setting(format!("there is no setting called {name}"))),
+        Some(name) => Err(Fault::setting(format!(
+            "there is no setting called {name}\n  remedy: the settings are the flags of `ruge train`, with _ for -; see `ruge train --help`"
+        ))),
     }
 }
 
 fn take<T: serde::de::DeserializeOwned>(given: &mut serde_json::Map<String, Value>, name: &str) -> Result<Option<T>> {
     let Some(value) = given.remove(name) else { return Ok(None) };
     let said = value.to_string();
-    serde_json::from_value(value).map(Some).map_err(|error| Fault::setting(format!("{name}={said}: {error}")))
+    serde_json::from_value(value).map(Some).map_err(|error| {
+        let flag = name.replace('_', "-");
+        Fault::setting(format!("{name}={said}: {error}\n  remedy: give {name} as the command takes --{flag}"))
+    })
 }
 
 fn preset_named(name: &str) -> Result<Preset> {
@@ -80,9 +85,16 @@ fn preset_named(name: &str) -> Result<Preset> {
 
 /// Whether any keyword is given.
 pub fn is_given(keywords: &str) -> Result<bool> {
-    let given: serde_json::Map<String, Value> =
-        serde_json::from_str(keywords).map_err(|error| Fault::setting(error.to_string()))?;
-    Ok(given.values().any(|value| !value.is_null()))
+    Ok(all(keywords)?.values().any(|value| !value.is_null()))
+}
+
+/// Whether this keyword is given.
+pub fn has(keywords: &str, name: &str) -> Result<bool> {
+    Ok(all(keywords)?.get(name).is_some_and(|value| !value.is_null()))
+}
+
+fn all(keywords: &str) -> Result<serde_json::Map<String, Value>> {
+    serde_json::from_str(keywords).map_err(|error| Fault::setting(error.to_string()))
 }
 
 /// Where to compute.

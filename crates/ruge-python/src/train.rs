@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use ruge::run::{Mode, Run, TrainControl, TrainEvent};
 use ruge::spec::SpecText;
 use ruge::{Engine, assemble};
+use ruge_cli::minutes::training_ends;
 use ruge_embed::StopReason;
 
 use crate::combine::tell_lost;
@@ -20,32 +21,34 @@ use crate::settings::request;
 
 /// Trains a model; keywords are the flags of `ruge train`, as JSON, and `spec` is TOML with the name to call it by.
 #[pyfunction]
-#[pyo3(signature = (graph, keywords, spec, rules, out, force, resume, checkpoint_every, threads, progress))]
+#[pyo3(signature = (graph, keywords, spec, rules, out, force, resume, checkpoint_every, minutes, threads, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn train(
     py: Python<'_>,
     graph: &Graph,
-    keywords: &str,
+    keywords: String,
     spec: Option<(String, String, bool)>,
     rules: Option<&Rules>,
     out: Option<PathBuf>,
     force: bool,
     resume: bool,
     checkpoint_every: f64,
+    minutes: Option<f64>,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let data = Arc::clone(&graph.data);
     let given = rules.map(Rules::shared);
-    job::work(py, threads, progress.as_ref(), move |job| {
+    let until = minutes.map(|minutes| training_ends(Instant::now(), minutes));
+    job::write(py, threads, progress.as_ref(), move |job| {
         if force && resume {
-            return Err(Fault::setting("force and resume cannot be given together"));
+            return Err(Fault::setting("force and resume cannot be given together\n  remedy: leave one of them out"));
         }
         if out.is_none() && (force || resume) {
             return Err(Fault::setting("force and resume need the run folder\n  remedy: give it with out="));
         }
         let text = spec.map(|(name, text, is_file)| SpecText { name, text, is_file });
-        let asked = request(keywords, text)?;
+        let asked = request(&keywords, text)?;
         let settings = &asked.settings;
         let typed =
             settings.model.is_some() || settings.guidance.is_some() || asked.text.is_some() || asked.preset.is_some();
@@ -106,7 +109,14 @@ pub fn train(
         };
         let every = Duration::try_from_secs_f64(checkpoint_every)
             .map_err(|_| Fault::setting("checkpoint_every is a number of seconds"))?;
-        let outcome = run.checkpoint_every(every).train(rules, &control)?;
+        let outcome = run.checkpoint_every(every).until(until).train(rules, &control)?;
+        if outcome.stop == StopReason::Time {
+            let done = outcome.epochs;
+            job.log(
+                INFO,
+                format!("time is up after {done} of {epochs} epochs; spec.toml says so, and trains the same model"),
+            );
+        }
         if outcome.stop == StopReason::Asked {
             return Err(ruge::RugeError::from(ruge_kg::Cancelled).into());
         }

@@ -24,6 +24,7 @@ use crate::text::labelled;
 use crate::truth_args::TruthArgs;
 use crate::{interrupt, minutes, progress, remedy};
 
+pub use seeds::object as seeds_object;
 pub use settings::of_request as spec;
 pub use story::object;
 

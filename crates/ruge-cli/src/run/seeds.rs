@@ -33,17 +33,11 @@ pub fn run(args: &RunArgs, seeds: u64, loaded: &Loaded, spec: &Spec, console: Co
         let (findings, _) = take(args, loaded, spec, &folder, all.is_empty() && !args.evaluate_only, seeds, console)?;
         all.push((seed, folder, findings));
     }
-    let none = Comparison::default();
-    let compared: Vec<&Comparison> = all.iter().map(|(.., found)| found.comparison.as_ref().unwrap_or(&none)).collect();
-    if compared.iter().any(|comparison| comparison.split.is_none()) {
+    let Some((rows, differences)) = compared(&all, spec) else {
         bail!("{}: there are no held-out triples, so seeds cannot be compared", args.data.data.display());
-    }
-    let rows = rows(&compared, spec);
-    let best: Vec<f64> = compared.iter().filter_map(|comparison| best(comparison)).map(|best| best.mrr).collect();
-    let alone: Vec<f64> = compared.iter().filter_map(|it| it.unguided.as_ref()).map(|it| it.filtered.mrr).collect();
-    let differences: Vec<f64> = best.iter().zip(&alone).map(|(best, alone)| best - alone).collect();
+    };
     if console.json {
-        return console.json_result(&object(&all, &rows, &differences));
+        return console.json_result(&written(&all, &rows, &differences));
     }
     let mut table = Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right]);
     table.row(["mean ± deviation", "MRR", "H@1", "H@10"]);
@@ -64,6 +58,24 @@ pub fn run(args: &RunArgs, seeds: u64, loaded: &Loaded, spec: &Spec, console: Co
         wrapped(&verdict(&differences), width),
         out.join("seed-*/report.html").display()
     ))
+}
+
+/// The systems over all seeds, and by how much the best is better than the one without rules; nothing where no triples are held out.
+fn compared(all: &[(u64, PathBuf, Findings)], spec: &Spec) -> Option<(Vec<Row>, Vec<f64>)> {
+    let none = Comparison::default();
+    let compared: Vec<&Comparison> = all.iter().map(|(.., found)| found.comparison.as_ref().unwrap_or(&none)).collect();
+    if compared.iter().any(|comparison| comparison.split.is_none()) {
+        return None;
+    }
+    let best: Vec<f64> = compared.iter().filter_map(|comparison| best(comparison)).map(|best| best.mrr).collect();
+    let alone: Vec<f64> = compared.iter().filter_map(|it| it.unguided.as_ref()).map(|it| it.filtered.mrr).collect();
+    let differences = best.iter().zip(&alone).map(|(best, alone)| best - alone).collect();
+    Some((rows(&compared, spec), differences))
+}
+
+/// What `--json` prints of runs with several seeds; nothing where no triples are held out.
+pub fn object(all: &[(u64, PathBuf, Findings)], spec: &Spec) -> Option<Value> {
+    compared(all, spec).map(|(rows, differences)| written(all, &rows, &differences))
 }
 
 /// A system, with its figures for each seed that has it.
@@ -94,7 +106,7 @@ fn rows(compared: &[&Comparison], spec: &Spec) -> Vec<Row> {
     ]
 }
 
-fn object(all: &[(u64, PathBuf, Findings)], rows: &[Row], differences: &[f64]) -> Value {
+fn written(all: &[(u64, PathBuf, Findings)], rows: &[Row], differences: &[f64]) -> Value {
     let spread = |values: Vec<f64>| {
         let Spread { mean, deviation } = Spread::of(&values);
         json!({ "mean": mean, "deviation": deviation, "values": values })

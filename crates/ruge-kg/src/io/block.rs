@@ -68,7 +68,7 @@ fn intern_new<N: AsRef<str>>(slots: &mut Slots, new: &mut NewNames<N>, hash: u64
 
 impl<N: AsRef<str>> NewNames<N> {
     /// Assigns the final ids; returns the map from ids of the block to ids of the file.
-    fn settle<I: Id>(
+    pub(super) fn settle<I: Id>(
         self,
         vocabulary: &mut Vocabulary<I>,
         what: &'static str,

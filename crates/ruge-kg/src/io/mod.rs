@@ -22,6 +22,7 @@ mod rdf;
 mod rdfxml;
 mod replace;
 mod report;
+pub mod rows;
 mod source;
 pub mod split;
 mod tsv;

@@ -96,40 +96,46 @@ type Items = Block<[u32; 3]>;
 /// Lines whose names are looked up together.
 const LINES_AT_ONCE: usize = 128;
 
-/// The names of a block, and those of its last lines that have not been looked up.
-struct Local<'t, 'k> {
-    names: BlockNames<'k, &'t str>,
-    entities: Vec<&'t str>,
-    relations: Vec<&'t str>,
+/// The names of a block, and those of its last lines that have not been looked up. `N` borrows the text where it can.
+pub(super) struct Local<'k, N> {
+    names: BlockNames<'k, N>,
+    entities: Vec<N>,
+    relations: Vec<N>,
 }
 
-impl<'t, 'k> Local<'t, 'k> {
-    fn new(known: &'k Names) -> Self {
+impl<'k, N: AsRef<str>> Local<'k, N> {
+    pub(super) fn new(known: &'k Names) -> Self {
         let (entities, relations) = (Vec::with_capacity(2 * LINES_AT_ONCE), Vec::with_capacity(LINES_AT_ONCE));
         Self { names: BlockNames::new(known), entities, relations }
     }
 
     /// Adds a triple; its ids are filled in once there are enough lines.
     #[inline]
-    fn push(&mut self, block: &mut Items, [head, relation, tail]: [&'t str; 3]) {
+    pub(super) fn push(&mut self, items: &mut Vec<[u32; 3]>, [head, relation, tail]: [N; 3]) {
         self.entities.extend([head, tail]);
         self.relations.push(relation);
-        block.items.push([0; 3]);
+        items.push([0; 3]);
         if self.relations.len() == LINES_AT_ONCE {
-            self.look_up(block);
+            self.look_up(items);
         }
     }
 
     /// Looks up the ids of the last items.
-    fn look_up(&mut self, block: &mut Items) {
-        let first = block.items.len() - self.relations.len();
-        let items = &mut block.items[first..];
+    fn look_up(&mut self, items: &mut [[u32; 3]]) {
+        let first = items.len() - self.relations.len();
+        let items = &mut items[first..];
         let ends = self.names.entities.intern_all(&mut self.entities);
         for (item, ends) in items.iter_mut().zip(ends.chunks_exact(2)) {
             (item[0], item[2]) = (ends[0], ends[1]);
         }
         let relations = self.names.relations.intern_all(&mut self.relations);
         items.iter_mut().zip(relations).for_each(|(item, &relation)| item[1] = relation);
+    }
+
+    /// Looks up the ids of what is left, and returns the new names.
+    pub(super) fn finish(mut self, items: &mut [[u32; 3]]) -> (NewNames<N>, NewNames<N>) {
+        self.look_up(items);
+        self.names.into_new()
     }
 }
 
@@ -153,14 +159,13 @@ fn parse<'t>(
             by_columns(block, &mut local, line, format, columns, options.limits.name)
         }),
     };
-    local.look_up(&mut block);
-    (local.names.into_new(), block)
+    (local.finish(&mut block.items), block)
 }
 
 #[inline]
 fn in_order<'t>(
     block: &mut Items,
-    local: &mut Local<'t, '_>,
+    local: &mut Local<'_, &'t str>,
     line: &'t str,
     separator: u8,
     format: Format,
@@ -181,7 +186,7 @@ fn in_order<'t>(
 
 fn by_columns<'t>(
     block: &mut Items,
-    local: &mut Local<'t, '_>,
+    local: &mut Local<'_, &'t str>,
     line: &'t str,
     format: Format,
     columns: Columns,
@@ -198,7 +203,12 @@ fn by_columns<'t>(
 }
 
 #[inline]
-fn intern<'t>(block: &mut Items, local: &mut Local<'t, '_>, fields: [&'t str; 3], most: usize) -> Result<(), Reason> {
+fn intern<'t>(
+    block: &mut Items,
+    local: &mut Local<'_, &'t str>,
+    fields: [&'t str; 3],
+    most: usize,
+) -> Result<(), Reason> {
     // All three are checked before any is interned: a bad line must add no name.
     let [head, relation, tail] = fields;
     let mut trimmed = 0;
@@ -207,7 +217,7 @@ fn intern<'t>(block: &mut Items, local: &mut Local<'t, '_>, fields: [&'t str; 3]
     let tail = trim(tail, "tail", &mut trimmed)?;
     short_enough([head, relation, tail], most)?;
     block.trimmed_fields += trimmed;
-    local.push(block, [head, relation, tail]);
+    local.push(&mut block.items, [head, relation, tail]);
     Ok(())
 }
 
