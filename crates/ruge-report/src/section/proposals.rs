@@ -12,7 +12,8 @@ use ruge_lab::export::facts::{BASE, said};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::html::{counted, decimal, escape, grouped, name, truth};
+use crate::html::{breakable, counted, decimal, escape, grouped, name, truth};
+use crate::shown::Shown;
 
 /// The script of the section.
 pub const SCRIPT: &str = include_str!("../proposals.js");
@@ -26,7 +27,7 @@ const DOWNLOADS: [(&str, &str); 5] =
     [("tsv", "TSV"), ("csv", "CSV"), ("nt", "N-Triples"), ("rdf-star", "RDF-star"), ("cypher", "Cypher")];
 
 /// The table, its controls and what it means.
-pub fn body(proposals: &[Proposal]) -> String {
+pub fn body(proposals: &[Proposal], names: &Shown) -> String {
     if proposals.is_empty() {
         return "<p class=\"missing\">No fact is proposed.</p>\n".into();
     }
@@ -46,8 +47,8 @@ pub fn body(proposals: &[Proposal]) -> String {
         }
     );
     let relations = relations(shown);
-    out.push_str(&controls(&relations));
-    out.push_str(&table(shown, &relations));
+    out.push_str(&controls(&relations, names));
+    out.push_str(&table(shown, &relations, names));
     out
 }
 
@@ -62,13 +63,14 @@ fn relations(proposals: &[Proposal]) -> BTreeMap<&str, (usize, usize)> {
     order.into_iter().enumerate().map(|(place, (relation, count))| (relation, (place, count))).collect()
 }
 
-fn controls(relations: &BTreeMap<&str, (usize, usize)>) -> String {
+fn controls(relations: &BTreeMap<&str, (usize, usize)>, names: &Shown) -> String {
     let mut order: Vec<_> = relations.iter().collect();
     order.sort_by_key(|(_, (place, _))| *place);
     let options: String = order
         .iter()
         .map(|(relation, (place, count))| {
-            format!("<option value=\"{place}\">{} ({})</option>", escape(&visible::cut(relation, 60)), grouped(*count))
+            let shown = visible::cut(names.relation(relation), 60);
+            format!("<option value=\"{place}\">{} ({})</option>", escape(&shown), grouped(*count))
         })
         .collect();
     let buttons: String = DOWNLOADS
@@ -105,9 +107,9 @@ fn kinds(proposal: &Proposal) -> String {
         .collect()
 }
 
-fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>) -> String {
+fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>, names: &Shown) -> String {
     let mut rules: BTreeMap<String, usize> = BTreeMap::new();
-    let mut names: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     let mut rows = String::new();
     for proposal in proposals {
         let fact = &proposal.fact;
@@ -117,8 +119,8 @@ fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>) -> 
             .map(|rule| {
                 let text = said(std::slice::from_ref(rule));
                 *rules.entry(text).or_insert_with_key(|text| {
-                    names.push(text.clone());
-                    names.len() - 1
+                    texts.push(text.clone());
+                    texts.len() - 1
                 })
             })
             .collect();
@@ -136,10 +138,10 @@ fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>) -> 
             "<tr data-fact=\"{}\"><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             attribute(&exact),
             truth(proposal.truth),
-            name(&fact.head, 44),
-            name(&fact.relation, 44),
-            name(&fact.tail, 44),
-            why(proposal)
+            name(names.entity(&fact.head), 44),
+            name(names.relation(&fact.relation), 44),
+            name(names.entity(&fact.tail), 44),
+            why(proposal, names)
         ));
     }
     let heads: String =
@@ -151,12 +153,12 @@ fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>) -> 
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Proposed facts\">\
          <table class=\"proposals\" data-about=\"{}\"><thead><tr>{heads}<th scope=\"col\">Why</th></tr></thead><tbody>\n{rows}\
          </tbody></table></div>\n<button type=\"button\" class=\"more\" data-part=\"more\" hidden>Show all</button>\n",
-        attribute(&json!([BASE, names]))
+        attribute(&json!([BASE, texts]))
     )
 }
 
 /// The rules that conclude it, and what speaks against it.
-fn why(proposal: &Proposal) -> String {
+fn why(proposal: &Proposal, names: &Shown) -> String {
     let mut label = match proposal.rule_count {
         0 => "no rule".to_string(),
         count => counted(count, "rule", "rules"),
@@ -171,7 +173,7 @@ fn why(proposal: &Proposal) -> String {
         .map(|rule| {
             format!(
                 "<li>{} <span class=\"note\">(confidence {})</span></li>",
-                escape(&rule.rule),
+                breakable(names.rule(&rule.rule)),
                 decimal(rule.confidence)
             )
         })
@@ -212,12 +214,29 @@ mod tests {
 
     #[test]
     fn reasons_are_on_demand_and_names_are_exact() {
-        let page = body(&[proposal("a\u{202e}\n<b>", 7, &["already listed"]), proposal("c", 0, &[])]);
+        let page =
+            body(&[proposal("a\u{202e}\n<b>", 7, &["already listed"]), proposal("c", 0, &[])], &Shown::default());
         assert!(page.contains("<summary>7 rules, against</summary>") && page.contains("and 4 more"), "{page}");
         assert!(page.contains("Against it: already listed."), "{page}");
         assert!(page.contains("<span class=\"note\">no rule</span>"), "{page}");
         assert!(page.contains("&quot;a\\u202e\\n&lt;b&gt;&quot;") && page.contains("&quot;ppi&quot;"), "{page}");
         assert!(!page.contains('\u{202e}') && page.contains("a⟨U+202E⟩⟨LF⟩&lt;b&gt;"), "{page}");
+    }
+
+    #[test]
+    fn names_are_shown_with_labels_and_downloaded_without() {
+        let shown = Shown {
+            entities: [("c".to_string(), "Graz (c)".to_string())].into(),
+            relations: [("s".to_string(), "lies in (s)".to_string())].into(),
+            rules: [("r0(x,y) ⇒ s(x,y)".to_string(), "if x near y then x lies in y".to_string())].into(),
+        };
+        let page = body(&[proposal("c", 1, &[])], &shown);
+        assert!(page.contains("[&quot;c&quot;,&quot;s&quot;,&quot;http://example.org/b&quot;,"), "{page}");
+        assert!(
+            page.contains("0.900 r0(x,y) ⇒ s(x,y)") && page.contains("<li>if x near y then x lies in y "),
+            "{page}"
+        );
+        assert!(page.contains(">Graz (c)</bdi>") && page.contains(">lies in (s) (1)</option>"), "{page}");
     }
 
     #[test]
