@@ -473,19 +473,31 @@ fn remedy_for(error: &std::io::Error, path: &Path, action: &str) -> String {
     }
 }
 
+/// Lines that are told where all have the same cause.
+const FEW: usize = 3;
+
 fn show_bad_lines(problems: &[Problem], more: bool) -> String {
     let mut out = match (problems.len(), more) {
         (1, _) => "1 bad line".to_string(),
         (n, false) => format!("{n} bad lines"),
         (n, true) => format!("at least {n} bad lines; reading stopped here"),
     };
+    // Without a base every relative IRI is an error, and so is every use of a prefix for one: a few of them tell all.
+    let is_relative = |problem: &&Problem| matches!(problem.reason, Reason::RelativeIri(_));
+    let relative: Vec<&Problem> = problems.iter().filter(is_relative).take(FEW).collect();
+    let told: Vec<&Problem> = if relative.is_empty() { problems.iter().collect() } else { relative };
     let mut remedies: Vec<Cow<'_, str>> = Vec::new();
-    for problem in problems {
+    for problem in &told {
         out.push_str(&format!("\n  {problem}"));
         let remedy = problem.reason.remedy();
         if !remedies.contains(&remedy) {
             remedies.push(remedy);
         }
+    }
+    match problems.len() - told.len() {
+        0 => {}
+        1 => out.push_str("\n  and 1 more line"),
+        others => out.push_str(&format!("\n  and {others} more lines")),
     }
     for remedy in remedies {
         out.push_str(&format!("\n  remedy: {remedy}"));
