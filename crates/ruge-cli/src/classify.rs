@@ -119,7 +119,7 @@ fn report(found: &Classification, engine: &Engine, data: &Dataset, console: Cons
     let mut columns = [Column::Right; 9];
     columns[0] = Column::Name;
     let mut table = Table::new(&columns);
-    table.row(["", "facts", "others", "accuracy", "precision", "recall", "F1", "AUC-PR", "Brier"]);
+    table.head(["", "facts", "others", "accuracy", "precision", "recall", "F1", "AUC-PR", "Brier"]);
     let mut row = |name: &str, scores: &Scores| {
         let shares = [scores.accuracy, scores.precision, scores.recall, scores.f1, scores.auc_pr, scores.brier]
             .map(|x| format!("{x:.4}"));
@@ -130,13 +130,16 @@ fn report(found: &Classification, engine: &Engine, data: &Dataset, console: Cons
     let mut relations: Vec<_> = found.by_relation.iter().collect();
     relations.sort_by_key(|(relation, scores)| (std::cmp::Reverse(scores.positives + scores.negatives), **relation));
     for (relation, scores) in relations {
-        row(data.names().relations.name(*relation), scores);
+        row(&data.called_relation(*relation), scores);
     }
     format!(
-        "{} of dimension {}: facts against negatives. Thresholds fitted on validation, {} relations have their own\n\n{}",
+        "{} of dimension {}: facts against negatives. Thresholds fitted on validation, {} their own\n\n{}",
         engine.spec().model.name.name(),
         engine.spec().model.dimension,
-        found.thresholds.len(),
+        match found.thresholds.len() {
+            1 => "1 relation has".into(),
+            count => format!("{count} relations have"),
+        },
         table.render(console.width())
     )
 }

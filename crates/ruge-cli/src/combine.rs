@@ -1,27 +1,31 @@
 //! `ruge combine`: a trained model with rules beside it at ranking time.
 
-use std::path::PathBuf;
-use std::time::Instant;
+mod time;
 
-use anyhow::Result;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
 use clap::Args;
 use ruge::assemble;
 use ruge::combine::{combine, refuse};
 use ruge::run::Mode;
 use ruge::spec::{RankingRules, RulesSpec};
-use ruge_kg::RankError;
-use ruge_rules::RuleRecord;
+use ruge_kg::Dataset;
 use ruge_rules::rank::evidence::Features;
-use ruge_rules::rank::{Hiding, Prepared, Tried, Weighing};
+use ruge_rules::rank::{Effort, Hiding, Prepared, Tried, Weighing};
 use ruge_rules::words::is_sayable;
+use ruge_rules::{RuleFormat, RuleRecord, RuleWriteOptions, write_rules};
 use serde_json::json;
 
 use crate::console::Console;
 use crate::device::DeviceArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, grouped};
+use crate::run::quoted;
+use crate::text::{Column, Table, counted, grouped};
 use crate::usage::UsageError;
-use crate::{interrupt, minutes, progress};
+use crate::{interrupt, minutes, output, progress};
+use time::Clock;
 
 /// Combine a trained model with rules and evidence at ranking time
 ///
@@ -51,7 +55,10 @@ pub struct CombineArgs {
     /// Learn from 200,000 questions instead of 60,000, and fit on 20,000 validation triples instead of 10,000
     #[arg(long)]
     thorough: bool,
-    /// Give rules up that are not mined and weighed after M minutes: evidence alone is then fitted, as with --ranking-rules none
+    /// Learn from QUESTIONS questions and fit on TRIPLES validation triples; with 0 questions, rules weigh what was counted
+    #[arg(long, value_name = "QUESTIONS,TRIPLES", value_parser = effort, conflicts_with = "thorough")]
+    effort: Option<Effort>,
+    /// End within about M minutes: rules, questions and validation triples that the time is not enough for are left out
     #[arg(long, value_name = "M", value_parser = minutes::parse)]
     minutes: Option<f64>,
     /// Output folder
@@ -66,16 +73,21 @@ pub struct CombineArgs {
     reading: RuleArgs,
 }
 
-/// That time was up before rules were ready.
-fn too_late(done: &str) -> String {
-    format!(
-        "note: time is up before all rules were {done}: none is used, as with --ranking-rules none; evidence alone is tried"
-    )
+/// `60000,10000`.
+fn effort(text: &str) -> Result<Effort, String> {
+    let numbers = text.split_once(',').map(|(questions, triples)| (questions.trim().parse(), triples.trim().parse()));
+    match numbers {
+        Some((Ok(questions), Ok(triples))) if triples > 0 => Ok(Effort { questions, triples }),
+        _ => Err("give a number of questions and a number of validation triples, as in 60000,10000".into()),
+    }
 }
 
 /// Runs `ruge combine MODEL`.
 pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
-    let deadline = args.minutes.and_then(|minutes| Instant::now().checked_add(minutes::duration(minutes)));
+    let clock = args.minutes.map(Clock::new);
+    if let Some(clock) = &clock {
+        console.note(&clock.plan());
+    }
     let engine = crate::open::engine(&args.model, args.device.name(), console)?;
     let data = engine.data();
     let mode = if args.force { Mode::Force } else { Mode::Fresh };
@@ -99,55 +111,62 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
             rules.retain(|record| is_sayable(&record.rule, data.names()));
             if rules.len() < all {
                 let lost = all - rules.len();
-                console.note(&format!("note: {lost} rules name relations or entities the data do not have; ignored"));
+                let name = if lost == 1 { "names" } else { "name" };
+                let rules = counted(lost, "rule");
+                console.note(&format!("note: {rules} {name} relations or entities the data do not have; ignored"));
             }
             rules
         }
-        None => {
-            let bar = progress::work(console, "mining rules", 1);
-            let follow = progress::follow(&bar);
-            let wanted = RulesSpec { ranking: args.ranking_rules.clone().into(), ..RulesSpec::default() };
-            let control = interrupt::control().until(deadline).with_listener(&follow);
-            match assemble::ranking_rules(&wanted, data, &control) {
-                Err(error) if error.is_cancelled() && !interrupt::came() => {
-                    console.note(&too_late("mined"));
-                    Vec::new()
-                }
-                rules => rules?,
+        None => match clock.filter(|_| args.ranking_rules != "none") {
+            Some(clock) => clock.mine(data, console)?,
+            None => {
+                let bar = progress::work(console, "mining rules", 1);
+                let follow = progress::follow(&bar);
+                let wanted = RulesSpec { ranking: args.ranking_rules.clone().into(), ..RulesSpec::default() };
+                assemble::ranking_rules(&wanted, data, &interrupt::control().with_listener(&follow))?
             }
-        }
+        },
     };
     if rules.is_empty() && args.ranking_rules != "none" {
         console.note("note: no rules were found to combine with the model; evidence alone is tried");
     }
-    let weighing = Weighing { evidence: args.evidence.unwrap_or_default(), ..Weighing::of(args.thorough) };
-    let prepared = {
+    let mut weighing = Weighing { evidence: args.evidence.unwrap_or_default(), ..Weighing::of(args.thorough) };
+    weighing.effort = args.effort.unwrap_or(weighing.effort);
+    let weigh = |rules: Vec<RuleRecord>| {
         let bar = progress::work(console, "weighing rules", 1);
         let follow = progress::follow(&bar);
-        let control = interrupt::control().until(deadline).with_listener(&follow);
-        let interrupted = interrupt::instead_of("interrupted; nothing was written or replaced");
-        let prepared = match Prepared::beside(rules, data, weighing, &control) {
-            Err(RankError::Cancelled(_)) if !interrupt::came() => {
-                console.note(&too_late("weighed"));
-                Prepared::beside(Vec::new(), data, weighing, &interrupt::control())
-            }
-            prepared => prepared,
-        };
-        prepared.map_err(interrupted)?
+        Prepared::beside(rules, data, weighing, &interrupt::control().with_listener(&follow))
+            .map_err(interrupt::instead_of("interrupted; nothing was written or replaced"))
+    };
+    let prepared = match clock {
+        None => weigh(rules)?,
+        Some(clock) => {
+            let prepared = match clock.weigh(rules, data, weighing, console)? {
+                Some(prepared) => prepared,
+                None => {
+                    console.note("note: time is up before rules were filed: none is used, evidence alone is tried");
+                    weigh(Vec::new())?
+                }
+            };
+            clock.size(&engine, prepared, console)?
+        }
     };
     let outcome = {
         let _spinner = progress::spinner(console, "fitting on validation");
         combine(&engine, &prepared, &args.out, mode, &interrupt::control()).map_err(usage)?
     };
     if prepared.over_budget > 0 {
-        let dropped = grouped(prepared.over_budget);
-        console.note(&format!(
-            "note: {dropped} of the weakest rules were not used: more per relation than its facts can weigh"
-        ));
+        let dropped = match prepared.over_budget {
+            1 => "the weakest rule was".to_string(),
+            count => format!("{} of the weakest rules were", grouped(count)),
+        };
+        console.note(&format!("note: {dropped} not used: more per relation than its facts can weigh"));
     }
     let ranking = &outcome.ranking;
+    let repeat = clock.map(|_| repeat(args, &prepared, weighing, wanted.as_deref(), data)).transpose()?;
     if console.json {
         return console.json_result(&json!({
+            "repeat": repeat,
             "rules": outcome.rules, "uses_rules": ranking.uses_rules(), "fitted_numbers": ranking.fitted,
             "numbers_fitted": ranking.fitted, "valid_mrr": ranking.valid_mrr(), "hiding": ranking.hiding,
             "tried": ranking.tried, "global": ranking.global, "own_settings": ranking.settings.len(),
@@ -158,7 +177,7 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     }
     let rows = |heading: &str, tried: &[Tried]| {
         let mut table = Table::new(&[Column::Left, Column::Right, Column::Left]);
-        table.row([heading, "validation MRR", ""]);
+        table.head([heading, "validation MRR", ""]);
         for tried in tried {
             let taken = if tried.taken { "taken" } else { "" };
             table.row([tried.what.clone(), format!("{:.4}", tried.mrr), taken.into()]);
@@ -167,7 +186,8 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
     };
     let rules = match (outcome.rules, ranking.uses_rules()) {
         (0, _) => "no rules".to_string(),
-        (rules, true) => format!("combined with {} rules", grouped(rules)),
+        (rules, true) => format!("combined with {}", counted(rules, "rule")),
+        (1, false) => "the rule does not help this model: it gets weight zero".to_string(),
         (_, false) => "the rules do not help this model: they get weight zero".to_string(),
     };
     let evidence = match &ranking.evidence {
@@ -181,14 +201,54 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
         Hiding::Pair => "No validation pair is linked in train: rules were weighed with all links of a pair hidden.\n",
         Hiding::Fact => "",
     };
-    let fitted = grouped(ranking.fitted);
+    let fitted = match ranking.fitted {
+        1 => "1 number was".to_string(),
+        count => format!("{} numbers were", grouped(count)),
+    };
     console.result(&format!(
-        "{}{}{rules}; {evidence}; {fitted} numbers were fitted\n{pairs}MRR is cross-validated: each half of validation is ranked \
+        "{}{}{rules}; {evidence}; {fitted} fitted\n{pairs}MRR is cross-validated: each half of validation is ranked \
          with what was fitted on the other.\nFor evidence it counts the best 200 answers, known facts of train and validation left \
-         out.\nwritten to {}; next: ruge eval {}\n",
+         out.\n{}written to {}; next: ruge eval {}\n",
         rows("how rules are used", &ranking.tried),
         rows("evidence", &ranking.evidence_tried),
+        repeat.map_or_else(String::new, |repeat| format!("the same without a clock: {repeat}\n")),
         args.out.display(),
         args.out.display()
     ))
+}
+
+/// The command that gives the same model without a clock, written at the top of the spec as well. The rules that came of it stand
+/// beside the spec, however many they are, unless they are those of a file.
+fn repeat(
+    args: &CombineArgs,
+    prepared: &Prepared,
+    wanted: Weighing,
+    file: Option<&Path>,
+    data: &Dataset,
+) -> Result<String> {
+    let own = args.out.join("rules.tsv");
+    if file.is_none() && !prepared.rules.is_empty() && !own.exists() {
+        output::to_file(&own, |out| {
+            let options = RuleWriteOptions::default();
+            Ok(write_rules(out, RuleFormat::Native, &prepared.rules, data.names(), &options)?)
+        })?;
+    }
+    let evidence = match wanted.evidence {
+        Features::All => "",
+        Features::NoLink => " --evidence no-link",
+        Features::None => " --evidence none",
+    };
+    let command = format!(
+        "ruge combine {} {}{evidence} --out {}",
+        quoted(&args.model.display().to_string()),
+        time::flags(prepared, file.unwrap_or(&own)),
+        quoted(&format!("{}-again", args.out.display()))
+    );
+    let path = args.out.join("spec.toml");
+    let spec = std::fs::read_to_string(&path).with_context(|| format!("{}: cannot read", path.display()))?;
+    let text = format!("# the same without a clock: {command}\n{spec}");
+    output::to_file(&path, |file| {
+        file.write_all(text.as_bytes()).with_context(|| format!("{}: cannot write", path.display()))
+    })?;
+    Ok(command)
 }

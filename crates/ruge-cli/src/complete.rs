@@ -316,8 +316,8 @@ fn table(completion: &Completion, seconds: f64, data: &Dataset, console: Console
         false => Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name, Column::Left]),
     };
     match is_narrow {
-        true => table.row(["truth", "fact (rules)"]),
-        false => table.row(["truth", "head", "relation", "tail", "rules"]),
+        true => table.head(["truth", "fact (rules)"]),
+        false => table.head(["truth", "head", "relation", "tail", "rules"]),
     };
     let mut opposed = Vec::new();
     for proposal in completion.proposals(0..completion.len())? {
@@ -346,9 +346,9 @@ fn table(completion: &Completion, seconds: f64, data: &Dataset, console: Console
     text.push_str(&table.render(width));
     if !rules.is_empty() {
         let mut table = Table::new(&[Column::Right, Column::Right, Column::Text]);
-        table.row(["rule", "conf.", ""]);
+        table.head(["rule", "conf.", ""]);
         for (index, (rule, confidence)) in rules.iter().enumerate() {
-            table.row([(index + 1).to_string(), format!("{confidence:.3}"), shown::text(data, rule)]);
+            table.row([(index + 1).to_string(), format!("{confidence:.3}"), shown::rule(data, rule)]);
         }
         text.push_str(&format!("\n{}", table.render(width)));
     }
@@ -381,7 +381,7 @@ fn tell_measured(measured: &Measured, seconds: f64, console: Console) -> Result<
         grouped(measured.test)
     );
     let mut table = Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right]);
-    table.row(["", "candidates", "ECE", "Brier"]);
+    table.head(["", "candidates", "ECE", "Brier"]);
     for (name, part) in [
         ("all", &measured.all),
         ("chance of 0.1 or more", &measured.from_a_tenth),
@@ -401,7 +401,7 @@ fn tell_measured(measured: &Measured, seconds: f64, console: Console) -> Result<
 
 fn curve(reliability: &Reliability, width: usize) -> String {
     let mut table = Table::new(&[Column::Left, Column::Right, Column::Right, Column::Right]);
-    table.row(["bucket", "candidates", "mean chance", "share in test"]);
+    table.head(["bucket", "candidates", "mean chance", "share in test"]);
     for bucket in &reliability.curve {
         let none = bucket.count == 0;
         let number = |value: f64| if none { "–".to_string() } else { format!("{value:.3}") };

@@ -1,6 +1,6 @@
 //! `ruge rules consistency`: does the model hold what its rules conclude?
 
-use ruge_kg::Side;
+use ruge_kg::{Dataset, Side};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -13,8 +13,8 @@ use crate::check::report::broken_laws;
 use crate::console::Console;
 use crate::explain::explainer;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, grouped, percent, wrapped};
-use crate::{interrupt, progress};
+use crate::text::{Column, Table, counted, flowing, grouped, percent, plural, wrapped};
+use crate::{interrupt, progress, shown};
 
 /// Compare a model with its rules, and list training triples that neither believes
 ///
@@ -73,7 +73,7 @@ pub fn run(args: &ConsistencyArgs, console: Console) -> Result<()> {
         object["doubtful"] = json!({"criterion": CRITERION, "count": count, "triples": list});
         return console.json_result(&object);
     }
-    let mut text = text(args, &found, count, &list, console);
+    let mut text = text(args, &found, (count, &list), engine.data(), console);
     if let Some(violations) = &violations {
         let heading = console.heading("Facts that violate a constraint");
         text.push_str(&format!("\n{heading}\n{}", broken_laws(violations, console)));
@@ -88,29 +88,36 @@ fn twin(model: &Path) -> Option<PathBuf> {
     twin.is_file().then_some(twin)
 }
 
-fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubtful], console: Console) -> String {
+fn text(
+    args: &ConsistencyArgs,
+    found: &Consistency,
+    (count, list): (usize, &[Doubtful]),
+    data: &Dataset,
+    console: Console,
+) -> String {
     let width = console.width();
     let shares = |model: &Agreement, unguided: &Option<Agreement>| {
         [percent(model.share), unguided.map_or_else(|| "–".into(), |other| percent(other.share))]
     };
     let [model, unguided] = shares(&found.model, &found.unguided);
     let mut text = format!(
-        "{} groundings of {} rules; the model meets the demand of {model}",
-        grouped(found.groundings),
-        grouped(found.rules.len())
+        "{} of {}; the model meets the demand of {model}",
+        counted(found.groundings, "grounding"),
+        counted(found.rules.len(), "rule")
     );
     if found.unguided.is_some() {
         text.push_str(&format!(", without guidance {unguided}"));
     }
-    text.push_str(&format!("\n{}\n", wrapped(&found.definition, width)));
+    text = flowing(&text, width);
+    text.push_str(&format!("{}\n", wrapped(&found.definition, width)));
     let twin = found.unguided.is_some();
     let mut columns = vec![Column::Right; if twin { 4 } else { 3 }];
-    columns.push(Column::Name);
+    columns.push(Column::Text);
     let mut table = Table::new(&columns);
     let row = |cells: [String; 5]| {
         cells.into_iter().enumerate().filter(move |(at, _)| twin || *at != 3).map(|(_, cell)| cell)
     };
-    table.row(row(["groundings", "conf.", "met", "unguided", "rule"].map(str::to_string)));
+    table.head(row(["groundings", "conf.", "met", "unguided", "rule"].map(str::to_string)));
     let mut rules: Vec<_> = found.rules.iter().collect();
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.groundings));
     for rule in rules.iter().take(args.top) {
@@ -120,22 +127,23 @@ fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubt
             format!("{:.3}", rule.confidence),
             model,
             unguided,
-            rule.rule.clone(),
+            shown::rule(data, &rule.rule),
         ]));
     }
     text.push_str(&table.render(width));
     if rules.len() > args.top {
-        text.push_str(&format!("  and {} more rules; --top N shows more\n", grouped(rules.len() - args.top)));
+        let more = rules.len() - args.top;
+        text.push_str(&format!("  and {} more {}; --top N shows more\n", grouped(more), plural(more, "rule")));
     }
     text.push_str(&format!("\n{}\n{}\n", console.heading("Possible mistakes in train"), wrapped(CRITERION, width)));
     if list.is_empty() {
         text.push_str("  none\n");
         return text;
     }
-    let mut table = Table::new(&[Column::Right, Column::Right, Column::Name, Column::Name, Column::Name, Column::Name]);
-    table.row(["doubt", "if unlisted", "head", "relation", "tail", "rules say"]);
+    let mut table = Table::new(&[Column::Right, Column::Right, Column::Name, Column::Name, Column::Name, Column::Text]);
+    table.head(["doubt", "if unlisted", "head", "relation", "tail", "rules say"]);
     for triple in list {
-        let (mut head, mut tail) = (triple.fact.head.clone(), triple.fact.tail.clone());
+        let (mut head, mut tail) = (shown::entity(data, &triple.fact.head), shown::entity(data, &triple.fact.tail));
         // Marked is the end that rules would put another in place of.
         let marked = if triple.side == Side::Head { &mut head } else { &mut tail };
         marked.push_str(" (?)");
@@ -143,9 +151,9 @@ fn text(args: &ConsistencyArgs, found: &Consistency, count: usize, list: &[Doubt
             format!("{:.2}", triple.doubt),
             format!("{:.3}", triple.estimate),
             head,
-            triple.fact.relation.clone(),
+            shown::relation(data, &triple.fact.relation),
             tail,
-            triple.instead.join(", "),
+            triple.instead.iter().map(|name| shown::entity(data, name)).collect::<Vec<_>>().join(", "),
         ]);
     }
     text.push_str(&table.render(width));

@@ -1,7 +1,7 @@
 //! The two ways a command speaks: results on stdout, everything else on stderr.
 //!
-//! Colours, widths and bars follow the terminal; a pipe gets plain text of a fixed width, so that two runs of the same
-//! command give the same bytes.
+//! Colours, widths and bars follow the terminal; a pipe gets plain text of a fixed width, or of that in `COLUMNS`, so that two runs
+//! of the same command give the same bytes.
 //!
 //! Names come from files that others wrote, so no text reaches a terminal as it is: everything for people is shown with
 //! visible marks in place of what would drive the terminal ([`ruge_kg::visible`]), here and nowhere else. Our own bold
@@ -87,14 +87,12 @@ impl Console {
 
     /// Columns a table may take.
     pub fn width(self) -> usize {
-        let columns = if io::stdout().is_terminal() { terminal_size::terminal_size() } else { None };
-        columns.map_or(PLAIN_WIDTH, |(width, _)| usize::from(width.0).max(40))
+        columns(if io::stdout().is_terminal() { terminal_size::terminal_size() } else { None })
     }
 
     /// Columns a note may take.
     pub fn note_width(self) -> usize {
-        let columns = if io::stderr().is_terminal() { terminal_size::terminal_size_of(io::stderr()) } else { None };
-        columns.map_or(PLAIN_WIDTH, |(width, _)| usize::from(width.0).max(40))
+        columns(if io::stderr().is_terminal() { terminal_size::terminal_size_of(io::stderr()) } else { None })
     }
 
     /// A heading, one line, as stdout can show it. It must be written by [`Console::result`].
@@ -102,6 +100,12 @@ impl Console {
         let text = visible::line(text);
         if io::stdout().is_terminal() && colours() { Style::Heading.of(&text) } else { text.into_owned() }
     }
+}
+
+/// Those of the terminal; else those that `COLUMNS` says, as for other programs that write into a pager; else a fixed number.
+fn columns(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    let said = || std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|&columns: &usize| columns > 0);
+    terminal.map(|(width, _)| usize::from(width.0)).or_else(said).unwrap_or(PLAIN_WIDTH).clamp(40, 1000)
 }
 
 /// What is set off from the rest of a text.

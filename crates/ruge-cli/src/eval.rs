@@ -19,7 +19,7 @@ use crate::data_args::DataArgs;
 use crate::device::DeviceArgs;
 use crate::open::GraphArgs;
 use crate::path_words::path_words;
-use crate::text::{Column, Table, grouped};
+use crate::text::{Column, Table, counted, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, progress};
 
@@ -218,8 +218,12 @@ fn refuse_unknown(args: &EvalArgs, engine: &Engine, given: &Dataset, console: Co
     new.dedup();
     if !new.is_empty() && !matches!(args.split, SplitArg::Train) {
         console.note(&format!(
-            "note: {} entities of the questions are in no train fact that the model knows, so no rule reaches them",
-            grouped(new.len())
+            "note: {} in no train fact that the model knows, so no rule reaches {}",
+            match new.len() {
+                1 => "1 entity of the questions is".into(),
+                count => format!("{} entities of the questions are", grouped(count)),
+            },
+            if new.len() == 1 { "it" } else { "them" }
         ));
     }
     Ok(())
@@ -337,16 +341,16 @@ fn report(
         }
         // The rules of the file are those beside it, then.
         _ if engine.ranking().is_some() => format!(" guided by {}", spec.guidance().name()),
-        _ => format!(" guided by {} ({} rules)", spec.guidance().name(), grouped(engine.rules().len())),
+        _ => format!(" guided by {} ({})", spec.guidance().name(), counted(engine.rules().len(), "rule")),
     };
     let beside = match engine.ranking() {
         Some(ranking) if spec.model.name != ModelName::Rules && ranking.uses_rules() => {
-            format!(" combined with {} rules", grouped(engine.rules().len()))
+            format!(" combined with {}", counted(engine.rules().len(), "rule"))
         }
         _ => String::new(),
     };
     let model = match spec.model.name {
-        ModelName::Rules => format!("{} rules", grouped(engine.rules().len())),
+        ModelName::Rules => counted(engine.rules().len(), "rule"),
         name => format!("{} of dimension {}{guided}{beside}", name.name(), spec.model.dimension),
     };
     let mut text = format!("{model}: {} {split} queries in {seconds:.2} s\n\n", grouped(evaluation.pooled.queries));
@@ -360,7 +364,7 @@ fn report(
     let mut head = vec![String::new(), "MRR".into(), "MED".into()];
     head.extend(args.hits.iter().map(|n| format!("H@{n}")));
     head.push("mean rank".into());
-    table.row(head);
+    table.head(head);
     let mut row = |name: String, metrics: &Metrics| {
         let mut cells = vec![name, format!("{:.4}", metrics.mrr), format!("{:.1}", metrics.median)];
         cells.extend(args.hits.iter().map(|n| format!("{:.4}", metrics.hits.get(n).unwrap_or(&0.0))));
@@ -393,12 +397,12 @@ fn report(
     }
     if args.by_relation {
         let mut table = Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right]);
-        table.row(["relation", "queries", "MRR", "mean rank"]);
+        table.head(["relation", "queries", "MRR", "mean rank"]);
         let mut relations: Vec<_> = evaluation.by_relation.iter().collect();
         relations.sort_by_key(|(_, metrics)| std::cmp::Reverse(metrics.queries));
         for (relation, metrics) in relations {
             table.row([
-                engine.data().names().relations.name(*relation).to_string(),
+                engine.data().called_relation(*relation),
                 grouped(metrics.queries),
                 format!("{:.4}", metrics.mrr),
                 format!("{:.1}", metrics.mean_rank),

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::console::Console;
 use crate::open::GraphArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, flowing, grouped, plural, wrapped};
+use crate::text::{Column, Table, counted, flowing, grouped, plural, wrapped};
 use crate::truth_args::TruthArgs;
 use crate::{output, shown};
 
@@ -122,7 +122,8 @@ pub fn explainer(engine: &Engine, file: Option<&Path>, reading: &RuleArgs, conso
     let explainer = Explainer::with_rules(engine, file.rules);
     let lost = explainer.rules().len() - explainer.usable().len();
     if lost > 0 {
-        console.note(&format!("note: {lost} rules of {} cannot fire in this model's graph", path.display()));
+        let rules = counted(lost, "rule");
+        console.note(&format!("note: {rules} of {} cannot fire in this model's graph", path.display()));
     }
     Ok(explainer)
 }
@@ -280,7 +281,7 @@ fn text(explanation: &Explanation, all_parts: bool, engine: &Engine, console: Co
     }
     if !explanation.similar.is_empty() {
         let mut table = Table::new(&[Column::Right, Column::Name, Column::Name, Column::Name]);
-        table.row(["similarity", "head", "relation", "tail"]);
+        table.head(["similarity", "head", "relation", "tail"]);
         for similar in &explanation.similar {
             let [head, relation, tail] = places(&similar.fact);
             table.row([format!("{:.3}", similar.similarity), head, relation, tail]);

@@ -9,7 +9,7 @@ use ruge_lab::export::{ExportFormat, export, left_out};
 use serde_json::json;
 
 use crate::console::Console;
-use crate::text::grouped;
+use crate::text::counted;
 
 /// Export a model's vectors, rules and groundings for other tools
 ///
@@ -72,13 +72,13 @@ pub fn run(args: &ExportArgs, console: Console) -> Result<()> {
     }
     let mut text = match engine.model() {
         Some(_) => format!(
-            "{} entities and {} relations of dimension {} written to {}\n",
-            grouped(engine.data().entity_count()),
-            grouped(engine.data().relation_count()),
+            "{} and {} of dimension {} written to {}\n",
+            counted(engine.data().entity_count(), "entity"),
+            counted(engine.data().relation_count(), "relation"),
             engine.spec().model.dimension,
             out.display()
         ),
-        None => format!("{} rules written to {}\n", grouped(engine.rules().len()), out.display()),
+        None => format!("{} written to {}\n", counted(engine.rules().len(), "rule"), out.display()),
     };
     for file in &files {
         text.push_str(&format!("  {}\n", file.file_name().unwrap_or_default().to_string_lossy()));

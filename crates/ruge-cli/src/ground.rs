@@ -177,14 +177,18 @@ fn tell(
     for (name, overlap, size) in [("valid", report.overlaps[0], held_out[0]), ("test", report.overlaps[1], held_out[1])]
     {
         text.push_str(&format!(
-            "{} of them are {name} triples: {} of the unlabeled, {} of {name}\n",
+            "{} of them {} in {name}: {} of the unlabeled, {} of {name}\n",
             grouped(overlap),
+            if overlap == 1 { "is" } else { "are" },
             share(overlap, report.unlabeled),
             share(overlap, size as u64)
         ));
     }
     if report.repeated > 0 {
-        text.push_str(&format!("{} groundings came from two rules and are counted once\n", grouped(report.repeated)));
+        text.push_str(&match report.repeated {
+            1 => "1 grounding came from two rules and is counted once\n".into(),
+            count => format!("{} groundings came from two rules and are counted once\n", grouped(count)),
+        });
     }
     if let Some(path) = &args.out {
         text.push_str(&format!("written to {}\n", path.display()));

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
-use crate::text::grouped;
+use crate::text::counted;
 
 /// Import a model that PyKEEN or LibKGE has trained
 ///
@@ -53,7 +53,9 @@ pub fn run(args: &ImportArgs, console: Console) -> Result<()> {
     let (engine, lost) = (&imported.engine, imported.unknown.iter().sum::<usize>());
     let data = engine.data();
     if lost > 0 {
-        console.note(&format!("note: {} triples of DATA name what the model does not know; left out", grouped(lost)));
+        let name = if lost == 1 { "names" } else { "name" };
+        let lost = counted(lost, "triple");
+        console.note(&format!("note: {lost} of DATA {name} what the model does not know; left out"));
     }
     if data.valid().is_empty() {
         console.note(
@@ -73,11 +75,11 @@ pub fn run(args: &ImportArgs, console: Console) -> Result<()> {
         }));
     }
     console.result(&format!(
-        "{} of dimension {}, {} entities and {} relations, written to {}\nnext: ruge {} {}\n",
+        "{} of dimension {}, {} and {}, written to {}\nnext: ruge {} {}\n",
         imported.origin,
         engine.spec().model.dimension,
-        grouped(data.entity_count()),
-        grouped(data.relation_count()),
+        counted(data.entity_count(), "entity"),
+        counted(data.relation_count(), "relation"),
         args.out.display(),
         if data.valid().is_empty() { "predict" } else { "combine" },
         args.out.display()

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::data_args::{DataArgs, Loaded};
+use crate::run::quoted;
 use crate::text::{Column, Table, counted, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, minutes, output, progress};
@@ -78,7 +79,7 @@ pub struct MineArgs {
     /// Stop after this time (90s, 10m, 1h); rules of finished heads are written
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
-    /// The same in minutes
+    /// The same in minutes. The rules say which heads are left out: without them, mining gives the same rules again
     #[arg(long, value_name = "M", value_parser = minutes::parse, conflicts_with = "time_limit")]
     minutes: Option<f64>,
     /// Output file [default: stdout]
@@ -194,6 +195,10 @@ pub fn run(args: &MineArgs, console: Console) -> Result<()> {
     // A limit beyond the end of time is none.
     let limit = args.time_limit.or(args.minutes.map(minutes::duration));
     let deadline = limit.and_then(|limit| started.checked_add(limit));
+    if let Some(limit) = limit {
+        let limit = minutes::said(limit);
+        console.note(&format!("heads that are not searched after {limit} are left out, and named in the rules"));
+    }
     let control = control.until(deadline).with_listener(&follow);
     let mining = Instant::now();
     let mined = mine(loaded.data.graph(), &config, &control);
@@ -281,10 +286,16 @@ fn write(args: &MineArgs, config: &MineConfig, loaded: &Loaded, mined: &Mined, c
     let mut comments = vec![applied(args, config)];
     if !mined.unfinished.is_empty() {
         comments.push(format!("stopped early: {} not in this file", counted(mined.unfinished.len(), "head")));
-        // Whoever mines these heads alone gets the same file without a clock.
-        let names: Vec<&str> = mined.unfinished.iter().map(|&id| names.relations.name(id)).collect();
-        if !names.iter().any(|name| name.contains([',', '\n', '\r'])) {
-            comments.push(format!("the same rules without a limit: --exclude-heads '{}'", names.join(",")));
+        // Whoever mines all heads but these gets the same rules without a clock.
+        let names = unfinished_names(&loaded.data, mined);
+        match names.iter().any(|name| name.contains([',', '\n', '\r'])) || names[0].starts_with('@') {
+            false => {
+                comments.push(format!("the same rules without a clock: --exclude-heads {}", quoted(&names.join(","))))
+            }
+            true => {
+                comments.push("the same rules without a clock: --exclude-heads @FILE, with these lines in FILE".into());
+                comments.extend(names.iter().map(|name| name.to_string()));
+            }
         }
     }
     let relations = names.relations.iter().map(|(_, name)| name.to_string()).collect();
@@ -352,6 +363,10 @@ fn report(
     console.result(&text)
 }
 
+fn unfinished_names<'d>(data: &'d Dataset, mined: &Mined) -> Vec<&'d str> {
+    mined.unfinished.iter().map(|&id| data.names().relations.name(id)).collect()
+}
+
 /// Rules an overview shows.
 const SHOWN: usize = 10;
 
@@ -362,13 +377,13 @@ fn best(loaded: &Loaded, rules: &[MinedRule], console: Console) -> String {
     order.sort_by(|a, b| key(b).total_cmp(&key(a)));
     let mut heads = FxHashSet::default();
     let mut table = Table::new(&[Column::Right, Column::Right, Column::Right, Column::Text]);
-    table.row(["support", "PCA", "std", "rule"]);
+    table.head(["support", "PCA", "std", "rule"]);
     for rule in order.into_iter().filter(|rule| heads.insert(rule.rule.head())).take(SHOWN) {
         table.row([
             grouped(rule.counts.support),
             format!("{:.3}", rule.counts.pca()),
             format!("{:.3}", rule.counts.standard()),
-            crate::shown::text(&loaded.data, &words::sentence(&rule.rule, loaded.data.names())),
+            words::told(&rule.rule, &loaded.data),
         ]);
     }
     table.render(console.width())
@@ -384,9 +399,10 @@ fn unfinished(loaded: &Loaded, mined: &Mined, interrupted: bool, console: Consol
     let more = mined.unfinished.len().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!(
-        "stopped early: {} of {} heads were not searched: {}{more}",
+        "stopped early: {} of {} {} not searched: {}{more}",
         mined.unfinished.len(),
-        mined.unfinished.len() + mined.finished.len(),
+        counted(mined.unfinished.len() + mined.finished.len(), "head"),
+        if mined.unfinished.len() == 1 { "was" } else { "were" },
         names.join(", ")
     );
     if interrupted {

@@ -9,7 +9,7 @@ use ruge_kg::Dataset;
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
-use crate::text::grouped;
+use crate::text::{counted, grouped};
 
 /// MODEL, a run folder or a model.safetensors, ready for questions.
 pub fn engine(path: &Path, device: DeviceName, console: Console) -> Result<Engine> {
@@ -45,10 +45,7 @@ impl GraphArgs {
         let loaded = DataArgs::plain(path).load(console)?;
         loaded.announce(console);
         let (there, unseen) = engine.on_graph(&loaded.data).with_context(|| path.display().to_string())?;
-        let rules = match there.rules().len() {
-            1 => "1 rule".into(),
-            rules => format!("{} rules", grouped(rules)),
-        };
+        let rules = counted(there.rules().len(), "rule");
         let evidence = there.ranking().is_some_and(|ranking| ranking.evidence.is_some());
         let evidence = if evidence { " and evidence" } else { "" };
         console.note(&format!("note: answering on {} by {rules}{evidence} learned elsewhere", path.display()));
@@ -57,7 +54,10 @@ impl GraphArgs {
             unused.push("the model's vectors".to_string());
         }
         if unseen.constants > 0 {
-            unused.push(format!("{} rules that name an entity", grouped(unseen.constants)));
+            unused.push(match unseen.constants {
+                1 => "1 rule that names an entity".into(),
+                count => format!("{} rules that name an entity", grouped(count)),
+            });
         }
         if !unused.is_empty() {
             console.note(&format!("note: not used there: {}", unused.join(" and ")));
@@ -69,8 +69,9 @@ impl GraphArgs {
             let shown = unknown.iter().take(3).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
             let more = if unknown.len() > 3 { format!(" and {} more", unknown.len() - 3) } else { String::new() };
             console.note(&format!(
-                "note: {} facts are ignored: the model does not know their relation ({shown}{more})",
-                grouped(facts)
+                "note: {} ignored: the model does not know {} relation ({shown}{more})",
+                if facts == 1 { "1 fact is".into() } else { format!("{} facts are", grouped(facts)) },
+                if facts == 1 { "its" } else { "their" },
             ));
         }
         console.note("note: truth values are those of the model's own graph; they were not fitted on this one");

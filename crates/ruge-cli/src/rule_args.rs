@@ -9,6 +9,7 @@ use ruge_rules::io::read_relation_dictionary;
 use ruge_rules::{RuleFile, RuleFormat, RuleReadOptions, Take, read_rules, read_rules_about};
 
 use crate::console::Console;
+use crate::text::grouped;
 
 /// How a rule file is read.
 #[derive(Debug, Clone, Args)]
@@ -85,18 +86,25 @@ fn announce(path: &Path, file: &RuleFile, console: Console) {
     }
     if !file.bad.is_empty() {
         let kinds: Vec<String> = file.bad_by_kind().iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        console.note(&format!("warning: {name}: {} lines are not rules: {}", file.bad.len(), kinds.join(", ")));
+        let lines = match file.bad.len() {
+            1 => "1 line is not a rule".to_string(),
+            count => format!("{} lines are not rules", grouped(count)),
+        };
+        console.note(&format!("warning: {name}: {lines}: {}", kinds.join(", ")));
     }
     if !file.skipped.is_empty() {
         let (line, why) = file.skipped[0];
-        console.note(&format!("note: {name}: {} lines skipped, the first is line {line}: {why}", file.skipped.len()));
+        let lines = match file.skipped.len() {
+            1 => format!("line {line} skipped"),
+            count => format!("{} lines skipped, the first is line {line}", grouped(count)),
+        };
+        console.note(&format!("note: {name}: {lines}: {why}"));
     }
     if let Some(first) = file.duplicates.first() {
-        console.note(&format!(
-            "note: {name}: {} duplicate rules ignored, the first is line {} (same as line {})",
-            file.duplicates.len(),
-            first.line,
-            first.first
-        ));
+        let rules = match file.duplicates.len() {
+            1 => format!("1 duplicate rule ignored: line {}", first.line),
+            count => format!("{} duplicate rules ignored, the first is line {}", grouped(count), first.line),
+        };
+        console.note(&format!("note: {name}: {rules} (same as line {})", first.first));
     }
 }

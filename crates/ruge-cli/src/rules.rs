@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, grouped, wrapped};
+use crate::text::{Column, Table, counted, grouped, wrapped};
 use crate::{interrupt, output, progress};
 
 /// What can be done with a rule file.
@@ -150,10 +150,10 @@ fn verify_text(
 ) -> String {
     let width = console.width();
     let mut text = format!(
-        "{} rules in {} notation, {} unreadable lines\n{}",
-        grouped(file.rules.len()),
+        "{} in {} notation, {}\n{}",
+        counted(file.rules.len(), "rule"),
         file.format.name(),
-        grouped(file.bad.len()),
+        counted(file.bad.len(), "unreadable line"),
         wrapped(&verification.verdict(), width)
     );
     let mut table = Table::new(&[Column::Left, Column::Right]);
@@ -165,7 +165,7 @@ fn verify_text(
     text.push_str(&format!("\n{}\n{}", console.heading("The stated confidence equals"), table.render(width)));
 
     let mut table = Table::new(&[Column::Left, Column::Right, Column::Right]);
-    table.row(["", "lowest", "highest"]);
+    table.head(["", "lowest", "highest"]);
     for (name, range) in &verification.ranges {
         let show = |value: f64| {
             if value.fract() == 0.0 && value > 1.0 { grouped(value as u64) } else { format!("{value:.6}") }
@@ -245,7 +245,7 @@ fn run_convert(args: &ConvertArgs, console: Console) -> Result<()> {
         Some(path) => {
             output::to_file(path, |out| Ok(write(out)?))?;
             if !console.json {
-                console.result(&format!("{} rules written to {}\n", grouped(count), path.display()))?;
+                console.result(&format!("{} written to {}\n", counted(count, "rule"), path.display()))?;
             }
         }
         None => {

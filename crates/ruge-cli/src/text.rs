@@ -41,10 +41,12 @@ pub enum Column {
     Text,
 }
 
-/// Rows of cells under common columns.
+/// Rows of cells under common columns. Where there is no room for the columns side by side, each row becomes a record: what it is
+/// about, and below it every number with the head of its column.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
+    heads: Option<Vec<String>>,
     rows: Vec<Vec<String>>,
 }
 
@@ -54,11 +56,21 @@ const GAP: usize = 2;
 const SHORTEST_NAME: usize = 8;
 /// No sentence is broken to less.
 const SHORTEST_TEXT: usize = 20;
+/// Terminals with fewer columns get records before names are cut to less than they can be told apart by.
+const NARROW: usize = 60;
+/// That many characters.
+const TOLD_APART: usize = 14;
 
 impl Table {
     /// A table without rows.
     pub fn new(columns: &[Column]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self { columns: columns.to_vec(), heads: None, rows: Vec::new() }
+    }
+
+    /// Gives the columns heads.
+    pub fn head<S: Into<String>>(&mut self, heads: impl IntoIterator<Item = S>) -> &mut Self {
+        self.heads = Some(heads.into_iter().map(|head| visible::line(&head.into()).into_owned()).collect());
+        self
     }
 
     /// Adds a row; missing cells at its end stay blank. A cell is one line, whatever the name in it holds.
@@ -67,11 +79,20 @@ impl Table {
         self
     }
 
-    /// The lines of the table, indented by two, within `width` as far as names can give way.
+    /// The lines of the table, indented by two, within `width`; without heads, as far as names can give way.
     pub fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
+        if let Some(heads) = &self.heads
+            && self.is_crowded(&widths, width)
+        {
+            // A head of several words says what the names are; a short one would only stand between the records.
+            let wordy = self.columns.iter().position(|column| matches!(column, Column::Left | Column::Name));
+            let about = wordy.and_then(|at| heads.get(at)).filter(|head| head.contains(' '));
+            let about = about.map_or_else(String::new, |head| wrapped(&format!("{head}:"), width));
+            return about + &self.rows.iter().map(|row| self.record(heads, row, width)).collect::<String>();
+        }
         let mut text = String::new();
-        for row in &self.rows {
+        for row in self.heads.iter().chain(&self.rows) {
             let mut line = " ".repeat(GAP);
             for (index, (column, &width)) in self.columns.iter().zip(&widths).enumerate() {
                 let cell = row.get(index).map_or("", String::as_str);
@@ -97,11 +118,62 @@ impl Table {
         text
     }
 
-    fn widths(&self, width: usize) -> Vec<usize> {
-        let natural = |index: usize| {
-            self.rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    fn natural(&self, index: usize) -> usize {
+        let rows = self.heads.iter().chain(&self.rows);
+        rows.filter_map(|row| row.get(index)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    }
+
+    /// Whether columns of these widths do not fit, or leave too little of the names on a narrow terminal.
+    fn is_crowded(&self, widths: &[usize], width: usize) -> bool {
+        let is_cut = |(index, &shown): (usize, &usize)| {
+            self.columns[index] == Column::Name && shown < TOLD_APART && shown < self.natural(index)
         };
-        let mut widths: Vec<usize> = (0..self.columns.len()).map(natural).collect();
+        widths.iter().sum::<usize>() + GAP * widths.len() > width
+            || (width < NARROW && widths.iter().enumerate().any(is_cut))
+    }
+
+    /// A row on a narrow terminal: its first name, or its first cell with its head, and below it the other cells with theirs.
+    fn record(&self, heads: &[String], row: &[String], width: usize) -> String {
+        let head = |at: usize| heads.get(at).map_or("", String::as_str);
+        let pair = |at: usize| match head(at) {
+            "" => row[at].clone(),
+            head => format!("{head} {}", row[at]),
+        };
+        let full = |at: &usize| !row[*at].is_empty();
+        let cells = row.len().min(self.columns.len());
+        let wordy = (0..cells).filter(full).find(|&at| matches!(self.columns[at], Column::Left | Column::Name));
+        let title = wordy.or_else(|| (0..cells).find(full)).unwrap_or(0);
+        let mut text = match self.columns.get(title).filter(|_| cells > 0) {
+            None => return String::new(),
+            Some(Column::Text) => wrapped(&row[title], width),
+            Some(Column::Right) => wrapped(&pair(title), width),
+            Some(_) => wrapped(&cut(&row[title], width.saturating_sub(GAP)), width),
+        };
+        // Numbers follow one another while there is room; a head and its number are never parted.
+        let (indent, mut line) = (2 * GAP, String::new());
+        let room = width.saturating_sub(indent).max(SHORTEST_NAME);
+        let mut sentences = String::new();
+        for at in (0..cells).filter(full).filter(|&at| at != title) {
+            if self.columns[at] == Column::Text {
+                let below = wrapped(&row[at], width.saturating_sub(GAP));
+                below.lines().for_each(|line| sentences.push_str(&format!("  {line}\n")));
+                continue;
+            }
+            let next = cut(&pair(at), room);
+            if !line.is_empty() && line.chars().count() + GAP + next.chars().count() > room {
+                text.push_str(&format!("    {line}\n"));
+                line.clear();
+            }
+            line = if line.is_empty() { next } else { format!("{line}  {next}") };
+        }
+        if !line.is_empty() {
+            text.push_str(&format!("    {line}\n"));
+        }
+        text + &sentences
+    }
+
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = (0..self.columns.len()).map(|index| self.natural(index)).collect();
         let total = widths.iter().sum::<usize>() + GAP * self.columns.len();
         let mut excess = total.saturating_sub(width);
         for index in (0..widths.len()).filter(|&index| self.columns[index] == Column::Text) {
@@ -167,6 +239,45 @@ pub fn labelled(label: &str, column: usize, sentence: &str, width: usize) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_columns_do_not_fit_each_row_is_a_record() {
+        use Column::{Left, Name, Right, Text};
+        let mut table = Table::new(&[Name, Right, Right, Right, Right]);
+        table.head(["", "MRR", "H@1", "H@10", "best epoch"]);
+        table.row(["ComplEx guided by rules", "0.712", "0.650", "0.812", "30"]);
+        table.row(["the rules alone", "0.2", "0.1", "0.3", ""]);
+        assert_eq!(table.render(80).lines().count(), 3);
+        assert_eq!(
+            table.render(30),
+            "  ComplEx guided by rules\n    MRR 0.712  H@1 0.650\n    H@10 0.812  best epoch 30\n  the rules alone\n    \
+             MRR 0.2  H@1 0.1  H@10 0.3\n"
+        );
+        let mut table = Table::new(&[Right, Right, Text]);
+        table.head(["trial number", "validation MRR", "rule"]).row([
+            "1",
+            "0.5",
+            "if x capital_of y then y has_capital x",
+        ]);
+        let narrow = table.render(40);
+        assert_eq!(
+            narrow,
+            "  trial number 1\n    validation MRR 0.5\n    if x capital_of y then y has_capital\n    x\n"
+        );
+        // Names stay long enough to be told apart, and no line is too long.
+        let mut table = Table::new(&[Name, Left, Right]);
+        let long = "a_name_that_no_terminal_of_forty_columns_has_room_for".to_string();
+        table.head(["relation".to_string(), "class".into(), "share of facts".into()]).row([
+            long.clone(),
+            "many to many".into(),
+            "97.1 %".into(),
+        ]);
+        table.row([long.clone(), long, "2".into()]);
+        for line in table.render(40).lines() {
+            assert!(line.chars().count() <= 40, "{line:?}");
+        }
+        assert!(table.render(40).contains("class many to many"), "{}", table.render(40));
+    }
 
     #[test]
     fn numbers_are_grouped() {

@@ -67,9 +67,9 @@ fn no_rules(spec: &Spec, found: usize, data: &Dataset) -> String {
     let RulesSpec { file, min_confidence, max_conclusions, .. } = &spec.rules;
     if found > 0 {
         return format!(
-            "note: none of {} rules is left, {idle}: they are below the minimum confidence ({min_confidence}), or name \
-             relations or entities the data do not have\n  remedy: lower --min-conf, or give other rules with --rules FILE",
-            grouped(found)
+            "note: {} left, {idle}: below the minimum confidence ({min_confidence}), or about relations or entities the data do \
+             not have\n  remedy: lower --min-conf, or give other rules with --rules FILE",
+            if found == 1 { "the one rule is not".into() } else { format!("none of {} rules is", grouped(found)) }
         );
     }
     if let Some(file) = file {

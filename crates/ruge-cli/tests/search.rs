@@ -146,8 +146,11 @@ fn guided_trials_share_their_rules_and_time_can_be_up() {
     .replace("\"tpe\"", "\"sobol\"")
     .replace("trials = 10", "trials = 4");
     let world = World::new(&space);
-    let none = world.search("a", &["--minutes", "nan"]);
-    assert_eq!((&none["done"], none["trials"].as_array().unwrap().len()), (&json!(false), 0));
+    let none = world.search("a", &["--minutes", "0"]);
+    assert_eq!(
+        (&none["done"], &none["time_is_up"], none["trials"].as_array().unwrap().len()),
+        (&json!(false), &json!(true), 0)
+    );
     let result = world.search("a", &["--resume"]);
     assert_eq!((&result["done"], result["trials"].as_array().unwrap().len()), (&json!(true), 4));
     // What is shared is what each would have made for itself.
@@ -186,6 +189,8 @@ fn mistakes_are_told() {
         (vec!["demo", "--spec", &space, "--out", &new, "--skip"], 2, &["--resume"]),
         (vec![&train, "--spec", &space, "--out", &new, "--held-out", "0,0"], 1, &["no validation triples"]),
         (vec!["demo", "--spec", &space, "--out", &space], 1, &["it is a file"]),
+        (vec!["demo", "--spec", &space, "--out", &new, "--minutes", "nan"], 2, &["number of minutes"]),
+        (vec!["demo", "--spec", &space, "--out", &new, "--minutes=-1"], 2, &["number of minutes"]),
     ] {
         let output = ruge(&[&["search"], &args[..]].concat());
         let said = stderr(&output);

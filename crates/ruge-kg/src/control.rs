@@ -21,6 +21,8 @@ pub struct Cancelled;
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
+    /// A request for a part of the work only.
+    part: Option<Arc<AtomicBool>>,
     /// When work first noticed the request.
     noticed: Arc<OnceLock<Instant>>,
     deadline: Option<Instant>,
@@ -45,6 +47,11 @@ impl Cancel {
         Self { deadline: Some(earlier), ..self }
     }
 
+    /// Also cancels when this flag is set: a part of the work that may be ended alone. A second part takes the place of the first.
+    pub fn or_on(self, flag: Arc<AtomicBool>) -> Self {
+        Self { part: Some(flag), ..self }
+    }
+
     /// For work whose result would be lost, such as half an epoch: it may continue for a [short while](GRACE) after the
     /// cancellation was first noticed, so that nearly finished work can be kept.
     pub fn with_grace(self) -> Self {
@@ -58,7 +65,9 @@ impl Cancel {
 
     /// Whether cancellation was requested or the deadline has passed.
     pub fn is_asked(&self) -> bool {
-        self.flag.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.flag.load(Ordering::Relaxed)
+            || self.part.as_ref().is_some_and(|part| part.load(Ordering::Relaxed))
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Whether to stop now.

@@ -477,6 +477,9 @@ fn remedy_for(error: &std::io::Error, path: &Path, action: &str) -> String {
     }
 }
 
+/// Lines that are told where all have the same cause.
+const FEW: usize = 3;
+
 fn show_bad_lines(problems: &[Problem], more: bool, good: usize) -> String {
     let others = if good > 0 { format!(" beside {good} good ones") } else { String::new() };
     let mut out = match (problems.len(), more) {
@@ -484,8 +487,12 @@ fn show_bad_lines(problems: &[Problem], more: bool, good: usize) -> String {
         (n, false) => format!("{n} bad lines{others}"),
         (n, true) => format!("at least {n} bad lines{others}; reading stopped here"),
     };
+    // Without a base every relative IRI is an error, and so is every use of a prefix for one: a few of them tell all.
+    let is_relative = |problem: &&Problem| matches!(problem.reason, Reason::RelativeIri(_));
+    let relative: Vec<&Problem> = problems.iter().filter(is_relative).take(FEW).collect();
+    let told: Vec<&Problem> = if relative.is_empty() { problems.iter().collect() } else { relative };
     let mut remedies: Vec<Cow<'_, str>> = Vec::new();
-    for problem in problems {
+    for problem in &told {
         let remedy = match problem.reason {
             Reason::Columns { .. } if good > problems.len() => "give these lines the fields of all others".into(),
             _ => problem.reason.remedy(),
@@ -494,9 +501,12 @@ fn show_bad_lines(problems: &[Problem], more: bool, good: usize) -> String {
             remedies.push(remedy);
         }
     }
-    problems.iter().take(MAX_QUOTED).for_each(|problem| out.push_str(&format!("\n  {problem}")));
-    if problems.len() > MAX_QUOTED {
-        out.push_str(&format!("\n  and {} more", problems.len() - MAX_QUOTED));
+    let quoted = told.len().min(MAX_QUOTED);
+    told[..quoted].iter().for_each(|problem| out.push_str(&format!("\n  {problem}")));
+    match problems.len() - quoted {
+        0 => {}
+        1 => out.push_str("\n  and 1 more line"),
+        others => out.push_str(&format!("\n  and {others} more lines")),
     }
     for remedy in remedies {
         out.push_str(&format!("\n  remedy: {remedy}"));

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ruge::run::Mode;
 use ruge_kg::{Cancel, Control, Dataset, ReadOptions};
-use ruge_lab::search::{Ended, Search, SearchEvent, SearchOptions, Space, State};
+use ruge_lab::search::{Best, Ended, Rung, Search, SearchEvent, SearchOptions, Space, State, Trial};
 
 const SPACE: &str = "[model]\ndimension = [2, 3, 4, 5]\n[batches]\ncount = 10\n[negatives]\ncount = 2\n[schedule]\nepochs = 4\n\
                      validate-every = 2\n[search]\nmethod = \"sobol\"\nhalving = { first = 2, factor = 2 }\n";
@@ -73,6 +73,55 @@ fn a_trial_that_was_under_way_goes_on_or_is_given_up() {
 
     let error = Search::open(&path("whole"), None, &data, Mode::Resume).err().expect("it is at work");
     assert!(error.to_string().contains("another ruge"), "{error}");
+}
+
+/// The clock stops a trial where it is. What was found before stays, nothing is compared with half a trial, and the search that goes
+/// on ends with the same bits as one that had all the time it wanted.
+#[test]
+fn time_stops_a_trial_and_no_comparison_notices() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), demo());
+    let path = |name: &str| folder.path().join(name);
+    let mut whole = Search::open(&path("whole"), Some(space()), &data, Mode::Fresh).unwrap();
+    assert_eq!(run(&mut whole, &data, usize::MAX), Ended::Done);
+
+    let mut search = Search::open(&path("timed"), Some(space()), &data, Mode::Fresh).unwrap();
+    let none = SearchOptions { device: None, until: Some(Instant::now()), checkpoint_every: Duration::ZERO };
+    assert_eq!(search.run(&data, &none, &Control::default()).unwrap(), Ended::TimeUp);
+    assert!(search.trials().is_empty() && Best::of(search.trials()).is_none(), "nothing was begun");
+
+    // The deadline comes with the third epoch, for which the listener waits, or earlier on a slow machine.
+    let until = Instant::now() + Duration::from_secs(2);
+    let options = SearchOptions { until: Some(until), ..none };
+    let done = AtomicUsize::new(0);
+    let hear = |event: &SearchEvent| {
+        if matches!(event, SearchEvent::Epoch(..)) && done.fetch_add(1, Ordering::Relaxed) == 2 {
+            while Instant::now() < until {
+                std::thread::yield_now();
+            }
+        }
+    };
+    assert_eq!(search.run(&data, &options, &Control::default().with_listener(&hear)).unwrap(), Ended::TimeUp);
+    let last = search.trials().last().expect("begun");
+    assert_eq!((last.state, last.rungs.len(), last.valid_mrr()), (State::Running, 0, None));
+    assert!(search.trials().len() <= 2 && done.into_inner() <= 3, "nothing was begun afterwards");
+    drop(search);
+    let mut search = Search::open(&path("timed"), None, &data, Mode::Resume).unwrap();
+    assert_eq!(run(&mut search, &data, usize::MAX), Ended::Done);
+    assert_eq!(found(&search), found(&whole), "as if time had not been up");
+}
+
+#[test]
+fn before_the_first_rung_what_was_stopped_is_all_there_is() {
+    let space = space();
+    let mut trial = Trial::new(1, space.point(&[0.0]));
+    assert!(Best::of(std::slice::from_ref(&trial)).is_none(), "no validation yet");
+    trial.curve = vec![(2, 0.25), (4, 0.5), (6, 0.5)];
+    let best = Best::of(std::slice::from_ref(&trial)).expect("it was validated");
+    assert_eq!((best.valid_mrr, best.stopped_at), (0.5, Some(4)));
+    let mut other = Trial::new(2, space.point(&[0.9]));
+    (other.rungs, other.state) = (vec![Rung { epochs: 2, valid_mrr: 0.1, best_epoch: 2 }], State::Paused);
+    let trials = [trial, other];
+    assert_eq!(Best::of(&trials).map(|best| (best.trial.number, best.stopped_at)), Some((2, None)));
 }
 
 #[test]

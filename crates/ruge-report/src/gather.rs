@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use ruge::run::curve::Line;
 use ruge_embed::Metrics;
 use ruge_kg::stats::Pattern;
-use ruge_kg::{Dataset, LoadReport, Names, RelationId, Stats, describe};
+use ruge_kg::{Dataset, LoadReport, RelationId, Stats, describe};
 use ruge_rules::measure::wilson_lower;
 use ruge_rules::rank::validated::Validated;
 use ruge_rules::{RuleRecord, words};
@@ -15,6 +15,7 @@ use ruge_rules::{RuleRecord, words};
 use crate::report::{
     Curve, DataAudit, Finding, Histogram, Level, MetricsRow, PatternRow, RelationSize, RuleRow, RuleSet, System,
 };
+use crate::shown;
 
 /// Rows of a list in the data audit.
 const ROWS: usize = 10;
@@ -22,7 +23,7 @@ const ROWS: usize = 10;
 /// The audit of a data set. `loaded` adds what was met while reading; `source` says where that was.
 pub fn data(source: &str, data: &Dataset, loaded: Option<&LoadReport>) -> DataAudit {
     let stats = describe(data);
-    let relation = |id: RelationId| data.names().relations.name(id).to_string();
+    let relation = |id: RelationId| data.called_relation(id);
     let pattern = |kind: &str, pattern: &Pattern| PatternRow {
         kind: kind.into(),
         first: relation(pattern.first),
@@ -115,13 +116,13 @@ fn findings(stats: &Stats, loaded: Option<&LoadReport>) -> Vec<Finding> {
 
 /// The rules of a run: counts, the `best` of them, the histogram of confidences. `validated` has what validation says of each rule,
 /// in their order, or nothing.
-pub fn rules(source: &str, rules: &[RuleRecord], validated: &[Validated], names: &Names, best: usize) -> RuleSet {
+pub fn rules(source: &str, rules: &[RuleRecord], validated: &[Validated], data: &Dataset, best: usize) -> RuleSet {
     let row = |record: &RuleRecord| {
         let place = rules.iter().position(|other| std::ptr::eq(other, record));
         let measured = place.and_then(|place| validated.get(place)).filter(|found| found.is_measured);
-        RuleRow { valid: measured.map(|found| [found.in_valid, found.conclusions]), ..rule(record, names) }
+        RuleRow { valid: measured.map(|found| [found.in_valid, found.conclusions]), ..rule(record, data) }
     };
-    let known: Vec<&RuleRecord> = rules.iter().filter(|record| words::is_sayable(&record.rule, names)).collect();
+    let known: Vec<&RuleRecord> = rules.iter().filter(|record| words::is_sayable(&record.rule, data.names())).collect();
     let mut by_length = [0; 3];
     for record in rules {
         let length = record.rule.premise.len() + record.rule.negated.len();
@@ -138,10 +139,10 @@ pub fn rules(source: &str, rules: &[RuleRecord], validated: &[Validated], names:
 }
 
 /// One rule in words and numbers.
-pub fn rule(record: &RuleRecord, names: &Names) -> RuleRow {
+pub fn rule(record: &RuleRecord, data: &Dataset) -> RuleRow {
     RuleRow {
-        words: words::sentence(&record.rule, names),
-        formula: words::formula(&record.rule, names),
+        words: words::told(&record.rule, data),
+        formula: shown::text(data, &words::formula(&record.rule, data.names())),
         confidence: record.mined_confidence(),
         support: record.counts.as_ref().map(|counts| counts.support),
         head_coverage: record.counts.as_ref().map(|counts| counts.head_coverage()),
@@ -233,7 +234,7 @@ mod tests {
             mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect();
         let measured = |conclusions| Validated { conclusions, in_valid: 1, precision: 0.5, is_measured: true };
         let validated: Vec<Validated> = (0..records.len()).map(measured).collect();
-        let found = rules("mined from train", &records, &validated, set.names(), 12);
+        let found = rules("mined from train", &records, &validated, &set, 12);
         // Rules are sorted, and each keeps what validation says of it.
         let [_, place] = found.best[1].valid.expect("it was measured");
         assert_eq!(found.best[1].words, words::sentence(&records[place].rule, set.names()));

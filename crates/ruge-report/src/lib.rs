@@ -19,6 +19,7 @@ pub mod run;
 pub mod search;
 mod section;
 pub mod sheet;
+pub mod shown;
 
 pub use html::grouped;
 pub use page::render;

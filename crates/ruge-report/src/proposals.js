@@ -8,8 +8,10 @@
   const STEP = 200;
   const rows = [...body.rows].map((row, place) => {
     const [head, relation, tail, truth, kinds, rules, group] = JSON.parse(row.dataset.fact);
-    const text = [head, relation, tail].join(' ').toLowerCase();
-    return { row, place, head, relation, tail, truth, kinds, rules: rules.map(at => ruleNames[at]), group, text };
+    // Names are looked for and sorted as they are shown, found by their own spelling, too, and downloaded as they are.
+    const called = Object.fromEntries(['head', 'relation', 'tail'].map((key, at) => [key, row.cells[at + 1].textContent]));
+    const text = [head, relation, tail, ...Object.values(called)].join(' ').toLowerCase();
+    return { row, place, head, relation, tail, truth, kinds, rules: rules.map(at => ruleNames[at]), group, text, called };
   });
   let listed = rows, shown = STEP, order = 'truth', falling = true;
 
@@ -55,7 +57,7 @@
     const group = part('relation').value, least = Number(part('truth').value) || 0;
     const words = part('name').value.trim().toLowerCase();
     listed = rows.filter(x => (group === '' || x.group === Number(group)) && x.truth >= least && x.text.includes(words));
-    const compare = order === 'truth' ? (a, b) => a.truth - b.truth : (a, b) => a[order].localeCompare(b[order], 'en');
+    const compare = order === 'truth' ? (a, b) => a.truth - b.truth : (a, b) => a.called[order].localeCompare(b.called[order], 'en');
     listed.sort((a, b) => (falling ? compare(b, a) : compare(a, b)) || a.place - b.place);
     draw();
   };

@@ -1,4 +1,4 @@
-//! The contents of a report as plain data: names are the user's strings, shares are in [0, 1], times are in seconds.
+//! The contents of a report as plain data: names are as people read them, shares are in [0, 1], times are in seconds.
 //!
 //! Nothing here is computed or formatted, so the tree can be stored as JSON and rendered again.
 
@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use ruge::complete::Proposal;
 use serde::{Deserialize, Serialize};
+
+use crate::shown::Shown;
 
 /// An optional part of the report.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -60,8 +62,11 @@ pub struct Report {
     pub consistency: Part<Consistency>,
     /// Which evidence counts beside model and rules.
     pub evidence: Part<EvidenceUse>,
-    /// Proposed facts, and what their truth rests on.
+    /// Proposed facts under the names that files have, and what their truth rests on.
     pub proposals: Part<Proposed>,
+    /// How the names in them are shown.
+    #[serde(default)]
+    pub shown: Shown,
     /// Some predicted facts with their explanations.
     pub predictions: Part<Vec<Prediction>>,
     /// Suspicious facts in the data.

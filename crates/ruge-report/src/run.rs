@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::html::grouped;
+use crate::html::{self, grouped};
 use crate::report::{
     self, CalibrationCurve, CleanUp, CompletenessRow, Consistency, ConsistencyRow, Curve, Effect, EvidenceUse, Fact,
     Firing, MetricsTable, Part, Prediction, Proposed, RelationRow, ReliabilityBin, Repeat, Report, Suspect, System,
 };
+use crate::shown::{self, Shown};
 use crate::{gather, published};
 use ruge::calibrate::{Reliability, Source};
+use ruge::complete::Proposal;
 use ruge::consistency;
 use ruge::explain;
 use ruge::run::curve;
@@ -17,7 +19,7 @@ use ruge::spec::Weigh;
 use ruge::truth::CompletenessOf;
 use ruge::truth::told::Told;
 use ruge::{GuidanceSpec, ModelFile};
-use ruge_kg::LoadReport;
+use ruge_kg::{Dataset, LoadReport};
 use ruge_lab::pipeline::{
     ALL_RELATIONS_UP_TO, Findings, Job, Proposals, Sample, Stage, Standing, SystemResult, unguided,
 };
@@ -31,6 +33,8 @@ const ROWS: usize = 30;
 pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport, version: &str) -> Report {
     let model = job.spec.model.name.title();
     let audit = gather::data(&findings.source, job.data, Some(loaded));
+    let data = job.data;
+    let proposals = findings.proposals.as_ref().map_or(&[][..], |found| &found.facts);
     let published = published::of(audit.entities, audit.relations, audit.splits);
     Report {
         title: findings.source.clone(),
@@ -47,14 +51,15 @@ pub fn report(findings: &Findings, job: &Job<'_>, loaded: &LoadReport, version: 
             Some(found) => proposed(found, findings, job).into(),
             None => Part::LeftOut,
         },
+        shown: Shown::of(proposals, data),
         predictions: match &findings.samples {
             Some(samples) if !samples.is_empty() => {
                 let moves_labels = !matches!(job.spec.guidance(), GuidanceSpec::Examples { .. });
-                samples.iter().map(|sample| prediction(sample, moves_labels)).collect::<Vec<_>>().into()
+                samples.iter().map(|sample| prediction(sample, moves_labels, data)).collect::<Vec<_>>().into()
             }
             _ => Part::Missing("No fact was predicted.".into()),
         },
-        clean_up: clean_up(findings),
+        clean_up: clean_up(findings, data),
         repeat: repeat(findings, job, version).into(),
     }
 }
@@ -93,7 +98,7 @@ fn rules(findings: &Findings, job: &Job<'_>) -> Part<report::RuleSet> {
         source += "; how much each counts in training is measured on validation";
     }
     let validated = findings.grounded.as_ref().map_or(&[][..], |grounded| &grounded.validated);
-    let mut set = gather::rules(&source, &findings.rules, validated, job.data.names(), RULES);
+    let mut set = gather::rules(&source, &findings.rules, validated, job.data, RULES);
     if let Some(grounded) = &findings.grounded {
         set.groundings = Some(grounded.groundings);
         set.unlabeled = Some(grounded.unlabeled);
@@ -104,7 +109,7 @@ fn rules(findings: &Findings, job: &Job<'_>) -> Part<report::RuleSet> {
 
 fn curves(findings: &Findings, model: &str) -> Part<Vec<Curve>> {
     let mut curves = Vec::new();
-    let guided = format!("{model} guided by {} rules", findings.rules.len());
+    let guided = format!("{model} guided by {}", html::counted(findings.rules.len(), "rule", "rules"));
     for (name, system, folder) in [
         (guided, System::Guided, findings.out.clone()),
         (format!("{model} without rules"), System::Unguided, findings.out.join("unguided")),
@@ -132,7 +137,7 @@ fn metrics(findings: &Findings, job: &Job<'_>, model: &str, published: Vec<repor
         rows.push(gather::metrics(&name, System::Guided, guidance.name(), &result.filtered));
     }
     if let Some(found) = &comparison.with_rules {
-        let name = format!("the same, combined with {} rules at ranking time", grouped(found.rules));
+        let name = format!("the same, combined with {} at ranking time", html::counted(found.rules, "rule", "rules"));
         rows.push(gather::metrics(&name, System::Combined, "with-rules", &found.result.filtered));
         if let Some(metrics) = &found.alone {
             let name = format!("{} alone", counted("those", "", found.rules));
@@ -164,7 +169,7 @@ fn relations(findings: &Findings, job: &Job<'_>) -> Part<Vec<RelationRow>> {
         .filter_map(|(id, name)| {
             let (with, without) = (of(&comparison.guided, name), of(&comparison.unguided, name));
             Some(RelationRow {
-                relation: name.to_string(),
+                relation: job.data.called_relation(id),
                 queries: with.or(without)?.1,
                 combined: of(&combined, name).map(|(mrr, _)| mrr),
                 rules: Some(findings.rules.iter().filter(|record| record.rule.head() == id).count()),
@@ -253,17 +258,17 @@ fn obedience(findings: &Findings) -> Part<Consistency> {
     .into()
 }
 
-fn clean_up(findings: &Findings) -> Part<CleanUp> {
+fn clean_up(findings: &Findings, data: &Dataset) -> Part<CleanUp> {
     let Some(found) = &findings.obedience else { return Part::LeftOut };
     if found.doubtful.is_empty() {
         return Part::Missing("No training triple is doubted by rules and model both.".into());
     }
     let rows = found.doubtful.iter().map(|doubt| Suspect {
-        fact: fact(&doubt.fact, false),
+        fact: fact(&doubt.fact, false, data),
         truth: doubt.estimate,
         why: match doubt.instead.is_empty() {
             true => "no rule concludes it, though rules conclude most facts of its relation".into(),
-            false => format!("no rule concludes it; rules conclude {} instead", doubt.instead.join(", ")),
+            false => format!("no rule concludes it; rules conclude {} instead", called(&doubt.instead, data)),
         },
     });
     CleanUp { about: consistency::CRITERION.into(), rows: rows.collect() }.into()
@@ -285,7 +290,7 @@ fn proposed(found: &Proposals, findings: &Findings, job: &Job<'_>) -> Proposed {
             grouped(only.len()),
             grouped(job.data.relation_count()),
             grouped(ALL_RELATIONS_UP_TO),
-            only.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ")
+            only.iter().take(NAMED).map(|name| shown::relation(job.data, name)).collect::<Vec<_>>().join(", ")
         ));
     }
     let left_out = found.count - found.facts.len().min(found.count);
@@ -310,7 +315,7 @@ fn proposed(found: &Proposals, findings: &Findings, job: &Job<'_>) -> Proposed {
     completeness.sort_by_key(|row| std::cmp::Reverse(row.proposals));
     completeness.truncate(COMPLETENESS);
     Proposed {
-        facts: found.facts.clone(),
+        facts: told_against(&found.facts, job.data),
         found: found.count,
         least: found.min_truth,
         cut,
@@ -319,26 +324,43 @@ fn proposed(found: &Proposals, findings: &Findings, job: &Job<'_>) -> Proposed {
     }
 }
 
-fn fact(of: &explain::Fact, negated: bool) -> Fact {
-    Fact { negated, ..Fact::new(&of.head, &of.relation, &of.tail) }
+/// A fact as people read it.
+fn fact(of: &explain::Fact, negated: bool, data: &Dataset) -> Fact {
+    let (head, tail) = (shown::entity(data, &of.head), shown::entity(data, &of.tail));
+    Fact { negated, ..Fact::new(head, shown::relation(data, &of.relation), tail) }
+}
+
+fn called(entities: &[String], data: &Dataset) -> String {
+    entities.iter().map(|name| shown::entity(data, name)).collect::<Vec<_>>().join(", ")
+}
+
+/// Sentences of facts that keep their names: the page has them once to read and once to download.
+fn told_against(proposals: &[Proposal], data: &Dataset) -> Vec<Proposal> {
+    let mut proposals = proposals.to_vec();
+    for reason in proposals.iter_mut().flat_map(|proposal| &mut proposal.against) {
+        *reason = shown::text(data, reason);
+    }
+    proposals
 }
 
 /// Only soft labels are moved; examples weigh what they weigh.
-fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
+fn prediction(sample: &Sample, moves_labels: bool, data: &Dataset) -> Prediction {
     let found = &sample.explanation;
     let firing = |(place, rule): (usize, &explain::RuleEvidence)| Firing {
-        words: rule.words.clone(),
+        words: shown::text(data, &rule.words),
         confidence: rule.confidence,
         push: moves_labels.then_some(rule.push),
         premises: found
             .groundings
             .iter()
             .find(|grounding| grounding.rule_index == place)
-            .map(|grounding| grounding.premises.iter().map(|premise| fact(&premise.fact, premise.negated)).collect())
+            .map(|grounding| {
+                grounding.premises.iter().map(|premise| fact(&premise.fact, premise.negated, data)).collect()
+            })
             .unwrap_or_default(),
     };
     Prediction {
-        fact: fact(&found.fact, false),
+        fact: fact(&found.fact, false, data),
         standing: match sample.standing {
             Standing::New => report::Standing::New,
             Standing::InTest => report::Standing::InTest,
@@ -349,9 +371,13 @@ fn prediction(sample: &Sample, moves_labels: bool) -> Prediction {
         rank: Some(found.rank),
         rank_unguided: Some(sample.rank_unguided),
         rules: found.rules.iter().enumerate().map(firing).collect(),
-        similar: found.similar.iter().map(|similar| fact(&similar.fact, false)).collect(),
-        against: found.against.clone(),
-        parts: found.parts.iter().map(|part| Effect { words: part.words.clone(), value: part.value }).collect(),
+        similar: found.similar.iter().map(|similar| fact(&similar.fact, false, data)).collect(),
+        against: found.against.iter().map(|reason| shown::text(data, reason)).collect(),
+        parts: found
+            .parts
+            .iter()
+            .map(|part| Effect { words: shown::text(data, &part.words), value: part.value })
+            .collect(),
         closing: explain::parts::closing(found.side).into(),
         note: match sample.standing {
             Standing::New => None,

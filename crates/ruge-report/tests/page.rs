@@ -91,7 +91,7 @@ fn proposed_facts_need_no_script() {
         "no dead controls"
     );
     assert!(!page.contains("<th scope=\"col\" data-sort=\"truth\" class=\"n\"><button"), "no dead buttons");
-    assert!(page.contains("place 299") && page.contains("Against it: already listed: "));
+    assert!(page.contains("the last place (place 299)") && page.contains("Against it: already listed: "));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Rules in words, for people.
 
-use ruge_kg::Names;
+use ruge_kg::{Dataset, EntityId, Names, RelationId};
 
 use crate::atom::{Atom, Term};
-use crate::io::{LOGIC, letter, natural, show_text};
+use crate::io::{LOGIC, RuleFormat, RuleReadOptions, letter, natural, parse_rules, show_text};
 use crate::rule::Rule;
 
 /// Whether all names of a rule are in `names`: a rule file may use relations that the data do not have.
@@ -24,13 +24,50 @@ pub fn formula(rule: &Rule, names: &Names) -> String {
 
 /// `if x born_in y and y part_of z then x nationality z`
 pub fn sentence(rule: &Rule, names: &Names) -> String {
+    said(rule, |id| names.entities.name(id).to_string(), |id| names.relations.name(id).to_string())
+}
+
+/// The same for people who read the labels of the data: `if x capital y …` where the file says `P36`. IRIs are short. A label that
+/// two relations share stands with the name, as everywhere.
+pub fn told(rule: &Rule, data: &Dataset) -> String {
+    let relation = |id: RelationId| match data.labels().relation(id) {
+        Some(label) if data.labels().relations_called(label) == [id] => label.to_string(),
+        _ => data.called_relation(id),
+    };
+    said(rule, |id| data.called_entity(id), relation)
+}
+
+/// A [`formula`] as [`told`] tells it; nothing where it is none about these data.
+pub fn told_formula(formula: &str, data: &Dataset) -> Option<String> {
+    // Names of its own, so that a formula about other data adds nothing to these.
+    let mut names = Names::default();
+    let options = RuleReadOptions { format: Some(RuleFormat::Text), ..RuleReadOptions::default() };
+    let file = parse_rules(formula, &options, &mut names).ok()?;
+    let [record] = &file.rules[..] else { return None };
+    let relation = |id: RelationId| data.names().relations.id(names.relations.name(id));
+    let entity = |id: EntityId| data.names().entities.id(names.entities.name(id));
+    let term = |term: Term| match term {
+        Term::Constant(id) => entity(id).map(Term::Constant),
+        variable => Some(variable),
+    };
+    let atom = |atom: &Atom| {
+        let (subject, object) = (term(atom.subject)?, term(atom.object)?);
+        Some(Atom { relation: relation(atom.relation)?, subject, object })
+    };
+    let mut rule = record.rule.clone();
+    rule.premise = rule.premise.iter().map(atom).collect::<Option<_>>()?;
+    rule.negated = rule.negated.iter().map(atom).collect::<Option<_>>()?;
+    rule.conclusion = atom(&rule.conclusion)?;
+    Some(told(&rule, data))
+}
+
+fn said(rule: &Rule, entity: impl Fn(EntityId) -> String, relation: impl Fn(RelationId) -> String) -> String {
     let (rule, order) = natural(rule);
     let term = |term: Term| match term {
         Term::Variable(variable) => letter(order.iter().position(|&v| v == variable).unwrap_or(0)),
-        Term::Constant(entity) => names.entities.name(entity).to_string(),
+        Term::Constant(id) => entity(id),
     };
-    let clause =
-        |atom: &Atom| format!("{} {} {}", term(atom.subject), names.relations.name(atom.relation), term(atom.object));
+    let clause = |atom: &Atom| format!("{} {} {}", term(atom.subject), relation(atom.relation), term(atom.object));
     let mut premise: Vec<String> = rule.premise.iter().map(clause).collect();
     premise.extend(rule.negated.iter().map(|atom| format!("not {}", clause(atom))));
     let conclusion = clause(&rule.conclusion);
@@ -43,7 +80,6 @@ pub fn sentence(rule: &Rule, names: &Names) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::{RuleReadOptions, parse_rules};
 
     #[test]
     fn rules_read_aloud() {

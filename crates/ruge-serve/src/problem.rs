@@ -107,7 +107,7 @@ impl From<RugeError> for Problem {
                 let nearest = if nearest.is_empty() { some } else { nearest };
                 Self { nearest, ..problem.remedy("search finds names: /api/v1/search?q=") }
             }
-            RugeError::AmbiguousName { kind, name, choices } => {
+            RugeError::AmbiguousName { kind, name, choices, .. } => {
                 let detail = format!("{} {kind} are called {name:?}", choices.len());
                 let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "ambiguous name", detail);
                 Self { nearest: choices, ..problem.remedy("give the name of one") }

@@ -10,7 +10,7 @@ use ruge_embed::optimizer::UpdateRule;
 use ruge_embed::scoring::{ComplEx, DistMult, HolE, Reciprocal, RotatE, TransEL1, TransEL2};
 use ruge_embed::softmax::static_labels;
 use ruge_embed::{Embeddings, Evidence, Example, Guidance, Init, Model, OnProcessor, Optimizer, PTransE, Paths, Plan};
-use ruge_kg::Dataset;
+use ruge_kg::{Dataset, RelationId};
 use ruge_rules::words::formula;
 use ruge_rules::words::is_sayable;
 use ruge_rules::{
@@ -393,8 +393,28 @@ pub fn ranking_rules(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) 
     }
 }
 
+/// Rules for ranking, mined until the control says stop: those of the heads that were searched, and the heads that were not.
+pub fn ranking_rules_until(data: &Dataset, control: &Control<'_>) -> Result<(Vec<RuleRecord>, Vec<RelationId>)> {
+    mined_until(&RulesSpec { mine: MinePreset::Ranking, ..RulesSpec::default() }, data, control)
+}
+
 /// The rules that mining finds.
 pub fn mined(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Result<Vec<RuleRecord>> {
+    let (rules, unfinished) = mined_until(wanted, data, control)?;
+    if !unfinished.is_empty() {
+        return Err(Cancelled.into());
+    }
+    match wanted.max_conclusions {
+        Some(share) => surest(rules, data, share, control),
+        None => Ok(rules),
+    }
+}
+
+fn mined_until(
+    wanted: &RulesSpec,
+    data: &Dataset,
+    control: &Control<'_>,
+) -> Result<(Vec<RuleRecord>, Vec<RelationId>)> {
     let graph = data.graph();
     let size = [data.train().len(), graph.entity_count(), graph.relation_count()];
     let mut config = wanted.config_for(size);
@@ -414,14 +434,8 @@ pub fn mined(wanted: &RulesSpec, data: &Dataset, control: &Control<'_>) -> Resul
             ),
         ));
     }
-    if !mined.unfinished.is_empty() {
-        return Err(Cancelled.into());
-    }
     let rules = mined.rules.into_iter().map(|rule| RuleRecord::counted(rule.rule, rule.counts)).collect();
-    match wanted.max_conclusions {
-        Some(share) => surest(rules, data, share, control),
-        None => Ok(rules),
-    }
+    Ok((rules, mined.unfinished))
 }
 
 /// The surest rules whose conclusions, taken together, are at most `share` as many as the training triples.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ruge_kg::{Control, Dataset, Ranker};
 use ruge_rules::rank::{Combined, Effort, Prepared, Ranking, Weighing, fit};
@@ -61,10 +62,18 @@ pub fn combine(
     Ok(Outcome { model: path.join("model.safetensors"), ..outcome })
 }
 
+/// How long fitting these rules beside a model takes, on the validation triples that they are to be fitted on. Nothing of it is kept.
+pub fn tried(engine: &Engine, prepared: &Prepared, control: &Control<'_>) -> Result<Duration> {
+    let base = engine.shared_model().map(|model| model as Arc<dyn Ranker>);
+    let begun = Instant::now();
+    fit(base.as_ref(), prepared, engine.data(), control)?;
+    Ok(begun.elapsed())
+}
+
 /// How many rules the budget leaves, in words; nothing where it leaves all.
 pub fn kept(prepared: &Prepared) -> Option<String> {
     let (kept, all) = (prepared.rules.len(), prepared.rules.len() + prepared.over_budget);
-    (kept < all).then(|| format!("{kept} of {all} rules kept: budget"))
+    (kept < all).then(|| format!("{kept} of {all} {} kept: budget", ruge_kg::visible::plural(all, "rule")))
 }
 
 /// The same in a folder that is ours already.

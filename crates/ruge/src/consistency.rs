@@ -112,7 +112,7 @@ pub fn consistency_over(
         let range = groundings.of_rule(index);
         (!range.is_empty()).then(|| RuleConsistency {
             rule: words::formula(rule, data.names()),
-            words: words::sentence(rule, data.names()),
+            words: words::told(rule, data),
             confidence: confidence.get(),
             groundings: range.len(),
             model: of(&views[0], range.clone()),

@@ -144,9 +144,9 @@ impl Constraints {
     pub fn forbid(&self, data: &Dataset, triple: Triple) -> Option<String> {
         let kinds = self.relations.get(&triple.relation)?;
         let Triple { head, relation, tail } = triple;
-        let (known, names) = (data.filter(), data.names());
-        let name = |entity: EntityId| names.entities.name(entity);
-        let called = names.relations.name(relation);
+        let known = data.filter();
+        let name = |entity: EntityId| data.called_entity(entity);
+        let called = data.called_relation(relation);
         let other = |others: &[EntityId], than: EntityId| others.iter().copied().find(|&other| other != than);
         if kinds.irreflexive && head == tail {
             return Some(format!("{called} is irreflexive"));
@@ -171,7 +171,7 @@ impl Constraints {
         };
         for (entity, classes, end) in [(head, &kinds.domain, "domain"), (tail, &kinds.range, "range")] {
             if wrong(entity, classes) {
-                let classes: Vec<&str> = classes.iter().map(|&class| name(class)).collect();
+                let classes: Vec<String> = classes.iter().map(|&class| name(class)).collect();
                 return Some(format!("the {end} of {called} is {}, and {} is not", classes.join(" or "), name(entity)));
             }
         }

@@ -115,7 +115,7 @@ pub enum RugeError {
         more: usize,
     },
     /// A label that several have.
-    #[error("{} {kind} are called {name:?}: {}\n  remedy: give the name of one", choices.len(), listed(choices))]
+    #[error("{} {kind} are called {name:?}: {}\n  remedy: give the name of one", choices.len(), listed(&typed(choices, types)))]
     AmbiguousName {
         /// Entities or relations.
         kind: &'static str,
@@ -123,6 +123,8 @@ pub enum RugeError {
         name: String,
         /// The names of those that have this label.
         choices: Vec<String>,
+        /// A type of each, empty where none is known.
+        types: Vec<String>,
     },
     /// A fact that cannot be taken in.
     #[error("{}:{line}: {reason}", path.display())]
@@ -315,6 +317,13 @@ const CHOICES: usize = 10;
 fn listed(names: &[String]) -> String {
     let shown = names.iter().take(CHOICES).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > CHOICES { format!("{shown}, …") } else { shown }
+}
+
+/// Names with their types, by which a reader may tell them apart: `Q90 (City)`.
+fn typed(names: &[String], types: &[String]) -> Vec<String> {
+    let kind = |at: usize| types.get(at).filter(|kind| !kind.is_empty());
+    let named = |(at, name): (usize, &String)| kind(at).map_or_else(|| name.clone(), |kind| format!("{name} ({kind})"));
+    names.iter().enumerate().map(named).collect()
 }
 
 fn near(nearest: &[String], some: &[String], more: usize) -> String {

@@ -509,7 +509,7 @@ impl Explainer {
                 });
             }
             rules.push(RuleEvidence {
-                words: words::sentence(horn, names),
+                words: words::told(horn, self.engine.data()),
                 rule: formula,
                 confidence,
                 counts_as: record.other_confidence(),

@@ -18,7 +18,10 @@ pub fn entity(data: &Dataset, name: &str) -> Result<EntityId> {
         }
         ref several => {
             let choices = several.iter().map(|&id| data.names().entities.name(id).to_string()).collect();
-            Err(RugeError::AmbiguousName { kind: "entities", name: name.to_string(), choices })
+            let first =
+                |&id: &EntityId| data.labels().types(id).next().map(|it| data.prefixes().shorten(it).into_owned());
+            let types = several.iter().map(|id| first(id).unwrap_or_default()).collect();
+            Err(RugeError::AmbiguousName { kind: "entities", name: name.to_string(), choices, types })
         }
     }
 }
@@ -29,7 +32,8 @@ pub fn relation(data: &Dataset, name: &str) -> Result<RelationId> {
     let meant = data.relations_meant(name);
     if meant.len() > 1 {
         let choices = meant.iter().map(|&id| names.name(id).to_string()).collect();
-        return Err(RugeError::AmbiguousName { kind: "relations", name: name.to_string(), choices });
+        let (name, types) = (name.to_string(), Vec::new());
+        return Err(RugeError::AmbiguousName { kind: "relations", name, choices, types });
     }
     meant.first().copied().ok_or_else(|| match unknown("relation", name, names.iter().map(|(_, name)| name)) {
         // Relations are few, so that some of them help where none is near.

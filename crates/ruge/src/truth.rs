@@ -175,11 +175,15 @@ impl Truth {
                 let own = if relations.is_empty() {
                     String::new()
                 } else {
-                    format!(" ({} relations differ)", relations.len())
+                    let differ = if relations.len() == 1 { "relation differs" } else { "relations differ" };
+                    format!(" ({} {differ})", relations.len())
                 };
                 format!("{} % of the true facts are listed{own}, as given", percent(*share))
             }
-            Some(given) => format!("as many facts are listed as given for {} relations", given.relations.len()),
+            Some(given) => {
+                let relations = ruge_kg::visible::plural(given.relations.len(), "relation");
+                format!("as many facts are listed as given for {} {relations}", given.relations.len())
+            }
             None => {
                 let Estimate { share, low, high } = self.completeness;
                 let range = format!("{} to {}", percent(low), percent(high));

@@ -95,7 +95,7 @@ impl Report<'_> {
     fn counts(&self) -> String {
         let (stats, report) = (self.stats, &self.loaded.report);
         let mut table = Table::new(&[Left, Right, Right, Right]);
-        table.row(["", "triples", "repeated", "reflexive"]);
+        table.head(["", "triples", "repeated", "reflexive"]);
         for (index, name) in ["train", "valid", "test"].into_iter().enumerate() {
             let split = &stats.splits[index];
             let repeated = report.duplicates[index].count;
@@ -123,7 +123,7 @@ impl Report<'_> {
             return self.say("None: nothing can be validated or tested on this data.");
         }
         let mut table = Table::new(&[Left, Right, Right]);
-        table.row(["", "valid", "test"]);
+        table.head(["", "valid", "test"]);
         for (what, valid, test) in [
             ("triples that are also in train", stats.overlap.train_valid, stats.overlap.train_test),
             ("triples with an entity not in train", valid.with_unseen_entity, test.with_unseen_entity),
@@ -177,7 +177,7 @@ impl Report<'_> {
             grouped(sizes.below_100)
         ));
         let mut table = Table::new(&[Name, Right, Left, Right, Right]);
-        table.row(["", "facts", "class", "tails per head", "heads per tail"]);
+        table.head(["", "facts", "class", "tails per head", "heads per tail"]);
         for &(relation, facts) in sizes.largest.iter().take(ROWS) {
             let row = &self.stats.per_relation[relation.index()];
             table.row([
@@ -191,7 +191,7 @@ impl Report<'_> {
         text += &self.titled("largest", &table);
         let total = self.stats.splits[0].triples.max(1) as f64;
         let mut table = Table::new(&[Left, Right, Right, Right]);
-        table.row(["", "relations", "facts", "share of facts"]);
+        table.head(["", "relations", "facts", "share of facts"]);
         for cardinality in &self.stats.cardinalities {
             table.row([
                 cardinality.class.name().to_string(),
@@ -211,7 +211,7 @@ impl Report<'_> {
             STRONG * 100.0
         ));
         let mut table = Table::new(&[Name, Right, Right]);
-        table.row(["r", "share", "support"]);
+        table.head(["r", "share", "support"]);
         for pattern in patterns.symmetric.iter().take(ROWS) {
             let name = self.relation(pattern.first);
             table.row([name, percent(pattern.share_of_first), grouped(pattern.support)]);
@@ -227,7 +227,7 @@ impl Report<'_> {
 
     fn pairs(&self, list: &[Pattern]) -> Table {
         let mut table = Table::new(&[Name, Name, Right, Right, Right]);
-        table.row(["r", "s", "of r", "of s", "support"]);
+        table.head(["r", "s", "of r", "of s", "support"]);
         for pattern in list.iter().take(ROWS) {
             table.row([
                 self.relation(pattern.first),
@@ -262,7 +262,7 @@ impl Report<'_> {
         }
         let mut text = self.say("What nearly all facts do. --suggest-constraints FILE writes them as constraints.");
         let mut table = Table::new(&[Left, Name, Right, Right, Right]);
-        table.row(["", "r", "share", "of", "exceptions"]);
+        table.head(["", "r", "share", "of", "exceptions"]);
         let mut habits: Vec<_> = laws.habits.iter().collect();
         // What says most first: the habits of the largest relations.
         habits.sort_by_key(|habit| std::cmp::Reverse(habit.of));
@@ -283,7 +283,7 @@ impl Report<'_> {
             return self.say("Nothing is held out, so nothing can leak.");
         }
         let mut table = Table::new(&[Left, Right, Right]);
-        table.row(["For a held-out r(x,y), train has", "of valid", "of test"]);
+        table.head(["For a held-out r(x,y), train has", "of valid", "of test"]);
         let mut row = |what: &str, count: fn(&Leakage) -> usize| {
             let share = |part: &Leakage| match part.triples {
                 0 => "-".to_string(),
@@ -356,7 +356,7 @@ fn verdict((name, part): (&str, &Leakage)) -> String {
 
 fn spread(spread: &Spread) -> Table {
     let mut table = Table::new(&[Right; 6]);
-    table.row(["min", "median", "mean", "p90", "p99", "max"]).row([
+    table.head(["min", "median", "mean", "p90", "p99", "max"]).row([
         grouped(spread.min),
         grouped(spread.median),
         format!("{:.1}", spread.mean),

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::questions::Lines;
 use super::{FormatArg, PredictArgs};
 use crate::console::{self, Console};
-use crate::text::grouped;
+use crate::text::{counted, grouped};
 use crate::usage::UsageError;
 use crate::{output, progress};
 
@@ -56,7 +56,7 @@ pub fn run(args: &PredictArgs, path: &Path, engine: &Engine, options: &PredictOp
     }
     let entities = engine.data().entity_count();
     if args.top > entities {
-        console.note(&format!("note: the model has {} entities, so --top {} shows all", grouped(entities), args.top));
+        console.note(&format!("note: the model has {}, so --top {} shows all", counted(entities, "entity"), args.top));
     }
     let lines = Lines::open(path)?;
     let work = Asking { args, engine, options, shape, console };
@@ -74,7 +74,10 @@ pub fn run(args: &PredictArgs, path: &Path, engine: &Engine, options: &PredictOp
     let Counts { queries, answers, skipped } = counts;
     let rate = queries as f64 / seconds.max(1e-9);
     if skipped > 0 {
-        console.note(&format!("warning: {skipped} lines skipped: not questions"));
+        console.note(&match skipped {
+            1 => "warning: 1 line skipped: not a question".to_string(),
+            count => format!("warning: {count} lines skipped: not questions"),
+        });
     }
     if console.json {
         let sums = json!({"queries": queries, "skipped": skipped, "seconds": seconds, "queries_per_second": rate});
@@ -96,7 +99,7 @@ pub fn run(args: &PredictArgs, path: &Path, engine: &Engine, options: &PredictOp
     }
     // Beside the answers, whose lines are for programs.
     console.note(&engine.truth_assumes()?);
-    console.note(&format!("{} questions in {seconds:.2} s, {rate:.0} per second", grouped(queries)));
+    console.note(&format!("{} in {seconds:.2} s, {rate:.0} per second", counted(queries, "question")));
     Ok(())
 }
 

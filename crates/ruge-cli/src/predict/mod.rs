@@ -182,8 +182,17 @@ pub fn run(args: &PredictArgs, console: Console) -> Result<()> {
 }
 
 fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Console) -> Result<String> {
-    let place = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".into());
-    let question = format!("{}  {}  {}", place(&args.head), place(&args.relation), place(&args.tail));
+    // As they are called, whichever way they were typed.
+    let data = engine.data();
+    let entity = |name: &Option<String>| match name {
+        Some(name) => engine.entity(name).map_or_else(|_| name.clone(), |id| data.called_entity(id)),
+        None => "?".into(),
+    };
+    let relation = match &args.relation {
+        Some(name) => engine.relation(name).map_or_else(|_| name.clone(), |id| data.called_relation(id)),
+        None => "?".into(),
+    };
+    let question = format!("{}  {relation}  {}", entity(&args.head), entity(&args.tail));
     let mut text = format!("{}\n\n", console.heading(&question));
     if answers.is_empty() {
         let why = if args.typed || args.candidates.is_some() || args.new { "; the filters exclude all" } else { "" };
@@ -193,22 +202,22 @@ fn report(args: &PredictArgs, engine: &Engine, answers: &[Answer], console: Cons
     let mut columns = vec![Column::Right, Column::Name, Column::Right, Column::Right];
     let mut head = vec!["rank", "answer", "score", "truth"];
     if by_rules {
-        columns.push(Column::Name);
+        columns.push(Column::Text);
         head.push("concluded by");
     }
     let mut table = Table::new(&columns);
-    table.row(head);
+    table.head(head);
     for (at, answer) in answers.iter().enumerate() {
         let mut cells = vec![
             (at + 1).to_string(),
             match answer.who {
-                Who::Entity(id) => engine.data().called_entity(id),
-                Who::Relation(id) => engine.data().called_relation(id),
+                Who::Entity(id) => data.called_entity(id),
+                Who::Relation(id) => data.called_relation(id),
             },
             decimal(answer.score.into(), 3),
             if answer.known { "known".to_string() } else { format!("{:.3}", answer.truth) },
         ];
-        cells.extend(answer.rule.as_ref().map(|rule| shown::text(engine.data(), rule)));
+        cells.extend(answer.rule.as_ref().map(|rule| shown::rule(data, rule)));
         table.row(cells);
     }
     text.push_str(&table.render(console.width()));
@@ -252,7 +261,7 @@ fn similar(args: &PredictArgs, engine: &Engine, name: &str, console: Console) ->
         return console.json_result(&json!({"like": name, "nearest": near}));
     }
     let mut table = Table::new(&[Column::Right, Column::Name, Column::Right, Column::Right, Column::Left]);
-    table.row(["rank", "entity", "cosine", "shared facts", ""]);
+    table.head(["rank", "entity", "cosine", "shared facts", ""]);
     for (at, x) in near.iter().enumerate() {
         table.row([
             (at + 1).to_string(),
@@ -262,5 +271,6 @@ fn similar(args: &PredictArgs, engine: &Engine, name: &str, console: Console) ->
             if x.duplicate { "likely duplicate" } else { "" }.to_string(),
         ]);
     }
-    console.result(&format!("{}\n\n{}", console.heading(&format!("like {name}")), table.render(console.width())))
+    let called = engine.data().called_entity(engine.entity(name)?);
+    console.result(&format!("{}\n\n{}", console.heading(&format!("like {called}")), table.render(console.width())))
 }

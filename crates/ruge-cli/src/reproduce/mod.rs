@@ -423,8 +423,9 @@ impl Teller {
                     Some(most) => format!(", {} of them per epoch", grouped(most)),
                     None => String::new(),
                 };
-                let (rules, groundings) = (grouped(counts.rules), grouped(counts.groundings));
-                console.note(&format!("{name}: {rules} rules, {groundings} groundings{share}"));
+                let [rules, groundings] = [(counts.rules, "rule"), (counts.groundings, "grounding")]
+                    .map(|(n, noun)| text::counted(n as usize, noun));
+                console.note(&format!("{name}: {rules}, {groundings}{share}"));
             }
             CellEvent::Epoch(tick, epochs) => {
                 if bar.is_hidden() && console.shows_bars() {
@@ -489,7 +490,7 @@ fn words(sheet: &Sheet, console: Console) -> String {
     let columns: Vec<Column> =
         sheet.columns.iter().map(|(_, number)| if *number { Column::Right } else { Column::Left }).collect();
     let mut table = text::Table::new(&columns);
-    table.row(sheet.columns.iter().map(|(head, _)| head.clone()));
+    table.head(sheet.columns.iter().map(|(head, _)| head.clone()));
     for row in &sheet.rows {
         table.row(row.cells.iter().cloned());
     }

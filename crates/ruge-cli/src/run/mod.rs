@@ -3,6 +3,7 @@
 mod seeds;
 mod settings;
 mod story;
+pub use story::quoted;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

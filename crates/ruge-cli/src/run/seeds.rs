@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs, seeds: u64, loaded: &Loaded, spec: &Spec, console: Co
         return console.json_result(&written(&all, &rows, &differences));
     }
     let mut table = Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right]);
-    table.row(["mean ± deviation", "MRR", "H@1", "H@10"]);
+    table.head(["mean ± deviation", "MRR", "H@1", "H@10"]);
     for Row { name, metrics, .. } in rows.iter().filter(|row| row.metrics.len() == all.len()) {
         let cell = |value: &dyn Fn(&Metrics) -> f64| {
             let Spread { mean, deviation } = Spread::of(&metrics.iter().map(value).collect::<Vec<_>>());
@@ -78,9 +78,10 @@ pub fn object(all: &[(u64, PathBuf, Findings)], spec: &Spec) -> Option<Value> {
     compared(all, spec).map(|(rows, differences)| written(all, &rows, &differences))
 }
 
-/// A system, with its figures for each seed that has it.
+/// A system, with its figures for each seed that has it: under the name that a single run has for it, and in words where the table
+/// shows it.
 struct Row {
-    key: &'static str,
+    key: String,
     name: String,
     metrics: Vec<Metrics>,
 }
@@ -92,18 +93,28 @@ fn best(comparison: &Comparison) -> Option<&Metrics> {
 }
 
 fn rows(compared: &[&Comparison], spec: &Spec) -> Vec<Row> {
-    let model = spec.model.name.title();
-    let of = |key, name: String, metrics: &dyn Fn(&Comparison) -> Option<Metrics>| Row {
-        key,
+    let (name, model) = (spec.model.name.name(), spec.model.name.title());
+    let of = |key: &str, name: String, metrics: &dyn Fn(&Comparison) -> Option<Metrics>| Row {
+        key: key.to_string(),
         name,
         metrics: compared.iter().filter_map(|comparison| metrics(comparison)).collect(),
     };
-    vec![
-        of("unguided", format!("{model} alone"), &|it| it.unguided.as_ref().map(|it| it.filtered.clone())),
-        of("guided", format!("{model} guided by rules"), &|it| it.guided.as_ref().map(|it| it.filtered.clone())),
-        of("best", "the best by validation".into(), &|it| best(it).cloned()),
-        of("rules_only", "rules alone".into(), &|it| it.strongest_rules().cloned()),
-    ]
+    let mut rows = vec![
+        of(name, format!("{model} alone"), &|it| it.unguided.as_ref().map(|it| it.filtered.clone())),
+        of("ruge", format!("{model} guided by rules"), &|it| it.guided.as_ref().map(|it| it.filtered.clone())),
+    ];
+    // Where every seed ranks with rules, or none does, the best is one of those that have a name.
+    let with_rules = compared.iter().filter(|it| it.with_rules.is_some()).count();
+    let title = "the best by validation".to_string();
+    match with_rules {
+        0 => {}
+        count if count == compared.len() => rows.push(of("with_rules", title, &|it| best(it).cloned())),
+        _ => rows.push(of("best", title, &|it| best(it).cloned())),
+    }
+    rows.push(of("rules_only", "the guiding rules alone".into(), &|it| it.rules_only.clone()));
+    let alone = |it: &Comparison| it.with_rules.as_ref().and_then(|found| found.alone.clone());
+    rows.push(of("ranking_rules_only", "the ranking rules alone".into(), &alone));
+    rows
 }
 
 fn written(all: &[(u64, PathBuf, Findings)], rows: &[Row], differences: &[f64]) -> Value {
@@ -113,14 +124,19 @@ fn written(all: &[(u64, PathBuf, Findings)], rows: &[Row], differences: &[f64]) 
     };
     let system = |row: &Row| {
         let mrr = spread(row.metrics.iter().map(|it| it.mrr).collect());
-        (row.key.to_string(), json!({ "mrr": mrr, "runs": row.metrics.iter().map(figures).collect::<Vec<_>>() }))
+        (row.key.clone(), json!({ "mrr": mrr, "runs": row.metrics.iter().map(figures).collect::<Vec<_>>() }))
     };
-    json!({
+    let best = rows.iter().map(|row| row.key.as_str()).find(|key| ["with_rules", "best"].contains(key));
+    let mut object = json!({
         "seeds": all.iter().map(|(seed, ..)| seed).collect::<Vec<_>>(),
         "runs": all.iter().map(|(_, folder, _)| folder).collect::<Vec<_>>(),
-        "systems": rows.iter().filter(|row| !row.metrics.is_empty()).map(system).collect::<serde_json::Map<_, _>>(),
+        "systems": { "unguided": rows[0].key, "guided": "ruge", "best": best.unwrap_or("ruge") },
         "gain": { "mrr": spread(differences.to_vec()), "p": chance(differences), "test": "paired t-test over seeds" },
-    })
+    });
+    for (key, found) in rows.iter().filter(|row| !row.metrics.is_empty()).map(system) {
+        object[key] = found;
+    }
+    object
 }
 
 /// Whether rules help, as far as the seeds can tell.

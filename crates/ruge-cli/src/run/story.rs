@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::eval::figures;
 use crate::shown;
-use crate::text::{Column, Table, counted, decimal, grouped, percent, wrapped};
+use crate::text::{Column, Table, counted, decimal, grouped, percent, plural, wrapped};
 
 /// Rules the story tells.
 const RULES: usize = 6;
@@ -140,7 +140,7 @@ fn rules(findings: &Findings, chosen: &[&RuleRecord], data: &Dataset, width: usi
         );
     }
     let mut table = Table::new(&[Column::Right, Column::Right, Column::Right, Column::Text]);
-    table.row(["conf", "support", "valid", "rule"]);
+    table.head(["conf", "support", "valid", "rule"]);
     let validated = findings.grounded.as_ref().map_or(&[][..], |found| &found.validated);
     for record in chosen {
         let place = findings.rules.iter().position(|other| std::ptr::eq(other, *record));
@@ -149,7 +149,7 @@ fn rules(findings: &Findings, chosen: &[&RuleRecord], data: &Dataset, width: usi
             format!("{:.2}", record.mined_confidence()),
             record.counts.map_or_else(String::new, |counts| grouped(counts.support)),
             measured.map_or_else(|| "–".into(), |found| format!("{} of {}", found.in_valid, found.conclusions)),
-            shown::text(data, &words::sentence(&record.rule, data.names())),
+            words::told(&record.rule, data),
         ]);
     }
     let mut text = table.render(width);
@@ -161,8 +161,9 @@ fn rules(findings: &Findings, chosen: &[&RuleRecord], data: &Dataset, width: usi
         );
         if findings.checked.as_ref().is_some_and(|checked| checked.splits[1] + checked.splits[2] > 0) {
             said.push_str(&format!(
-                " Of these, {} are valid and {} test triples, which no rule and no model has seen.",
+                " Of these, {} {} in valid and {} in test, which no rule and no model has seen.",
                 grouped(grounded.in_valid),
+                if grounded.in_valid == 1 { "is" } else { "are" },
                 grouped(grounded.in_test)
             ));
         }
@@ -183,7 +184,7 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     };
     let mut table =
         Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right, Column::Right, Column::Right]);
-    table.row(["", "MRR", "H@1", "H@3", "H@10", "best epoch"]);
+    table.head(["", "MRR", "H@1", "H@3", "H@10", "best epoch"]);
     let mut row = |name: String, metrics: &Metrics, epoch: String| {
         let hits = |n: u32| format!("{:.3}", metrics.hits.get(&n).unwrap_or(&0.0));
         table.row([name, format!("{:.3}", metrics.mrr), hits(1), hits(3), hits(10), epoch]);
@@ -209,9 +210,10 @@ fn comparison_table(findings: &Findings, comparison: &Comparison, job: &Job<'_>,
     let mut text = table.render(width);
     let queries = comparison.guided.as_ref().map_or(0, |result| result.filtered.queries);
     let mut said = format!(
-        "Filtered ranks of {} {split} questions, h r ? and ? r t. Both models had the same trainer and budget; the best \
+        "Filtered ranks of {} {split} {}, h r ? and ? r t. Both models had the same trainer and budget; the best \
          epoch on validation was kept.",
-        grouped(queries)
+        grouped(queries),
+        plural(queries, "question")
     );
     if let (Some(without), Some(with)) = (&comparison.unguided, &comparison.guided) {
         if findings.grounded.as_ref().is_some_and(|found| found.groundings == 0) {
@@ -274,7 +276,7 @@ fn fact(sample: &Sample, data: &Dataset, width: usize) -> String {
     }
     let more = found.rules.len().saturating_sub(REASONS);
     if more > 0 {
-        text.push_str(&indented(&format!("and {more} more rules"), 2, width));
+        text.push_str(&indented(&format!("and {more} more {}", plural(more, "rule")), 2, width));
     }
     if found.rules.is_empty() {
         text.push_str(&indented("no rule concludes it; the model alone predicts it", 2, width));

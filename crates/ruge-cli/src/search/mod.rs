@@ -1,5 +1,7 @@
 //! `ruge search`: many settings tried, the promising ones for longer, the best kept.
 
+mod teller;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,29 +14,31 @@ use ruge::{DeviceName, assemble};
 use ruge_lab::reproduce::record::spec_json;
 use ruge_lab::search::importance::importance;
 use ruge_lab::search::space::shown;
-use ruge_lab::search::{Ended, Search, SearchEvent, SearchOptions, Space, State, Trial, ranked};
+use ruge_lab::search::{Best, Ended, Search, SearchEvent, SearchOptions, Space, State, Trial, ranked};
 use ruge_report::search::{SearchPage, render_search};
 use serde_json::{Map, Value, json};
 
 use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::device::DeviceArg;
-use crate::text::{Column, Table, labelled};
+use crate::text::{Column, Table, counted, grouped};
 use crate::usage::UsageError;
-use crate::{interrupt, output, progress, usage};
+use crate::{interrupt, minutes, output, usage};
+use teller::Teller;
 
 /// Search for the settings that are best on validation
 ///
 /// SPACE.toml is a spec in which some settings are open: a list is a choice, `{ low = …, high = … }` a range
 /// (`scale = "log"`, `step = N`). Its table `search` configures the search: method (grid, random, sobol, tpe), trials, seed,
 /// and halving = { first = EPOCHS, factor = 3 } for short runs first. Trials are stored in search.db. --resume continues a
-/// stopped or killed search inside the current trial. Failed trials are kept with their reason.
+/// stopped or killed search inside the current trial. Failed trials are kept with their reason. With --minutes the search ends in
+/// time: the current trial is stopped at the end of an epoch, and --resume continues it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ruge search demo --spec experiments/search/demo.toml --out runs/search
   ruge search demo --out runs/search --resume --trials 60
   ruge search data/fb15k --spec experiments/search/fb15k-complex.toml --device cuda --minutes 25
-  ruge train demo --spec runs/search/best.toml --out runs/best
+  ruge run demo --spec runs/search/best.toml --out runs/best
 
 A space:
   [model]
@@ -58,8 +62,8 @@ pub struct SearchArgs {
     /// Total number of trials [default: as in the space]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
-    /// Start no trial or rung after M minutes
-    #[arg(long, value_name = "M")]
+    /// End within M minutes, with the best so far in best.toml; --resume continues the trial that was stopped
+    #[arg(long, value_name = "M", value_parser = minutes::parse)]
     minutes: Option<f64>,
     /// Device [default: as in the spec]
     #[arg(long, value_enum, value_name = "DEVICE")]
@@ -86,6 +90,7 @@ const BEST: usize = 10;
 
 /// Runs `ruge search DATA`.
 pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
+    let until = args.minutes.and_then(|minutes| Instant::now().checked_add(minutes::duration(minutes)));
     let mode = Mode::of(args.force, args.resume);
     let space = args.space()?;
     let device = args.device.map(DeviceName::from);
@@ -116,22 +121,16 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
         }
     }
 
-    let options = SearchOptions {
-        device,
-        until: args.minutes.map(|minutes| {
-            // Not a number counts as none: nothing begins.
-            let minutes = if minutes.is_nan() { 0.0 } else { minutes.clamp(0.0, 1e6) };
-            Instant::now() + Duration::from_secs_f64(60.0 * minutes)
-        }),
-        checkpoint_every: Duration::from_secs(args.checkpoint_every),
-    };
+    let options = SearchOptions { device, until, checkpoint_every: Duration::from_secs(args.checkpoint_every) };
     if search.replaces() {
         console.note(&format!("note: the search in {} is kept until this one is finished", out.display()));
     }
     let folder = search.folder().to_path_buf();
     let report = Report { out: &folder, home: &out, data: &args.data.data, device, spec: args.spec.as_deref() };
-    let mut teller = Teller::new(search.space().clone(), console);
-    teller.best = search.best().and_then(|best| Some((best.number, best.valid_mrr()?)));
+    let teller = Teller::new(&search, args.minutes.zip(until), console);
+    if let Some(text) = args.minutes.and_then(|minutes| teller.said_before(minutes)) {
+        console.note(&text);
+    }
     let teller = Mutex::new((teller, Instant::now()));
     let hear = |event: &SearchEvent| {
         let mut held = teller.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +158,9 @@ pub fn run(args: &SearchArgs, console: Console) -> Result<()> {
     if interrupt::came() {
         return Err(interrupt::error("interrupted; continue with --resume"));
     }
-    if ended == Ended::Unfinished {
+    if ended == Ended::TimeUp {
+        console.note(&time_is_up(&search, &report));
+    } else if ended == Ended::Unfinished {
         console.note("not all trials were run; continue with --resume");
     } else if search.best().is_none() {
         let first = search.trials().iter().find_map(|trial| trial.error.as_deref()).unwrap_or("nothing was tried");
@@ -187,78 +188,27 @@ impl SearchArgs {
     }
 }
 
-fn words(space: &Space, trial: &Trial) -> String {
-    let leaves = space.short_names().into_iter().zip(&trial.point);
-    leaves.map(|(leaf, value)| format!("{leaf} {}", shown(value))).collect::<Vec<_>>().join(", ")
-}
-
-/// Tells on stderr how the search gets on.
-struct Teller {
-    space: Space,
-    console: Console,
-    bar: progress::Bar,
-    best: Option<(usize, f64)>,
-    trial: String,
-    /// The last validation of the trial.
-    now: Option<f64>,
-}
-
-impl Teller {
-    fn new(space: Space, console: Console) -> Self {
-        Self { space, console, bar: progress::Bar::hidden(), best: None, trial: String::new(), now: None }
-    }
-
-    fn hear(&mut self, event: &SearchEvent) {
-        let of = self.space.trials();
-        match event {
-            SearchEvent::Rules => {
-                self.bar = progress::spinner(self.console, "rules");
-            }
-            SearchEvent::Begins(trial, epochs) => {
-                self.bar = progress::work(self.console, "", *epochs);
-                (self.trial, self.now) = (format!("trial {} of {of}", trial.number), trial.valid_mrr());
-                self.bar.set_message(self.message());
-            }
-            SearchEvent::Epoch(tick, epochs) => {
-                if self.bar.length() != Some(*epochs) {
-                    self.bar = progress::work(self.console, &self.message(), *epochs);
-                }
-                self.bar.set_position(tick.epoch);
-                if let Some(metrics) = &tick.metrics {
-                    self.now = Some(metrics.mrr);
-                    self.bar.set_message(self.message());
-                }
-            }
-            SearchEvent::Ended(trial, trials) => {
-                self.bar.finish_and_clear();
-                let best = ranked(trials).first().map(|best| (best.number, best.valid_mrr().unwrap_or(0.0)));
-                let is_best = best != self.best && best.is_some_and(|(number, _)| number == trial.number);
-                self.best = best;
-                self.console.note(&self.line(trial, of, is_best));
-            }
+/// Where the clock stopped the search, what there is, and how it goes on.
+fn time_is_up(search: &Search, report: &Report<'_>) -> String {
+    let (space, trials) = (search.space(), search.trials());
+    let of = counted(space.trials().max(trials.len()), "trial");
+    let place = match trials.iter().find(|trial| trial.state == State::Running) {
+        Some(trial) => {
+            let at = trial.curve.last().map_or_else(String::new, |(epoch, mrr)| {
+                format!(", which was at validation MRR {mrr:.4} after epoch {}", grouped(*epoch))
+            });
+            format!("in trial {} of {of}{at}", trial.number)
         }
-    }
-
-    fn message(&self) -> String {
-        let now = self.now.map_or_else(String::new, |mrr| format!(", MRR {mrr:.4}"));
-        let best = self.best.map_or_else(String::new, |(number, mrr)| format!(", best {mrr:.4} (trial {number})"));
-        format!("{}{now}{best}", self.trial)
-    }
-
-    fn line(&self, trial: &Trial, of: usize, is_best: bool) -> String {
-        let digits = of.min(99_999).to_string().len();
-        let head = format!("trial {:>digits$} of {of}", trial.number);
-        let leaves = words(&self.space, trial);
-        let told = match (&trial.error, trial.rungs.last()) {
-            (Some(error), _) => format!("failed: {error}; {leaves}"),
-            (None, Some(rung)) => {
-                let best = if is_best { ", best so far" } else { "" };
-                format!("validation MRR {:.4} after {} epochs{best}; {leaves}", rung.valid_mrr, rung.epochs)
-            }
-            (None, None) => leaves,
-        };
-        labelled(&head, head.len() + 2, &told, self.console.note_width()).trim_end().to_string()
-    }
+        None => format!("after {} of {of}", grouped(trials.len())),
+    };
+    let best = match Best::of(trials) {
+        Some(Best { trial, stopped_at: None, .. }) => {
+            format!("the best so far, trial {}, is in {}", trial.number, report.best_file().display())
+        }
+        Some(_) => format!("no trial is at its end, so {} has this one as it is", report.best_file().display()),
+        None => "nothing was validated yet".into(),
+    };
+    format!("time is up {place}; {best}\n  next: the same command with --resume, without --spec, goes on")
 }
 
 /// What is left beside the trials: the best spec and the page.
@@ -282,8 +232,9 @@ impl Report<'_> {
     }
 
     fn best_spec(&self, space: &Space, trials: &[Trial]) -> Result<Option<ruge::Spec>> {
-        let Some(best) = ranked(trials).first().copied() else { return Ok(None) };
-        let mut spec = space.spec(&best.point)?;
+        let Some(best) = Best::of(trials) else { return Ok(None) };
+        let mut spec = space.spec(&best.trial.point)?;
+        spec.schedule.epochs = best.stopped_at.unwrap_or(spec.schedule.epochs);
         spec.device = self.device.unwrap_or(spec.device);
         Ok(Some(spec))
     }
@@ -291,14 +242,16 @@ impl Report<'_> {
     /// Writes `best.toml` and `report.html`.
     fn write(&self, space: &Space, trials: &[Trial], is_done: bool) -> Result<()> {
         let mut text = String::new();
-        if let (Some(spec), Some(best)) = (self.best_spec(space, trials)?, ranked(trials).first()) {
+        if let (Some(spec), Some(best)) = (self.best_spec(space, trials)?, Best::of(trials)) {
+            let (data, file) = (self.data.display(), self.best_file());
+            let file = file.display();
             text = format!(
-                "# Found by ruge search: trial {} of {}, validation MRR {:.4}\n# ruge train {} --spec {}\n{}",
-                best.number,
+                "# Found by ruge search: trial {} of {}, validation MRR {:.4}{}\n# ruge run {data} --spec {file}\n\
+                 # ruge train {data} --spec {file}\n{}",
+                best.trial.number,
                 trials.len(),
-                best.valid_mrr().unwrap_or(0.0),
-                self.data.display(),
-                self.best_file().display(),
+                best.valid_mrr,
+                best.stopped_at.map_or_else(String::new, |epoch| format!(", stopped by the clock after epoch {epoch}")),
                 spec.to_toml()
             );
             write_file(&self.out.join("best.toml"), &text)?;
@@ -315,7 +268,8 @@ impl Report<'_> {
             commands: vec![
                 format!("ruge search {data} --spec {spec}{device} --out {out}"),
                 format!("ruge search {data}{device} --out {out} --resume --trials {}", 2 * trials.len().max(1)),
-                format!("ruge train {data} --spec {} --out runs/best", self.best_file().display()),
+                format!("ruge run {data} --spec {} --out runs/best", self.best_file().display()),
+                format!("ruge train {data} --spec {} --out runs/best-model", self.best_file().display()),
             ],
             best_spec: text,
             version: env!("RUGE_VERSION").into(),
@@ -357,9 +311,10 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
         let shares = names.zip(importance(space, trials)).map(|(leaf, share)| (leaf, json!(share)));
         return console.json_result(&json!({
             "done": ended == Ended::Done,
+            "time_is_up": ended == Ended::TimeUp,
             "best": search.best().map(object),
             "best_spec": report.best_spec(space, trials)?.map(|spec| spec_json(&spec)),
-            "best_spec_file": search.best().map(|_| report.best_file()),
+            "best_spec_file": Best::of(trials).map(|_| report.best_file()),
             "run": search.best().map(|best| search.run_folder(best)),
             "trials": trials.iter().map(object).collect::<Vec<_>>(),
             "failed": trials.iter().filter(|trial| trial.state == State::Failed).count(),
@@ -373,7 +328,7 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
     head.extend(space.short_names());
     columns.extend(space.parameters.iter().map(|p| if p.domain.is_ordered() { Column::Right } else { Column::Name }));
     let mut table = Table::new(&columns);
-    table.row(head);
+    table.head(head);
     for trial in ranked(trials).into_iter().take(BEST) {
         let (mrr, last) = (trial.valid_mrr().unwrap_or(0.0), trial.rungs.last());
         let epochs = last.map_or((0, 0), |rung| (rung.best_epoch, rung.epochs));
@@ -402,14 +357,17 @@ fn tell(search: &Search, report: &Report<'_>, ended: Ended, console: Console) ->
     let failed = trials.iter().filter(|trial| trial.state == State::Failed).count();
     text.push('\n');
     if failed > 0 {
-        text.push_str(&format!("{failed} of {} trials failed; see the page for the reasons\n", trials.len()));
+        text.push_str(&format!(
+            "{failed} of {} failed; see the page for the reasons\n",
+            counted(trials.len(), "trial")
+        ));
     }
     text.push_str(&format!(
-        "written to {} and {}\nnext: ruge train {} --spec {}\n",
-        report.best_file().display(),
+        "written to {best} and {}\nnext: ruge run {data} --spec {best} (with and without rules, and a report)\n  or: ruge train {data} \
+         --spec {best} (this model alone)\n",
         report.page_file().display(),
-        report.data.display(),
-        report.best_file().display()
+        best = report.best_file().display(),
+        data = report.data.display(),
     ));
     console.result(&text)
 }

@@ -237,8 +237,26 @@ pub(super) fn columns_of_header(fields: &[String]) -> Option<Columns> {
         let best = ranks.iter().min()?;
         (ranks.iter().filter(|(rank, _)| *rank == best.0).count() == 1).then_some(best.1)
     };
-    let (head, relation, tail) = (find(0)?, find(1)?, find(2)?);
+    let (head, relation, tail) = match (find(0), find(1), find(2)) {
+        (None, Some(relation), None) => only_relation(fields, relation)?,
+        (head, relation, tail) => (head?, relation?, tail?),
+    };
     Some(Columns { head, relation, tail, count: fields.len() })
+}
+
+/// Words that name a column and hardly ever a relation.
+const ONLY_COLUMNS: [&str; 7] =
+    ["relation", "predicate", "relationship", "metaedge", "edge_type", "relation_type", "rel_type"];
+
+/// Of three columns, one whose name says that it holds the relation: `package,other,relationship`. The others are head and tail, in
+/// their order.
+fn only_relation(fields: &[String], relation: usize) -> Option<(usize, usize, usize)> {
+    let name = fields[relation].trim().to_ascii_lowercase();
+    let others: Vec<usize> = (0..fields.len()).filter(|&at| at != relation && fits(&fields[at], 1).is_none()).collect();
+    match others[..] {
+        [head, tail] if fields.len() == 3 && ONLY_COLUMNS.contains(&name.as_str()) => Some((head, relation, tail)),
+        _ => None,
+    }
 }
 
 /// Whether a first line is taken for a header.
@@ -271,12 +289,20 @@ mod tests {
             (":START_ID(Person),:END_ID(City),:TYPE", "htr"),
             ("id,source,source_type,relationship,target,weight", "-h-rt-"),
             ("head,head_name,relation,tail,tail_name", "h-rt-"),
+            ("package,other,relationship", "htr"),
+            ("who,relation,whom", "hrt"),
         ] {
             assert_eq!(columns_of_header(&fields(header)).map(|c| c.to_string()), Some(order.into()), "{header}");
         }
-        for line in
-            ["Paris,capital_of,France", "head,relation,France", "a,b", "source,source,target", ":ID,name,:LABEL"]
-        {
+        for line in [
+            "Paris,capital_of,France",
+            "head,relation,France",
+            "a,b",
+            "source,source,target",
+            ":ID,name,:LABEL",
+            "a,type,b",
+            "who,relation,whom,when",
+        ] {
             assert_eq!(columns_of_header(&fields(line)), None, "{line}");
         }
     }

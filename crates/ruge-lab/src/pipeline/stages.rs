@@ -101,11 +101,11 @@ fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<Str
             let mut names = job.data.names().clone();
             let (read, unknown) = read_rules_about(Path::new(file), &RuleReadOptions::default(), &mut names)?;
             if let Some(bad) = read.bad.first() {
-                let count = read.bad.len();
-                watcher.note(&format!(
-                    "{file}: {count} lines are not rules, the first is line {}: {}",
-                    bad.line, bad.reason
-                ));
+                let lines = match read.bad.len() {
+                    1 => format!("line {} is not a rule", bad.line),
+                    count => format!("{count} lines are not rules, the first is line {}", bad.line),
+                };
+                watcher.note(&format!("{file}: {lines}: {}", bad.reason));
             }
             for unknown in unknown {
                 watcher.note(&format!("{file}:{}: {unknown}", unknown.line));
@@ -113,8 +113,9 @@ fn mine(job: &Job<'_>, bench: &Bench<'_>, watcher: &Stagehand<'_>) -> Result<Str
             let lost = read.rules.iter().filter(|record| !is_sayable(&record.rule, job.data.names())).count();
             if lost > 0 {
                 watcher.note(&format!(
-                    "{file}: {lost} of {} rules name relations or entities the data do not have; ignored",
-                    read.rules.len()
+                    "{file}: {lost} of {} {} relations or entities the data do not have; ignored",
+                    counted(read.rules.len(), "rule"),
+                    if lost == 1 { "names" } else { "name" }
                 ));
             }
             read.rules
@@ -153,9 +154,9 @@ fn no_rules(job: &Job<'_>, watcher: &Stagehand<'_>) -> String {
     let all = RulesSpec { max_conclusions: None, ..spec.clone() };
     match (spec.max_conclusions, assemble::mined(&all, job.data, &watcher.control.quiet()).ok()) {
         (Some(share), Some(rules)) if !rules.is_empty() => format!(
-            "{} rules pass the thresholds, but the most confident one concludes more than {share} times as many triples as train has \
+            "{} the thresholds, but the most confident one concludes more than {share} times as many triples as train has \
              (raise rules.max-conclusions to use it)",
-            rules.len()
+            if rules.len() == 1 { "1 rule passes".into() } else { format!("{} rules pass", rules.len()) }
         ),
         _ => "no rule passes the thresholds (lower rules.min-pca, rules.min-std or rules.min-support)".into(),
     }

@@ -5,6 +5,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ruge_embed::{EmbedError, StopReason};
@@ -27,7 +29,8 @@ use ruge::workplace::{Kind, Workplace};
 pub struct SearchOptions {
     /// Where to compute; without it, where the spec says.
     pub device: Option<DeviceName>,
-    /// Nothing new begins after this.
+    /// The search ends before this: the trial under way is stopped at the end of an epoch, with a checkpoint from which it goes on later
+    /// to the same bits. Until then it takes no part in any comparison.
     pub until: Option<Instant>,
     /// Least time between two checkpoints of a trial.
     pub checkpoint_every: Duration,
@@ -51,8 +54,10 @@ pub enum SearchEvent {
 pub enum Ended {
     /// Nothing is left to try.
     Done,
-    /// Time was up, or a stop was asked for; it can go on.
+    /// A stop was asked for; it can go on.
     Unfinished,
+    /// Time was up; it can go on.
+    TimeUp,
 }
 
 /// A search.
@@ -196,9 +201,10 @@ impl Search {
     ) -> Result<Ended> {
         self.store.keep(&[("space", &self.space.to_toml())])?;
         let mut guides = SharedGuides::default();
+        let ended = || if control.is_cancelled() { Ended::Unfinished } else { Ended::TimeUp };
         while let Some(job) = halving::next(&self.space, &self.trials) {
             if control.until(options.until).is_cancelled() {
-                return Ok(Ended::Unfinished);
+                return Ok(ended());
             }
             let (place, anew) = match job {
                 Job::Climb(place) => (place, false),
@@ -211,10 +217,10 @@ impl Search {
             // What is begun is known before it begins.
             self.trials[place].state = State::Running;
             self.store.save(&self.space, &self.trials[place])?;
-            let is_through = self.climb(place, anew, data, options, &mut guides, control)?;
+            let is_through = self.climb(place, anew, data, options, &mut guides, &control.until(options.until))?;
             self.store.save(&self.space, &self.trials[place])?;
             if !is_through {
-                return Ok(Ended::Unfinished);
+                return Ok(ended());
             }
             self.drop_models(false)?;
             control.report(&SearchEvent::Ended(self.trials[place].clone(), self.trials.clone()));
@@ -267,6 +273,8 @@ impl Search {
         });
         let trial = &mut self.trials[place];
         trial.seconds += started.elapsed().as_secs_f64();
+        let curve = curve::read(&folder).unwrap_or_default();
+        trial.curve = curve.iter().filter_map(|line| Some((line.epoch, line.valid_mrr?))).collect();
         match done {
             Err(error) if error.is_cancelled() => return Ok(false),
             Ok((TrainSummary { epochs, best_epoch, valid_mrr: Some(valid_mrr), .. }, is_whole))
@@ -279,8 +287,6 @@ impl Search {
             Err(error) if stops_the_search(&error) => return Err(error),
             Err(error) => fail(trial, &error.to_string()),
         }
-        let curve = curve::read(&folder).unwrap_or_default();
-        trial.curve = curve.iter().filter_map(|line| Some((line.epoch, line.valid_mrr?))).collect();
         Ok(true)
     }
 
@@ -335,12 +341,21 @@ fn train(
     control: &Control<'_, SearchEvent>,
 ) -> Result<TrainSummary> {
     let guides = guides.of(spec, data, control)?;
+    let time_is_up = Arc::new(AtomicBool::new(false));
+    let pace = Mutex::new((Instant::now(), Duration::ZERO));
     let hear = |event: &TrainEvent| {
         if let TrainEvent::Epoch(tick) = event {
+            // The longest epoch with its validation: what is begun must end in time.
+            let mut held = pace.lock().unwrap_or_else(PoisonError::into_inner);
+            let (since, longest) = &mut *held;
+            *longest = (*longest).max(since.elapsed());
+            *since = Instant::now();
+            let is_last = options.until.is_some_and(|until| *since + *longest > until);
+            time_is_up.store(is_last && tick.epoch < spec.schedule.epochs, Ordering::Relaxed);
             control.report(&SearchEvent::Epoch(tick.clone(), spec.schedule.epochs));
         }
     };
-    let training = control.heard_by(&hear);
+    let training = Control::new(&control.cancel().clone().or_on(Arc::clone(&time_is_up))).with_listener(&hear);
     let work = || {
         let run = Run::within(spec, data, folder, anew, false)?.checkpoint_every(options.checkpoint_every);
         run.train_grounded(guides, &training)

@@ -67,6 +67,29 @@ pub fn epochs(halving: Option<Halving>, spec: &Spec, rung: usize) -> u64 {
     whole.min(spec.schedule.epochs)
 }
 
+/// Epochs that are left to train until everything is done, of trials like this spec: those that fail or that a plateau ends
+/// early leave fewer.
+pub fn epochs_left(space: &Space, trials: &[Trial], spec: &Spec) -> u64 {
+    let halving = space.settings.halving;
+    let factor = halving.map_or(1, |halving| halving.factor) as usize;
+    let (mut planned, mut before, mut climbing) = (0u64, 0, space.trials().max(trials.len()));
+    for rung in 0.. {
+        let until = epochs(halving, spec, rung);
+        planned = planned.saturating_add((climbing as u64).saturating_mul(until - before));
+        if until >= spec.schedule.epochs {
+            break;
+        }
+        (before, climbing) = (until, (climbing / factor).max(1));
+    }
+    // A rung counts as trained however it ended.
+    let ended = |trial: &Trial| match (trial.rungs.len(), trial.state) {
+        (0, State::Failed) => epochs(halving, spec, 0),
+        (0, _) => 0,
+        (rungs, _) => epochs(halving, spec, rungs - 1),
+    };
+    planned.saturating_sub(trials.iter().map(ended).sum())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Rung;
@@ -196,6 +219,24 @@ mod tests {
                 assert_eq!(trials, whole, "{method} cut after {cut}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_left_falls_to_nothing() {
+        let space = space("random", 27);
+        let quality = |point: &Point, epochs: u64| Some(dimension(point) * epochs as f64);
+        let spec = space.spec(&space.point(&[0.0])).unwrap();
+        // 27 trials of 10 epochs, 9 of 15 more, 3 of 50 more, 1 of 25 more.
+        let all = 270 + 135 + 150 + 25;
+        assert_eq!(epochs_left(&space, &[], &spec), all);
+        let mut trials = Vec::new();
+        go_on(&space, &quality, 5, &mut trials);
+        assert_eq!(epochs_left(&space, &trials, &spec), all - 50);
+        go_on(&space, &quality, 1000, &mut trials);
+        assert_eq!(epochs_left(&space, &trials, &spec), 0);
+        let mut plain = space;
+        plain.settings.halving = None;
+        assert_eq!(epochs_left(&plain, &[], &spec), 2700);
     }
 
     #[test]

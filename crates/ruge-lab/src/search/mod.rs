@@ -4,7 +4,7 @@
 //! at a point that [`sample`] chooses, let one that did well climb to its next rung, or stop. It is a pure function of the
 //! space and the trials, so a search that was killed goes on exactly as one that was not, and nothing but the trials need be
 //! kept: [`store`] keeps them in SQLite, beside one run folder each. [`drive`] trains, one trial after another, through
-//! [`run`](ruge::run); a trial that fails is a result like any other. [`importance`] tells which leaves mattered.
+//! [`run`](ruge::run); a trial that fails is a result like any other, one that the clock stops is none yet. [`importance`] tells which leaves mattered.
 
 mod domain;
 pub mod drive;
@@ -17,6 +17,7 @@ mod tpe;
 
 pub use domain::Domain;
 pub use drive::{Ended, Search, SearchEvent, SearchOptions};
+pub use halving::epochs_left;
 pub use space::{Halving, Method, Parameter, Point, Space};
 
 /// How far a trial is.
@@ -87,6 +88,34 @@ impl Trial {
     /// The best validation MRR it has reached; nothing before its first rung, or where it failed.
     pub fn valid_mrr(&self) -> Option<f64> {
         if self.state == State::Failed { None } else { self.rungs.last().map(|rung| rung.valid_mrr) }
+    }
+}
+
+/// What to go by: the best trial, or, before any has come to the end of a rung, the one that was stopped on its way there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Best<'t> {
+    /// The trial.
+    pub trial: &'t Trial,
+    /// Its best validation MRR.
+    pub valid_mrr: f64,
+    /// The epoch of it, where the trial is one that was stopped: so many epochs train that model.
+    pub stopped_at: Option<u64>,
+}
+
+impl<'t> Best<'t> {
+    /// Of these trials. A trial that was stopped is compared with none: it had less time than they.
+    pub fn of(trials: &'t [Trial]) -> Option<Self> {
+        if let Some(trial) = ranked(trials).first().copied() {
+            return Some(Self { trial, valid_mrr: trial.valid_mrr()?, stopped_at: None });
+        }
+        let trial = trials.iter().find(|trial| trial.state == State::Running)?;
+        let (epoch, valid_mrr) = trial
+            .curve
+            .iter()
+            .copied()
+            .filter(|(_, mrr)| mrr.is_finite())
+            .reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+        Some(Self { trial, valid_mrr, stopped_at: Some(epoch) })
     }
 }
 

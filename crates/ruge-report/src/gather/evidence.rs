@@ -28,7 +28,7 @@ pub fn of(ranking: &Ranking, data: &Dataset) -> Option<EvidenceUse> {
         .collect();
     groups.sort_by_key(|(facts, group)| (std::cmp::Reverse(*facts), group.relation, group.side == Side::Head));
     let rows = groups.into_iter().take(ROWS).map(|(_, group)| EvidenceRow {
-        relation: data.names().relations.name(RelationId(group.relation)).to_string(),
+        relation: data.called_relation(RelationId(group.relation)),
         asked: place(group.side).into(),
         effects: effects(evidence, &group.weights, place(group.side)),
     });

@@ -6,8 +6,13 @@ use crate::report::{Effect, EvidenceUse};
 
 /// The features, what was tried, and weights by relation.
 pub fn body(evidence: &EvidenceUse) -> String {
-    let fitted =
-        format!("{} numbers were fitted on validation, those of the rules included.", grouped(evidence.fitted));
+    let fitted = format!(
+        "{} fitted on validation, those of the rules included.",
+        match evidence.fitted {
+            1 => "1 number was".to_string(),
+            count => format!("{} numbers were", grouped(count)),
+        }
+    );
     let mut out = match evidence.features.is_empty() {
         true => {
             format!("<p>Counts for and against candidates do not help on validation, and are not used. {fitted}</p>\n")

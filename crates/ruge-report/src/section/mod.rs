@@ -36,7 +36,7 @@ pub fn all(report: &Report) -> Vec<Section> {
         section("calibration", "Calibration", &report.calibration, trust::calibration),
         section("consistency", "Do the rules hold?", &report.consistency, trust::consistency),
         section("evidence", "Evidence", &report.evidence, evidence::body),
-        section("proposals", "Proposed facts", &report.proposals, proposals::body),
+        section("proposals", "Proposed facts", &report.proposals, |list| proposals::body(list, &report.shown)),
         section("predictions", "Predicted facts", &report.predictions, |list| predictions::body(list)),
         section("clean-up", "Worth a second look", &report.clean_up, trust::clean_up),
         section("repeat", "How to repeat it", &report.repeat, repeat::body),

@@ -2,7 +2,7 @@
 
 use crate::evidence;
 use crate::html::Align::{Number, Text};
-use crate::html::{Table, breakable, decimal, escape, isolated, rank, truth};
+use crate::html::{Table, breakable, counted, decimal, escape, isolated, rank, truth};
 use crate::report::{Effect, Fact, Prediction, Standing};
 use crate::section::evidence::signed;
 
@@ -109,7 +109,7 @@ fn parts(prediction: &Prediction) -> String {
     }
     let sum = |list: &[Effect]| list.iter().map(|part| part.value).sum::<f64>();
     if !rest.is_empty() {
-        table.row(vec![signed(sum(rest)), String::new(), format!("{} smaller parts", rest.len())]);
+        table.row(vec![signed(sum(rest)), String::new(), counted(rest.len(), "smaller part", "smaller parts")]);
     }
     table.classed("sum", vec![signed(sum(list)), "=".into(), words(&prediction.closing)]);
     table.render("What its score is made of")

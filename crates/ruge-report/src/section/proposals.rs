@@ -13,9 +13,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::html::Align::{Number, Text};
-use crate::html::{Table, counted, decimal, escape, grouped, name, percent, truth};
+use crate::html::{Table, breakable, counted, decimal, escape, grouped, name, percent, truth};
 use crate::report::{CompletenessRow, Proposed};
 use crate::section::paragraph;
+use crate::shown::Shown;
 
 /// The script of the section.
 pub const SCRIPT: &str = include_str!("../proposals.js");
@@ -30,7 +31,7 @@ const DOWNLOADS: [(&str, &str); 5] =
 const ROWS: usize = 8;
 
 /// The table, its controls and what it means.
-pub fn body(proposed: &Proposed) -> String {
+pub fn body(proposed: &Proposed, names: &Shown) -> String {
     let list = &proposed.facts;
     if list.is_empty() {
         return format!("<p class=\"missing\">No fact is proposed.</p>\n{}", paragraph(&proposed.assumes));
@@ -44,8 +45,8 @@ pub fn body(proposed: &Proposed) -> String {
     out.push_str(&paragraph(&proposed.assumes));
     out.push_str(&completeness(&proposed.completeness));
     let relations = relations(list);
-    out.push_str(&controls(&relations));
-    out.push_str(&table(list, &relations, &proposed.assumes));
+    out.push_str(&controls(&relations, names));
+    out.push_str(&table(list, &relations, &proposed.assumes, names));
     out
 }
 
@@ -85,13 +86,14 @@ fn relations(proposals: &[Proposal]) -> BTreeMap<&str, (usize, usize)> {
     order.into_iter().enumerate().map(|(place, (relation, count))| (relation, (place, count))).collect()
 }
 
-fn controls(relations: &BTreeMap<&str, (usize, usize)>) -> String {
+fn controls(relations: &BTreeMap<&str, (usize, usize)>, names: &Shown) -> String {
     let mut order: Vec<_> = relations.iter().collect();
     order.sort_by_key(|(_, (place, _))| *place);
     let options: String = order
         .iter()
         .map(|(relation, (place, count))| {
-            format!("<option value=\"{place}\">{} ({})</option>", escape(&visible::cut(relation, 60)), grouped(*count))
+            let shown = visible::cut(names.relation(relation), 60);
+            format!("<option value=\"{place}\">{} ({})</option>", escape(&shown), grouped(*count))
         })
         .collect();
     let buttons: String = DOWNLOADS
@@ -128,9 +130,14 @@ fn kinds(proposal: &Proposal) -> String {
         .collect()
 }
 
-fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>, assumes: &str) -> String {
+fn table(
+    proposals: &[Proposal],
+    relations: &BTreeMap<&str, (usize, usize)>,
+    assumes: &str,
+    names: &Shown,
+) -> String {
     let mut rules: BTreeMap<String, usize> = BTreeMap::new();
-    let mut names: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     let mut rows = String::new();
     for proposal in proposals {
         let fact = &proposal.fact;
@@ -140,8 +147,8 @@ fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>, ass
             .map(|rule| {
                 let text = said(std::slice::from_ref(rule));
                 *rules.entry(text).or_insert_with_key(|text| {
-                    names.push(text.clone());
-                    names.len() - 1
+                    texts.push(text.clone());
+                    texts.len() - 1
                 })
             })
             .collect();
@@ -159,10 +166,10 @@ fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>, ass
             "<tr data-fact=\"{}\"><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             attribute(&exact),
             truth(proposal.truth),
-            name(&fact.head, 44),
-            name(&fact.relation, 44),
-            name(&fact.tail, 44),
-            why(proposal)
+            name(names.entity(&fact.head), 44),
+            name(names.relation(&fact.relation), 44),
+            name(names.entity(&fact.tail), 44),
+            why(proposal, names)
         ));
     }
     let heads: String =
@@ -174,12 +181,12 @@ fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>, ass
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Proposed facts\">\
          <table class=\"proposals\" data-about=\"{}\"><thead><tr>{heads}<th scope=\"col\">Why</th></tr></thead><tbody>\n{rows}\
          </tbody></table></div>\n<button type=\"button\" class=\"more\" data-part=\"more\" hidden>Show all</button>\n",
-        attribute(&json!([BASE, names, assumes]))
+        attribute(&json!([BASE, texts, assumes]))
     )
 }
 
 /// The rules that conclude it, and what speaks against it.
-fn why(proposal: &Proposal) -> String {
+fn why(proposal: &Proposal, names: &Shown) -> String {
     let mut label = match proposal.rule_count {
         0 => "no rule".to_string(),
         count => counted(count, "rule", "rules"),
@@ -194,7 +201,7 @@ fn why(proposal: &Proposal) -> String {
         .map(|rule| {
             format!(
                 "<li>{} <span class=\"note\">(confidence {})</span></li>",
-                escape(&rule.rule),
+                breakable(names.rule(&rule.rule)),
                 decimal(rule.confidence)
             )
         })
@@ -236,7 +243,7 @@ mod tests {
     #[test]
     fn reasons_are_on_demand_and_names_are_exact() {
         let facts = vec![proposal("a\u{202e}\n<b>", 7, &["already listed"]), proposal("c", 0, &[])];
-        let page = body(&Proposed { facts, ..Proposed::default() });
+        let page = body(&Proposed { facts, ..Proposed::default() }, &Shown::default());
         assert!(page.contains("<summary>7 rules, against</summary>") && page.contains("and 4 more"), "{page}");
         assert!(page.contains("Against it: already listed."), "{page}");
         assert!(page.contains("<span class=\"note\">no rule</span>"), "{page}");
@@ -254,18 +261,37 @@ mod tests {
             sure: 12,
             given,
         };
-        let page = body(&Proposed {
+        let proposed = Proposed {
             facts: vec![proposal("a", 1, &[])],
             found: 12_345,
             least: 0.1,
             cut: vec!["Only 1 is here.".into()],
             assumes: "It assumes <much>.".into(),
             completeness: vec![row("s", false), row("t", true)],
-        });
+        };
+        let page = body(&proposed, &Shown::default());
         for said in ["12,345 facts", "Only 1 is here.", "It assumes &lt;much&gt;.", "85", "as given"] {
             assert!(page.contains(said), "{said}: {page}");
         }
-        assert!(body(&Proposed { assumes: "It assumes.".into(), ..Proposed::default() }).contains("It assumes."));
+        let none = Proposed { assumes: "It assumes.".into(), ..Proposed::default() };
+        assert!(body(&none, &Shown::default()).contains("It assumes."));
+    }
+
+    #[test]
+    fn names_are_shown_with_labels_and_downloaded_without() {
+        let shown = Shown {
+            entities: [("c".to_string(), "Graz (c)".to_string())].into(),
+            relations: [("s".to_string(), "lies in (s)".to_string())].into(),
+            rules: [("r0(x,y) ⇒ s(x,y)".to_string(), "if x near y then x lies in y".to_string())].into(),
+        };
+        let facts = vec![proposal("c", 1, &[])];
+        let page = body(&Proposed { facts, ..Proposed::default() }, &shown);
+        assert!(page.contains("[&quot;c&quot;,&quot;s&quot;,&quot;http://example.org/b&quot;,"), "{page}");
+        assert!(
+            page.contains("0.900 r0(x,y) ⇒ s(x,y)") && page.contains("<li>if x near y then x lies in y "),
+            "{page}"
+        );
+        assert!(page.contains(">Graz (c)</bdi>") && page.contains(">lies in (s) (1)</option>"), "{page}");
     }
 
     #[test]

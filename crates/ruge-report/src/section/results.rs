@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::html::Align::{Number, Text};
-use crate::html::{Align, Table, breakable, decimal, escape, grouped, maybe, name, rank};
+use crate::html::{Align, Table, breakable, counted, decimal, escape, grouped, maybe, name, rank};
 use crate::plot::{self, Axes, Ink, Pair, Series};
 use crate::report::{Curve, MetricsRow, MetricsTable, Published, RelationRow, System};
 use crate::section::{change, class, figure, legend};
@@ -112,10 +112,10 @@ pub fn table(metrics: &MetricsTable) -> String {
     }
     let queries = metrics.rows.iter().map(|row| row.queries).max().unwrap_or(0);
     let mut out = format!(
-        "<p>Each {} triple is asked from both ends, {} questions in all; the rank of the true answer among all entities counts, \
+        "<p>Each {} triple is asked from both ends, {} in all; the rank of the true answer among all entities counts, \
          other known answers left out.</p>\n{}",
         escape(if metrics.split.is_empty() { "test" } else { &metrics.split }),
-        grouped(queries),
+        counted(queries, "question", "questions"),
         table.render("Metrics")
     );
     let others: Vec<&Published> =
@@ -165,11 +165,11 @@ pub fn relations(rows: &[RelationRow]) -> String {
             guided: row.best().unwrap_or(0.0),
             unguided: row.unguided.unwrap_or(0.0),
             said: format!(
-                "{}: {} with rules, {} without ({} questions)",
+                "{}: {} with rules, {} without ({})",
                 row.relation,
                 maybe(row.best()),
                 maybe(row.unguided),
-                grouped(row.queries)
+                counted(row.queries, "question", "questions")
             ),
         })
         .collect();
@@ -177,7 +177,10 @@ pub fn relations(rows: &[RelationRow]) -> String {
     let combined = rows.iter().any(|row| row.combined.is_some());
     let with = if combined { "best model: rules guide and rank" } else { "with rules" };
     let keys = legend(&[("guided", with), ("unguided", "without rules")]);
-    let title = format!("MRR of the {} relations asked for most", pairs.len());
+    let title = match pairs.len() {
+        1 => "MRR of the relation asked for".to_string(),
+        count => format!("MRR of the {count} relations asked for most"),
+    };
     let mut out = figure("plot-relations", &title, &keys, drawing.as_ref(), "");
     let mut columns = vec![("Relation", Text), ("Questions", Number), ("Rules", Number)];
     if combined {
@@ -203,9 +206,9 @@ pub fn relations(rows: &[RelationRow]) -> String {
     });
     if !pairs.is_empty() {
         out.push_str(&format!(
-            "<p>{} better on {} relations and worse on {} than the model without rules.</p>\n",
+            "<p>{} better on {} and worse on {} than the model without rules.</p>\n",
             if combined { "The best model is" } else { "With guidance the model is" },
-            grouped(better),
+            counted(better, "relation", "relations"),
             grouped(worse)
         ));
     }

@@ -94,7 +94,7 @@ fn figures(report: &Report, [combined, guided, unguided]: Systems<'_>) -> String
     }
     if let Some(data) = report.data.given() {
         let triples: usize = data.splits.iter().sum();
-        items.push((grouped(triples), format!("facts about {} entities", grouped(data.entities))));
+        items.push((grouped(triples), format!("facts about {}", counted(data.entities, "entity", "entities"))));
     }
     if items.is_empty() {
         return String::new();

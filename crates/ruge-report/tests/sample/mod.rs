@@ -28,6 +28,7 @@ pub fn report() -> Report {
         consistency: consistency().into(),
         evidence: evidence().into(),
         proposals: proposed().into(),
+        shown: shown(),
         predictions: predictions().into(),
         clean_up: CleanUp {
             about: "Training triples that the model holds for false and that a rule contradicts.".into(),
@@ -273,6 +274,14 @@ pub fn proposed() -> Proposed {
             given: false,
         }],
     }
+}
+
+/// Labels of some of them: what is shown is not what is downloaded.
+fn shown() -> shown::Shown {
+    let entities = [("place 299", "the last place (place 299)"), ("place 0", EVIL)];
+    let relations = [("borders", "lies beside (borders)")];
+    let of = |list: &[(&str, &str)]| list.iter().map(|(name, it)| (name.to_string(), it.to_string())).collect();
+    shown::Shown { entities: of(&entities), relations: of(&relations), rules: Default::default() }
 }
 
 /// Names that would end a field, a line, a string or a statement of a file, and ordinary ones.

@@ -16,7 +16,7 @@ type Result<T> = std::result::Result<T, RankError>;
 /// How much is asked before rules are weighed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Effort {
-    /// Questions about train, at most, that weights are learned from.
+    /// Questions about train, at most, that weights are learned from. None at all leave them as counted.
     pub questions: usize,
     /// Validation triples, at most, that the rest is fitted on.
     pub triples: usize,
@@ -124,8 +124,32 @@ impl Prepared {
             }
         }
         let mut scores = file(best.1);
-        scores.learn(&rules, best.1, (data.train(), effort.questions), hiding, control)?;
+        if effort.questions > 0 {
+            scores.learn(&rules, best.1, (data.train(), effort.questions), hiding, control)?;
+        }
         Ok(Self { rules, over_budget, scores: Arc::new(scores), smoothing: best.1, hiding, weighing, effort })
+    }
+
+    /// The same rules with weights learned from another number of questions, as if it had been wanted from the start: for whoever has
+    /// to stop at some time and keeps the last that was finished.
+    pub fn relearned(&self, data: &Dataset, questions: usize, control: &Control<'_>) -> Result<Self> {
+        let effort = Effort { questions, ..self.effort };
+        let mut scores = RuleScores::new(data.shared_graph(), &self.rules, self.smoothing, true);
+        if questions > 0 && !data.valid().is_empty() {
+            scores.learn(&self.rules, self.smoothing, (data.train(), questions), self.hiding, control)?;
+        }
+        Ok(Self { scores: Arc::new(scores), ..self.clone() }.of_effort(effort))
+    }
+
+    /// The same, to be fitted on another number of validation triples.
+    #[must_use]
+    pub fn fitted_on(self, triples: usize) -> Self {
+        let effort = Effort { triples, ..self.effort };
+        self.of_effort(effort)
+    }
+
+    fn of_effort(self, effort: Effort) -> Self {
+        Self { effort, weighing: Weighing { effort, ..self.weighing }, ..self }
     }
 
     /// For rules beside a model: those below [`LEAST`] are left out.

@@ -146,9 +146,9 @@ impl Habits {
     pub fn broken_by(&self, data: &Dataset, triple: Triple) -> Vec<String> {
         let Triple { head, relation, tail } = triple;
         let Some(habit) = self.relations.get(relation.index()) else { return Vec::new() };
-        let (known, names) = (data.filter(), data.names());
-        let name = |entity: EntityId| names.entities.name(entity);
-        let called = names.relations.name(relation);
+        let known = data.filter();
+        let name = |entity: EntityId| data.called_entity(entity);
+        let called = data.called_relation(relation);
         let percent = |share: Share| format!("{:.0} %", 100.0 * share.share());
         let mut broken = Vec::new();
         if head == tail && habit.never_itself {

@@ -101,7 +101,12 @@ fn ordered(value: f64) -> i64 {
 }
 
 fn of_combined(engine: &Engine, combined: &Combined, query: &RankQuery) -> Result<Vec<ScorePart>> {
-    let fact = Fact::new(engine.data().names(), query.triple);
+    let (data, triple) = (engine.data(), query.triple);
+    let fact = Fact {
+        head: data.called_entity(triple.head),
+        relation: data.called_relation(triple.relation),
+        tail: data.called_entity(triple.tail),
+    };
     let said = combined.parts(query)?.into_iter().filter(|part| part.value != 0.0);
     Ok(said
         .map(|Part { of, value }| match of {
@@ -123,12 +128,11 @@ fn model(value: f64) -> ScorePart {
 }
 
 fn rule(engine: &Engine, RuleRecord { rule, confidence, .. }: &RuleRecord, value: f64) -> ScorePart {
-    let names = engine.data().names();
-    let formula = Some(words::formula(rule, names));
+    let formula = Some(words::formula(rule, engine.data().names()));
     ScorePart {
         rule: formula,
         confidence: Some(confidence.get()),
-        ..plain("rule", value, words::sentence(rule, names))
+        ..plain("rule", value, words::told(rule, engine.data()))
     }
 }
 
