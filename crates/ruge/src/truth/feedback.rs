@@ -87,6 +87,9 @@ impl Feedback {
 }
 
 /// Reads judgements: head, relation, tail and `true` or `false`, separated by tabs. A later line about the same fact counts.
+///
+/// A name with a tab or an end of line in it is written with `\t`, `\n` or `\r`, a backslash twice, and `\#` begins one that would else
+/// be a remark. A name that is known only as it stands is taken so.
 pub fn read(path: &Path, engine: &Engine) -> Result<Vec<Judgement>> {
     let text = std::fs::read_to_string(path).map_err(RugeError::io(path, "read"))?;
     let mut found: Vec<Judgement> = Vec::new();
@@ -112,9 +115,9 @@ pub fn read(path: &Path, engine: &Engine) -> Result<Vec<Judgement>> {
             other => return Err(bad(format!("{other:?} is neither true nor false"))),
         };
         let triple = Triple {
-            head: engine.entity(head).map_err(|error| bad(error.to_string()))?,
-            relation: engine.relation(relation).map_err(|error| bad(error.to_string()))?,
-            tail: engine.entity(tail).map_err(|error| bad(error.to_string()))?,
+            head: named(head, |name| engine.entity(name)).map_err(|error| bad(error.to_string()))?,
+            relation: named(relation, |name| engine.relation(name)).map_err(|error| bad(error.to_string()))?,
+            tail: named(tail, |name| engine.entity(name)).map_err(|error| bad(error.to_string()))?,
         };
         match places.get(&triple) {
             Some(&at) => found[at] = Judgement { triple, holds },
@@ -125,4 +128,31 @@ pub fn read(path: &Path, engine: &Engine) -> Result<Vec<Judgement>> {
         }
     }
     Ok(found)
+}
+
+/// What a field names: without its escapes, or as it stands.
+fn named<T>(field: &str, find: impl Fn(&str) -> Result<T>) -> Result<T> {
+    if field.contains('\\')
+        && let Ok(found) = find(&without_escapes(field))
+    {
+        return Ok(found);
+    }
+    find(field)
+}
+
+fn without_escapes(field: &str) -> String {
+    let (mut name, mut characters) = (String::with_capacity(field.len()), field.chars());
+    while let Some(character) = characters.next() {
+        name.push(match character {
+            '\\' => match characters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some(other) => other,
+                None => '\\',
+            },
+            other => other,
+        });
+    }
+    name
 }
