@@ -61,14 +61,17 @@ impl Which {
     }
 }
 
+/// A proposed fact with its place in the queue and its truth.
+pub type Proposed = (At, (Triple, f64));
+
 /// The queue: proposed facts that wait for a decision, in falling truth, as the decisions so far correct it.
-pub fn open(view: &View, ask: &Ask) -> Result<Vec<(At, (Triple, f64))>, Problem> {
+pub fn open(view: &View, ask: &Ask) -> Result<Vec<Proposed>, Problem> {
     let snapshot = &view.snapshot;
     let name = ask.text("relation")?.filter(|name| !name.is_empty());
     let relation = name.map(|name| snapshot.engine.relation(name)).transpose()?;
     let least = ask.share("min_truth")?;
     let suggestions = view.app.live.suggestions();
-    let mut list: Vec<(At, (Triple, f64))> = Vec::new();
+    let mut list: Vec<Proposed> = Vec::new();
     for (at, &(triple, truth)) in suggestions.of(snapshot).enumerate() {
         if relation.is_some_and(|relation| relation != triple.relation) {
             continue;

@@ -74,13 +74,17 @@ async fn decisions_are_kept_exported_and_believed() {
     // Undone is open again.
     let (_, undone) = send(&app, "DELETE", "/api/v1/suggestions/decision", &fact(&list[0])).await;
     assert_eq!(undone["undone"], true);
-    let mut path = "/api/v1/suggestions?limit=1000".to_string();
+    app.settled().await;
+    let relation: String =
+        form_urlencoded::byte_serialize(list[0]["relation"].as_str().unwrap().as_bytes()).collect();
+    let mut path = format!("/api/v1/suggestions?limit=1000&relation={relation}");
     loop {
         let open = read(&app, &path).await;
         if open["suggestions"].as_array().unwrap().iter().any(|item| fact(item) == fact(&list[0])) {
             break;
         }
-        path = format!("/api/v1/suggestions?limit=1000&cursor={}", open["next"].as_str().unwrap());
+        let next = open["next"].as_str().unwrap();
+        path = format!("/api/v1/suggestions?limit=1000&relation={relation}&cursor={next}");
     }
     let bins = read(&app, "/api/v1/reliability").await;
     assert_eq!((&bins["accepted"], &bins["rejected"], &bins["skipped"]), (&json!(4), &json!(1), &json!(1)));
