@@ -13,8 +13,8 @@
 //! as −∞, below every number.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use ruge_kg::control::{Cancelled, Control};
@@ -30,6 +30,8 @@ pub(crate) const GROUPS: usize = 16;
 pub(crate) const BLOCK: usize = GROUPS * GROUP;
 /// Maximum multiply-adds per task, so that cancelling takes effect soon.
 const TASK: usize = 1 << 31;
+/// Bytes of a packed table from which threads are started to pack it.
+const WORTH_HELP: usize = 4 << 20;
 /// Minimum panels per task.
 const LEAST_PANELS: usize = 8;
 
@@ -72,7 +74,7 @@ impl Packing {
     /// The whole table, if it may be kept.
     fn whole(&self, entities: &Table) -> Option<&Panels> {
         let fits = 4 * entities.rows().next_multiple_of(PANEL) * entities.width() <= self.limit.0;
-        fits.then(|| self.whole.get_or_init(|| Panels::pack(entities, 0, entities.rows())))
+        fits.then(|| self.whole.get_or_init(|| Panels::pack_apart(entities)))
     }
 
     pub(crate) fn each_slab<E>(
@@ -287,15 +289,47 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
-    pub(crate) fn pack(entities: &Table, from: usize, to: usize) -> Self {
+    fn empty(entities: &Table, from: usize, to: usize) -> Self {
         let width = entities.width();
-        let mut data = Table::zeros((to - from).div_ceil(PANEL), PANEL * width);
-        let stride = data.stride();
-        data.as_mut_slice().par_chunks_mut(stride).enumerate().for_each(|(index, panel)| {
+        Self { from, to, width, data: Table::zeros((to - from).div_ceil(PANEL), PANEL * width) }
+    }
+
+    pub(crate) fn pack(entities: &Table, from: usize, to: usize) -> Self {
+        let mut panels = Self::empty(entities, from, to);
+        let stride = panels.data.stride();
+        panels.data.as_mut_slice().par_chunks_mut(stride).enumerate().for_each(|(index, panel)| {
             let first = from + index * PANEL;
             pack_panel(entities, first, to.min(first + PANEL), panel);
         });
-        Self { from, to, width, data }
+        panels
+    }
+
+    /// Packs everything without the pool of the caller, by threads of its own where that pays.
+    ///
+    /// Others wait while this runs, some of them threads of that pool. If this waited for tasks of the pool, the waiting thread could
+    /// be given a task that asks for the same table, and would wait for itself.
+    fn pack_apart(entities: &Table) -> Self {
+        let rows = entities.rows();
+        let mut panels = Self::empty(entities, 0, rows);
+        let stride = panels.data.stride();
+        let helpers = if panels.data.bytes() < WORTH_HELP { 0 } else { rayon::current_num_threads() - 1 };
+        let left = Mutex::new(panels.data.as_mut_slice().chunks_mut(stride).enumerate());
+        let work = || {
+            loop {
+                let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((index, panel)) = next else { return };
+                let first = index * PANEL;
+                pack_panel(entities, first, rows.min(first + PANEL), panel);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..helpers {
+                // Without a helper there is only more for the others.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+        panels
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -449,7 +449,14 @@ impl Engine {
         let inner = &*self.inner;
         let rules = match &inner.combined {
             Some(combined) => combined.rules(),
-            None => inner.rule_scores.get_or_init(|| truth::rule_scores(&inner.data, &inner.rules)),
+            // Made before it is put there: a thread of a pool that waits for tasks may be given one that asks for the same.
+            None => match inner.rule_scores.get() {
+                Some(made) => made,
+                None => {
+                    let made = truth::rule_scores(&inner.data, &inner.rules);
+                    inner.rule_scores.get_or_init(|| made)
+                }
+            },
         };
         let model = inner.model.as_ref().map(|model| &**model as &dyn Ranker);
         Witness { ranker: &*inner.ranker, model, rules, graph: inner.data.graph(), listed: Some(inner.data.filter()) }

@@ -59,12 +59,14 @@ pub fn similar(engine: &Engine, entity: EntityId, k: usize) -> Result<Vec<Near>>
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     near.truncate(k);
     let (graph, names) = (engine.data().graph(), &engine.data().names().entities);
+    let whole = |entity| graph.links(entity).iter().map(|edge| weight_of(graph, edge)).sum::<f64>();
+    // Once: an entity may have a hundred thousand facts.
+    let whole_of_it = whole(entity);
     Ok(near
         .into_iter()
         .map(|(cosine, other)| {
             let (shared, weight) = shared(graph, graph.links(entity), graph.links(other));
-            let whole = |entity| graph.links(entity).iter().map(|edge| weight_of(graph, edge)).sum::<f64>();
-            let mean = 0.5 * (whole(entity) + whole(other));
+            let mean = 0.5 * (whole_of_it + whole(other));
             let overlap = if mean > 0.0 { weight / mean } else { 0.0 };
             let duplicate = cosine >= NEAR && shared >= SHARED && overlap >= OVERLAP;
             Near { entity: names.name(other).to_string(), id: other, cosine, shared, overlap, duplicate }
@@ -78,18 +80,15 @@ fn weight_of(graph: &Graph, edge: &Edge) -> f64 {
     (graph.entity_count() as f64 / having.max(1) as f64).ln()
 }
 
-/// How many edges two sorted lists have in common, and their weight.
-fn shared(graph: &Graph, mut a: &[Edge], mut b: &[Edge]) -> (usize, f64) {
+/// How many edges two sorted lists have in common, and their weight. Those of the shorter list are looked up in the longer one.
+fn shared(graph: &Graph, a: &[Edge], b: &[Edge]) -> (usize, f64) {
+    let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let (mut count, mut weight) = (0, 0.0);
-    while let (Some(x), Some(y)) = (a.first(), b.first()) {
-        match x.cmp(y) {
-            std::cmp::Ordering::Less => a = &a[1..],
-            std::cmp::Ordering::Greater => b = &b[1..],
-            std::cmp::Ordering::Equal => {
-                count += 1;
-                weight += weight_of(graph, x);
-                (a, b) = (&a[1..], &b[1..]);
-            }
+    for edge in short {
+        long = &long[long.partition_point(|other| other < edge)..];
+        if long.first() == Some(edge) {
+            count += 1;
+            weight += weight_of(graph, edge);
         }
     }
     (count, weight)

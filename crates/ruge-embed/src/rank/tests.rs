@@ -155,3 +155,25 @@ fn all_scores_are_the_ranked_scores() {
         }
     }
 }
+
+#[test]
+fn a_table_is_packed_while_the_tasks_of_a_pool_ask_for_it() {
+    let scoring = ComplEx::new(8);
+    let (e, r) = (table(3000, 16, 0, 1 << 20), table(2, 16, 1, 1 << 20));
+    let query = RankQuery { triple: Triple::new(3, 1, 66), side: Side::Tail };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let rank = |packing: &Packing| {
+        let all = candidates(&scoring, &e, &r, packing, Isa::detect());
+        all.rank(&[query], None, &Control::default()).unwrap()[0]
+    };
+    let expected = rank(&Packing::default());
+    for _ in 0..200 {
+        // A thread that waited for tasks within the packing would be given one of these, and wait for itself.
+        let (packing, wrong) = (Packing::default(), AtomicUsize::new(0));
+        let ask = || {
+            wrong.fetch_add(usize::from(rank(&packing) != expected), Ordering::Relaxed);
+        };
+        pool.scope(|scope| (0..32).for_each(|_| scope.spawn(|_| ask())));
+        assert_eq!(wrong.into_inner(), 0);
+    }
+}

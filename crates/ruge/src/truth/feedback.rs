@@ -88,6 +88,9 @@ impl Feedback {
 }
 
 /// Reads judgements: head, relation, tail and `true` or `false`, separated by tabs. A later line about the same fact counts.
+///
+/// A name with a tab or an end of line in it is written with `\t`, `\n` or `\r`, a backslash twice, and `\#` begins one that would else
+/// be a remark. A name that is known only as it stands is taken so.
 pub fn read(path: &Path, engine: &Engine) -> Result<Vec<Judgement>> {
     read_about(path, engine.data())
 }
@@ -118,9 +121,9 @@ pub fn read_about(path: &Path, data: &Dataset) -> Result<Vec<Judgement>> {
             other => return Err(bad(format!("{other:?} is neither true nor false"))),
         };
         let triple = Triple {
-            head: names::entity(data, head).map_err(|error| bad(error.to_string()))?,
-            relation: names::relation(data, relation).map_err(|error| bad(error.to_string()))?,
-            tail: names::entity(data, tail).map_err(|error| bad(error.to_string()))?,
+            head: named(head, |name| names::entity(data, name)).map_err(|error| bad(error.to_string()))?,
+            relation: named(relation, |name| names::relation(data, name)).map_err(|error| bad(error.to_string()))?,
+            tail: named(tail, |name| names::entity(data, name)).map_err(|error| bad(error.to_string()))?,
         };
         match places.get(&triple) {
             Some(&at) => found[at] = Judgement { triple, holds },
@@ -131,4 +134,31 @@ pub fn read_about(path: &Path, data: &Dataset) -> Result<Vec<Judgement>> {
         }
     }
     Ok(found)
+}
+
+/// What a field names: without its escapes, or as it stands.
+fn named<T>(field: &str, find: impl Fn(&str) -> Result<T>) -> Result<T> {
+    if field.contains('\\')
+        && let Ok(found) = find(&without_escapes(field))
+    {
+        return Ok(found);
+    }
+    find(field)
+}
+
+fn without_escapes(field: &str) -> String {
+    let (mut name, mut characters) = (String::with_capacity(field.len()), field.chars());
+    while let Some(character) = characters.next() {
+        name.push(match character {
+            '\\' => match characters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some(other) => other,
+                None => '\\',
+            },
+            other => other,
+        });
+    }
+    name
 }
