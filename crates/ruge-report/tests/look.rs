@@ -69,7 +69,7 @@ fn proposed_facts_are_listed_by_a_script_that_the_policy_knows(eyes: PathBuf) {
         1280,
         false,
         "const part = name => document.querySelector('#proposals [data-part=' + name + ']');
-         const rows = () => [...document.querySelectorAll('#proposals tbody tr')].map(row => JSON.parse(row.dataset.fact));
+         const rows = () => [...document.querySelectorAll('#proposals table.proposals tbody tr')].map(row => JSON.parse(row.dataset.fact));
          const set = (name, value) => { part(name).value = value; part(name).dispatchEvent(new Event('input')); };
          const click = e => e.dispatchEvent(new MouseEvent('click', { bubbles: true }));
          const answers = {};
