@@ -1,13 +1,16 @@
 //! `ruge eval`: how good a model is, by exact filtered ranking.
 
+mod report;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use ruge::evaluate::{Questions, in_ids_of, ranks_sha256};
+use ruge::evaluate::{Intervals, Questions, Sample, in_ids_of, ranks_sha256};
 use ruge::model_file::ModelFile;
-use ruge::{Engine, GuidanceSpec, ModelName, OpenOptions};
+use ruge::{Engine, OpenOptions};
 use ruge_embed::{Evaluation, Metrics, PathReport};
 use ruge_kg::{Dataset, PageRank, Rank, Side, Ties, Triple, load};
 use ruge_rules::rank::only::RulesOnly;
@@ -18,8 +21,7 @@ use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::device::DeviceArgs;
 use crate::open::GraphArgs;
-use crate::path_words::path_words;
-use crate::text::{Column, Table, counted, grouped};
+use crate::text::grouped;
 use crate::usage::UsageError;
 use crate::{interrupt, memory, progress};
 
@@ -29,6 +31,9 @@ use crate::{interrupt, memory, progress};
 /// mean rank by default. With DATA, the model is evaluated on other data, and the known facts are those of DATA. The model
 /// must know all its names, and must not have been trained on the triples in question.
 ///
+/// With --queries, a sample of the queries is ranked, each of them among all entities, and the figures of the whole split are
+/// estimated from it with intervals that hold them in 95 of 100 samples.
+///
 /// With --graph, the questions are about a graph with entities of its own. Its train holds the facts that rules start from.
 /// Two more figures are shown: Hits@10 among 50 negatives, and the ranking by personalised PageRank as a baseline.
 #[derive(Debug, Args)]
@@ -36,6 +41,7 @@ use crate::{interrupt, memory, progress};
   ruge eval runs/ruge
   ruge eval runs/ruge --split valid --by-relation
   ruge eval runs/ruge/model.safetensors data/fb15k --json
+  ruge eval runs/ruge --split train --queries 10000
   ruge eval runs/rules --graph data/other
   ruge eval runs/codex --classify data/codex-s")]
 pub struct EvalArgs {
@@ -48,6 +54,12 @@ pub struct EvalArgs {
     /// Split to evaluate on
     #[arg(long, value_enum, value_name = "SPLIT", default_value_t = SplitArg::Test)]
     split: SplitArg,
+    /// Rank a sample of this many queries, drawn in proportion from every relation and side [default: all queries]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    queries: Option<u64>,
+    /// Seed of that sample
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "queries")]
+    seed: u64,
     /// Also show figures by relation
     #[arg(long)]
     by_relation: bool,
@@ -59,7 +71,7 @@ pub struct EvalArgs {
     hits: Vec<u32>,
     /// Classify facts against these verified negatives instead of ranking: a folder with valid_negatives and
     /// test_negatives, or the test file with the valid file next to it
-    #[arg(long, value_name = "NEGATIVES", conflicts_with_all = ["split", "ties", "hits"])]
+    #[arg(long, value_name = "NEGATIVES", conflicts_with_all = ["split", "ties", "hits", "queries"])]
     classify: Option<PathBuf>,
     /// Memory for entity vectors, in MB
     #[arg(long, value_name = "MB", default_value_t = 1024)]
@@ -132,7 +144,13 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         TiesArg::Optimistic => Ties::Optimistic,
         TiesArg::Pessimistic => Ties::Pessimistic,
     };
-    let questions = Questions { ties, hits: args.hits.clone(), ..Questions::about(triples, data.filter()) };
+    let asked = match args.queries {
+        Some(count) => {
+            Questions::sampled(triples, data.filter(), usize::try_from(count).unwrap_or(usize::MAX), args.seed)
+        }
+        None => Questions::about(triples, data.filter()),
+    };
+    let questions = Questions { ties, hits: args.hits.clone(), ..asked };
     let count = questions.queries.len();
     let bar = progress::work(console, "ranking", count as u64);
     let started = Instant::now();
@@ -146,12 +164,22 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
     let stopped = "stopped while ranking by the rules alone";
     let rules_only = rules_only(&engine, &questions).map_err(interrupt::instead_of(stopped))?;
     let digest = ranks_sha256(&ranks);
+    let sampled = questions.sample.as_ref().zip(questions.intervals(&ranks));
     let unseen = match graph {
         Some(_) => Some(Unseen::of(&engine, &questions, &ranks).map_err(interrupt::instead_of(stopped))?),
         None => None,
     };
     if console.json {
         let mut object = object(args, &engine, &evaluation, seconds, name, &digest);
+        if let Some((sample, intervals)) = &sampled {
+            object["sample"] = of_sample(sample, intervals);
+            let relations = engine.data().names().relations.iter();
+            for (relation, name) in relations.filter(|_| args.by_relation) {
+                if let Some(row) = object["by_relation"].get_mut(name) {
+                    row["of"] = json!(sample.by_relation.get(&relation));
+                }
+            }
+        }
         if let Some(metrics) = &rules_only {
             object["rules_only"] = figures(metrics);
         }
@@ -165,8 +193,9 @@ pub fn run(args: &EvalArgs, console: Console) -> Result<()> {
         }
         console.json_result(&object)
     } else {
-        let rows = Rows { rules_only: rules_only.as_ref(), unseen: unseen.as_ref() };
-        console.result(&report(args, &engine, &evaluation, &rows, seconds, name, console))
+        let sampled = sampled.as_ref().map(|(sample, intervals)| (*sample, intervals));
+        let rows = Rows { rules_only: rules_only.as_ref(), unseen: unseen.as_ref(), sampled };
+        console.result(&report::report(args, &engine, &evaluation, &rows, seconds, name, console))
     }
 }
 
@@ -181,14 +210,13 @@ struct Unseen {
 struct Rows<'a> {
     rules_only: Option<&'a Metrics>,
     unseen: Option<&'a Unseen>,
+    sampled: Option<(&'a Sample, &'a Intervals)>,
 }
 
 impl Unseen {
     fn of(engine: &Engine, questions: &Questions<'_>, ranks: &[Rank]) -> ruge::Result<Self> {
-        let of_50 = |ranks: &[Rank]| {
-            let hits = ranks.iter().map(|rank| rank.filtered.hit_among(50, 10, questions.ties));
-            hits.sum::<f64>() / ranks.len().max(1) as f64
-        };
+        let of_50 =
+            |ranks: &[Rank]| questions.mean(ranks.iter().map(|rank| rank.filtered.hit_among(50, 10, questions.ties)));
         let by_pagerank = questions.rank(&PageRank::new(engine.data().shared_graph()), &interrupt::control())?;
         Ok(Self {
             hits10_of_50: of_50(ranks),
@@ -293,6 +321,14 @@ pub fn figures(metrics: &Metrics) -> Value {
     })
 }
 
+/// A sample and its intervals as scripts know them.
+fn of_sample(sample: &Sample, intervals: &Intervals) -> Value {
+    let hits: BTreeMap<u32, [f64; 2]> = intervals.hits.iter().map(|(&top, hit)| (top, hit.ends())).collect();
+    json!({
+        "queries": sample.len(), "of": sample.of, "seed": sample.seed, "mrr": intervals.mrr.ends(), "hits": hits,
+    })
+}
+
 fn object(args: &EvalArgs, engine: &Engine, evaluation: &Evaluation, seconds: f64, split: &str, digest: &str) -> Value {
     let side = |side: Side| evaluation.by_side.get(&side).map_or(Value::Null, figures);
     let mut object = figures(&evaluation.pooled);
@@ -321,94 +357,4 @@ fn object(args: &EvalArgs, engine: &Engine, evaluation: &Evaluation, seconds: f6
             .into();
     }
     object
-}
-
-fn report(
-    args: &EvalArgs,
-    engine: &Engine,
-    evaluation: &Evaluation,
-    rows: &Rows<'_>,
-    seconds: f64,
-    split: &str,
-    console: Console,
-) -> String {
-    let width = console.width();
-    let spec = engine.spec();
-    let guided = match spec.guidance() {
-        GuidanceSpec::None => String::new(),
-        GuidanceSpec::PTransE { path_length, rerank, .. } => {
-            format!(" guided by ptranse (paths of up to {path_length} steps, {} candidates re-ranked)", grouped(rerank))
-        }
-        // The rules of the file are those beside it, then.
-        _ if engine.ranking().is_some() => format!(" guided by {}", spec.guidance().name()),
-        _ => format!(" guided by {} ({})", spec.guidance().name(), counted(engine.rules().len(), "rule")),
-    };
-    let beside = match engine.ranking() {
-        Some(ranking) if spec.model.name != ModelName::Rules && ranking.uses_rules() => {
-            format!(" combined with {}", counted(engine.rules().len(), "rule"))
-        }
-        _ => String::new(),
-    };
-    let model = match spec.model.name {
-        ModelName::Rules => counted(engine.rules().len(), "rule"),
-        name => format!("{} of dimension {}{guided}{beside}", name.name(), spec.model.dimension),
-    };
-    let mut text = format!("{model}: {} {split} queries in {seconds:.2} s\n\n", grouped(evaluation.pooled.queries));
-    if let Some(report) = paths(engine) {
-        text.insert_str(text.len() - 1, &format!("{}\n", path_words(&report).join("\n")));
-    }
-    let mut columns = vec![Column::Left, Column::Right, Column::Right];
-    columns.extend(args.hits.iter().map(|_| Column::Right));
-    columns.push(Column::Right);
-    let mut table = Table::new(&columns);
-    let mut head = vec![String::new(), "MRR".into(), "MED".into()];
-    head.extend(args.hits.iter().map(|n| format!("H@{n}")));
-    head.push("mean rank".into());
-    table.head(head);
-    let mut row = |name: String, metrics: &Metrics| {
-        let mut cells = vec![name, format!("{:.4}", metrics.mrr), format!("{:.1}", metrics.median)];
-        cells.extend(args.hits.iter().map(|n| format!("{:.4}", metrics.hits.get(n).unwrap_or(&0.0))));
-        cells.push(format!("{:.1}", metrics.mean_rank));
-        table.row(cells);
-    };
-    row("filtered".into(), &evaluation.pooled);
-    for (side, metrics) in &evaluation.by_side {
-        row(format!("  {}", if *side == Side::Head { "heads" } else { "tails" }), metrics);
-    }
-    if let Some(metrics) = rows.rules_only {
-        row("rules alone".into(), metrics);
-    }
-    if let Some(unseen) = rows.unseen {
-        row("PageRank".into(), &unseen.pagerank);
-    }
-    row("raw".into(), &evaluation.raw);
-    row("mean over relations".into(), &evaluation.macro_average);
-    for (category, side, metrics) in &evaluation.by_category {
-        let category = serde_json::to_value(category).ok().and_then(|value| value.as_str().map(str::to_string));
-        let side = if *side == Side::Head { "heads" } else { "tails" };
-        row(format!("  {} {side}", category.unwrap_or_default()), metrics);
-    }
-    text.push_str(&table.render(width));
-    if let Some(Unseen { hits10_of_50, pagerank_of_50, .. }) = rows.unseen {
-        let line = format!(
-            "\nHits@10 among 50 random negatives: {hits10_of_50:.4}, PageRank {pagerank_of_50:.4} (expected value from the full rank; nothing is sampled)\n"
-        );
-        text.push_str(&line);
-    }
-    if args.by_relation {
-        let mut table = Table::new(&[Column::Name, Column::Right, Column::Right, Column::Right]);
-        table.head(["relation", "queries", "MRR", "mean rank"]);
-        let mut relations: Vec<_> = evaluation.by_relation.iter().collect();
-        relations.sort_by_key(|(_, metrics)| std::cmp::Reverse(metrics.queries));
-        for (relation, metrics) in relations {
-            table.row([
-                engine.data().called_relation(*relation),
-                grouped(metrics.queries),
-                format!("{:.4}", metrics.mrr),
-                format!("{:.1}", metrics.mean_rank),
-            ]);
-        }
-        text.push_str(&format!("\n{}\n{}", console.heading("By relation"), table.render(width)));
-    }
-    text
 }

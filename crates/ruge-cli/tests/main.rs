@@ -21,6 +21,7 @@ mod report;
 mod reproduce;
 mod rules;
 mod run;
+mod sampled;
 mod search;
 mod softmax;
 mod terminal;

@@ -85,6 +85,8 @@ fn eval() {
     let mut page = Page::with_model();
     page.types("eval model --by-relation");
     page.asks("eval model --by-relation");
+    page.types("eval model --split train --queries 10 --by-relation");
+    page.asks("eval model --split train --queries 10");
     page.write("negatives/valid_negatives.txt", "Felix\tchild_of\tAda\nAnton\tmarried_to\tFlora\n");
     page.write("negatives/test_negatives.txt", "Frieda\tmarried_to\tAda\nFlora\tchild_of\tAda\n");
     page.types("eval model --classify negatives");

@@ -1,16 +1,20 @@
 //! How good a ranking is: held-out triples are asked on both sides, among all entities, known facts left out.
 //!
 //! `ruge eval`, the stages of a run, tables of experiments and rules fitted alone all ask here, so that a figure means the same
-//! wherever it stands.
+//! wherever it stands. A large split may be asked by a [`Sample`] of its queries.
+
+mod sample;
 
 use ruge_embed::{Evaluation, HITS, Metrics};
-use ruge_kg::{Control, Dataset, EntityId, Filter, Graph, Rank, RankQuery, Ranker, RelationId, Ties, Triple};
+use ruge_kg::{Control, Dataset, EntityId, Filter, Graph, Place, Rank, RankQuery, Ranker, RelationId, Ties, Triple};
 use ruge_rules::rank::only::{Aggregation, RulesOnly};
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
 use crate::model_file::{data_hash, hex};
 use crate::names::unknown;
+
+pub use sample::{Interval, Intervals, QUERIES, Sample};
 
 /// Other data than a model's own, in the model's ids; nothing where they are the same. An error for names that the model does
 /// not have.
@@ -35,7 +39,7 @@ pub fn in_ids_of(own: &Dataset, given: &Dataset) -> Result<Option<Dataset>> {
 
 /// The questions of an evaluation, and how their answers are counted.
 pub struct Questions<'d> {
-    /// Both sides of every triple.
+    /// Both sides of every triple, or a sample of them.
     pub queries: Vec<RankQuery>,
     /// Facts that do not count as wrong answers.
     pub known: &'d Filter,
@@ -43,12 +47,22 @@ pub struct Questions<'d> {
     pub ties: Ties,
     /// The N of Hits@N.
     pub hits: Vec<u32>,
+    /// What the queries were drawn from, if they are not all.
+    pub sample: Option<Sample>,
 }
 
 impl<'d> Questions<'d> {
     /// About triples, with mean ranks for ties and the usual N.
     pub fn about(triples: &[Triple], known: &'d Filter) -> Self {
-        Self { queries: RankQuery::both_sides(triples), known, ties: Ties::Mean, hits: HITS.to_vec() }
+        Self { queries: RankQuery::both_sides(triples), known, ties: Ties::Mean, hits: HITS.to_vec(), sample: None }
+    }
+
+    /// About a sample of the queries that [`about`](Self::about) has; about all of them if there are no more than `count`.
+    pub fn sampled(triples: &[Triple], known: &'d Filter, count: usize, seed: u64) -> Self {
+        match Sample::draw(triples, count, seed) {
+            None => Self::about(triples, known),
+            Some((sample, queries)) => Self { queries, sample: Some(sample), ..Self::about(&[], known) },
+        }
     }
 
     /// The ranks that a model gives; the control hears how many queries are done.
@@ -61,14 +75,45 @@ impl<'d> Questions<'d> {
         Ok(rules.rank(&self.queries, Some(self.known), Aggregation::Max, control)?)
     }
 
-    /// Filtered figures over all queries.
+    /// Filtered figures over all queries; estimates of them from a sample.
     pub fn metrics(&self, ranks: &[Rank]) -> Metrics {
-        Metrics::of(ranks.iter().map(|rank| rank.filtered), self.ties, &self.hits)
+        let metrics = Metrics::of(ranks.iter().map(|rank| rank.filtered), self.ties, &self.hits);
+        self.for_all(metrics, ranks.iter().map(|rank| rank.filtered), self.ties)
     }
 
-    /// All figures; `train` says which category a relation is of.
+    /// All figures; `train` says which category a relation is of. From a sample, figures of a side, a relation or a category
+    /// are those of its drawn queries.
     pub fn evaluation(&self, ranks: &[Rank], train: &Graph) -> Evaluation {
-        Evaluation::new(&self.queries, ranks, train, self.ties, &self.hits)
+        let found = Evaluation::new(&self.queries, ranks, train, self.ties, &self.hits);
+        let filtered = || ranks.iter().map(|rank| rank.filtered);
+        Evaluation {
+            pooled: self.for_all(found.pooled, filtered(), self.ties),
+            raw: self.for_all(found.raw, ranks.iter().map(|rank| rank.raw), self.ties),
+            optimistic: self.for_all(found.optimistic, filtered(), Ties::Optimistic),
+            pessimistic: self.for_all(found.pessimistic, filtered(), Ties::Pessimistic),
+            ..found
+        }
+    }
+
+    /// Intervals of the filtered figures of all queries; nothing where all were asked.
+    pub fn intervals(&self, ranks: &[Rank]) -> Option<Intervals> {
+        self.sample.as_ref().map(|sample| sample.intervals(ranks, self.ties, &self.hits))
+    }
+
+    /// The mean of a value of each query, over all queries.
+    pub fn mean(&self, values: impl ExactSizeIterator<Item = f64>) -> f64 {
+        let count = values.len().max(1) as f64;
+        match &self.sample {
+            Some(sample) => sample.mean(values),
+            None => values.sum::<f64>() / count,
+        }
+    }
+
+    fn for_all(&self, metrics: Metrics, places: impl Iterator<Item = Place> + Clone, ties: Ties) -> Metrics {
+        match &self.sample {
+            Some(sample) => sample.weigh(metrics, places, ties),
+            None => metrics,
+        }
     }
 }
 
