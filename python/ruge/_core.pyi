@@ -70,6 +70,7 @@ def run(
     checkpoint_every: float,
     minutes: float | None,
     seeds: int | None,
+    told: tuple[str | None, str | None, str | None],
     threads: int | None,
     progress: _Hear | None,
 ) -> str: ...

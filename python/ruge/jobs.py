@@ -117,6 +117,9 @@ def run(
     checkpoint_every: float = 30,
     minutes: float | None = None,
     seeds: int | None = None,
+    completeness: float | str | os.PathLike[str] | None = None,
+    feedback: str | os.PathLike[str] | None = None,
+    constraints: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: Progress = None,
     **settings: Any,
@@ -126,8 +129,16 @@ def run(
     ``data`` is a :class:`Graph` or what one is made from. Settings are sized to the data; ``settings`` are the flags of the command,
     with ``_`` for ``-``; ``rules`` may also be :class:`Rules`, which are kept beside the folder. Finished stages are skipped, and an
     interrupted run continues when it is called again. ``minutes`` makes epochs, and if need be the dimension, fit into that time.
-    ``seeds`` repeats the run with so many seeds, each in a folder of its own, and the result compares them.
+    ``seeds`` repeats the run with so many seeds, each in a folder of its own, and the result compares them. ``completeness`` (a share,
+    or a file of relations and shares), ``feedback`` and ``constraints`` (files) tell truth what you know; nothing is trained for them.
     """
+    share = completeness if completeness is None or isinstance(completeness, (str, os.PathLike)) else str(
+        _checks.number("completeness", completeness, 0, 1)
+    )
+    told = tuple(
+        None if given is None else _checks.path(name, given)
+        for name, given in (("completeness", share), ("feedback", feedback), ("constraints", constraints))
+    )
     workers, every = _checks.threads(threads), _checks.seconds("checkpoint_every", checkpoint_every)
     count = None if seeds is None else _checks.whole("seeds", seeds, 2, 1000)
     stages = tuple(None if stage is None else _checks.word("a stage", stage) for stage in (only, from_))
@@ -164,6 +175,7 @@ def run(
                 every,
                 _checks.minutes(minutes),
                 count,
+                (told[0], told[1], told[2]),
                 workers,
                 hear,
             )

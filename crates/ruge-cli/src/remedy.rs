@@ -143,9 +143,10 @@ fn of_kg(error: &KgError) -> Option<String> {
             ways.push("skip and count bad lines with --lenient".into());
             Some(ways.join(", or "))
         }
-        KgError::NoTrain { path, .. } if path.join("spec.toml").exists() || path.join("stages.json").exists() => {
-            Some("this is the folder of a run: give the DATA it was made from, and the folder with --out to continue it".into())
-        }
+        KgError::NoTrain { path, .. } if path.join("spec.toml").exists() || path.join("stages.json").exists() => Some(
+            "this is the folder of a run: give the DATA it was made from, and the folder with --out to continue it"
+                .into(),
+        ),
         KgError::OnlyLiterals { .. } => Some("keep literals with --literals entities".into()),
         KgError::NoGraph { .. } => Some("choose with --graph-name NAME, all or default".into()),
         KgError::Columns { .. } => {

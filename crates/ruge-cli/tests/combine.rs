@@ -187,7 +187,10 @@ fn what_ranks_can_be_chosen() {
     assert!(table.lines().count() > 10, "{table}");
 
     let no_link = combine("no-link", &["--ranking-rules", "none", "--evidence", "no-link"]);
-    assert!(!features(&no_link).is_empty() && features(&no_link).iter().all(|what| !what.contains("link")), "{no_link}");
+    assert!(
+        !features(&no_link).is_empty() && features(&no_link).iter().all(|what| !what.contains("link")),
+        "{no_link}"
+    );
 
     std::fs::write(folder.path().join("r.txt"), "capital_of(x,y) => has_capital(y,x)  0.95\n").expect("written");
     let one = combine("one", &["--ranking-rules", &path("r.txt"), "--evidence", "none"]);

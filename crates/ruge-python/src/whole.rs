@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use ruge::Spec;
 use ruge::spec::SpecText;
+use ruge::truth::told::Told;
 use ruge_cli::minutes::duration;
 use ruge_kg::LoadReport;
 use ruge_lab::pipeline::ledger::{self, Ledger};
@@ -21,7 +22,7 @@ use crate::settings::{self, is_given, request};
 
 /// Runs the whole job; keywords are the flags of `ruge run`, as JSON. The result is what `ruge run --json` prints.
 #[pyfunction]
-#[pyo3(signature = (graph, source, keywords, spec, out, force, resume, stages, evaluate_only, samples, checkpoint_every, minutes, seeds, threads, progress))]
+#[pyo3(signature = (graph, source, keywords, spec, out, force, resume, stages, evaluate_only, samples, checkpoint_every, minutes, seeds, told, threads, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn run(
     py: Python<'_>,
@@ -38,6 +39,7 @@ pub fn run(
     checkpoint_every: f64,
     minutes: Option<f64>,
     seeds: Option<u64>,
+    told: (Option<String>, Option<PathBuf>, Option<PathBuf>),
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -56,6 +58,12 @@ pub fn run(
         let text = spec.map(|(name, text, is_file)| SpecText { name, text, is_file });
         let typed = text.is_some() || is_given(&keywords)?;
         let keeps_dimension = text.is_some() || settings::has(&keywords, "dim")?;
+        let (completeness, feedback, constraints) = told;
+        let mut told = Told { completeness, feedback, constraints };
+        // A run that goes on is told what it was told before, unless something else is said.
+        if let Some(stored) = stored.as_ref().filter(|_| told.is_empty()) {
+            told = stored.told.clone();
+        }
         let spec = match stored.filter(|_| !typed) {
             Some(ledger) => Spec::default().overlaid(&ledger.spec, &out.join(ledger::FILE).display().to_string())?,
             None => ruge_cli::run_spec(&request(&keywords, text)?, Size::of(&data))?,
@@ -78,6 +86,7 @@ pub fn run(
             budget: minutes.map(|minutes| duration(minutes / seeds.unwrap_or(1).max(1) as f64)),
             keeps_dimension,
             samples,
+            told,
             checkpoint_every: Duration::try_from_secs_f64(checkpoint_every)
                 .map_err(|_| Fault::setting("checkpoint_every is a number of seconds"))?,
         };

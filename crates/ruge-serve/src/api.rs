@@ -190,7 +190,7 @@ pub fn explain(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply,
     let mut object = json!(explanation);
     object["rules_fired"] = explanation.fired().into();
     object["grounding_count"] = explanation.grounding_count().into();
-    object["assumes"] = snapshot.assumes()?.into();
+    object["assumes"] = snapshot.assumes().into();
     Ok(Reply::json(&object))
 }
 

@@ -165,7 +165,11 @@ pub(super) fn read(
         if silent_bytes > most {
             let (line, content) = feed.line_at(feed.fed - silent_bytes as u64);
             let (file, text, reason) = (source.path().to_path_buf(), shown(content), Reason::LongLine { most });
-            return Err(KgError::BadLines { problems: vec![Problem { file, line, text, reason }], more: true, good: 0 });
+            return Err(KgError::BadLines {
+                problems: vec![Problem { file, line, text, reason }],
+                more: true,
+                good: 0,
+            });
         }
     }
 }

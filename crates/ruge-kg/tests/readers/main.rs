@@ -226,7 +226,7 @@ mod plain_text {
     fn the_strict_reader_stops_at_twenty_and_the_lenient_one_counts_all() {
         let text = "bad\n".repeat(50) + "a\tr\tb\n";
         match read("a.tsv", &text, &ReadOptions::default()) {
-            Err(KgError::BadLines { problems, more }) => {
+            Err(KgError::BadLines { problems, more, .. }) => {
                 assert_eq!(problems.len(), 20);
                 assert!(more);
                 assert_eq!(problems[19].line, 20);
@@ -236,7 +236,9 @@ mod plain_text {
         for name in ["a.tsv", "a.csv", "a.nt", "a.ttl"] {
             let text = "bad .\n".repeat(50);
             match read(name, &text, &ReadOptions::default()) {
-                Err(KgError::BadLines { problems, more }) => assert_eq!((problems.len(), more), (20, true), "{name}"),
+                Err(KgError::BadLines { problems, more, .. }) => {
+                    assert_eq!((problems.len(), more), (20, true), "{name}")
+                }
                 other => panic!("{other:?}"),
             }
         }

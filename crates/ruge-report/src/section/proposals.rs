@@ -130,12 +130,7 @@ fn kinds(proposal: &Proposal) -> String {
         .collect()
 }
 
-fn table(
-    proposals: &[Proposal],
-    relations: &BTreeMap<&str, (usize, usize)>,
-    assumes: &str,
-    names: &Shown,
-) -> String {
+fn table(proposals: &[Proposal], relations: &BTreeMap<&str, (usize, usize)>, assumes: &str, names: &Shown) -> String {
     let mut rules: BTreeMap<String, usize> = BTreeMap::new();
     let mut texts: Vec<String> = Vec::new();
     let mut rows = String::new();

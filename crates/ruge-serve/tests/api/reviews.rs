@@ -75,8 +75,7 @@ async fn decisions_are_kept_exported_and_believed() {
     let (_, undone) = send(&app, "DELETE", "/api/v1/suggestions/decision", &fact(&list[0])).await;
     assert_eq!(undone["undone"], true);
     app.settled().await;
-    let relation: String =
-        form_urlencoded::byte_serialize(list[0]["relation"].as_str().unwrap().as_bytes()).collect();
+    let relation: String = form_urlencoded::byte_serialize(list[0]["relation"].as_str().unwrap().as_bytes()).collect();
     let mut path = format!("/api/v1/suggestions?limit=1000&relation={relation}");
     loop {
         let open = read(&app, &path).await;
