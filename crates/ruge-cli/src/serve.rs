@@ -48,7 +48,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PATH", default_value = "")]
     base_path: String,
     /// Origin whose pages may use the API, such as `https://app.example.org`; may be given several times
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     cors: Vec<String>,
     /// Origin that may show the pages in a frame, such as a notebook's; may be given several times
     #[arg(long, value_name = "ORIGIN")]
@@ -103,6 +103,17 @@ impl ServeArgs {
         let beside =
             || ModelFile::find(&self.model).parent().map(Path::to_path_buf).unwrap_or_default().join("reviews.db");
         self.reviews.clone().unwrap_or_else(beside)
+    }
+}
+
+/// An origin; `null` and `*` would be anybody's.
+fn origin(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/');
+    match text.split_once("://") {
+        Some(("http" | "https", host)) if !host.is_empty() && !host.contains(['/', '*', ' ']) => Ok(text.to_string()),
+        _ => {
+            Err("write an origin such as https://app.example.org: a scheme, a host, and a port if there is one".into())
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 // Review by keyboard: one fact is current, a key decides, the next one becomes current.
-import { decide, isTyping, make, say, show } from "./ruge.js";
+import { complain, decide, isTyping, make, show } from "./ruge.js";
 
 const HELP = [["a", "accept"], ["r", "reject"], ["s", "skip"], ["u", "undo"], ["j", "next"], ["k", "previous"], ["o", "open"], ["?", "these keys"]];
 let at = 0;
@@ -64,22 +64,23 @@ async function act(decision) {
     if (!isLast) next();
     await refresh(isLast && !new URL(location.href).searchParams.get("state"));
   } catch (error) {
-    say(String(error));
+    complain(form, error);
   }
   isBusy = false;
 }
 
 async function undo() {
-  const form = done.pop();
+  const form = done.at(-1);
   if (!form || isBusy) return;
   isBusy = true;
   try {
     await decide(form, "undo");
+    done.pop();
     show(form, "undo");
     go(cards().findIndex((card) => card.contains(form)));
     await refresh(false);
   } catch (error) {
-    say(String(error));
+    complain(form, error);
   }
   isBusy = false;
 }

@@ -125,9 +125,16 @@ export async function decide(form, decision) {
     headers: { "content-type": "application/json" },
     body: JSON.stringify(decision === "undo" ? fact : { ...fact, decision }),
   });
-  const told = await answer.json();
+  const told = await answer.json().catch(() => ({ title: "the server", detail: `answered ${answer.status}` }));
   if (!answer.ok) throw new Error(`${told.title}: ${told.detail}`);
   return told;
+}
+
+/** Says beside a form what went wrong, to eyes and ears. @param {HTMLFormElement} form @param {unknown} error */
+export function complain(form, error) {
+  const text = error instanceof Error ? error.message : String(error);
+  form.querySelector(".warn")?.remove();
+  form.append(make("span", { class: "warn", role: "alert" }, ` ${text}`));
 }
 
 const WORDS = { accept: "Accepted", reject: "Rejected", skip: "Skipped", undo: "Undone" };
@@ -164,8 +171,7 @@ document.addEventListener("submit", async (event) => {
     if (had) form.querySelector("button")?.focus();
     form.dispatchEvent(new CustomEvent("decided", { bubbles: true, detail: decision }));
   } catch (error) {
-    say(String(error));
-    form.append(make("span", { class: "warn", role: "alert" }, ` ${error instanceof Error ? error.message : error}`));
+    complain(form, error);
   }
 });
 

@@ -24,7 +24,8 @@ use crate::openapi;
 use crate::pages::{self, PAGES, Shows, View};
 use crate::problem::Problem;
 use crate::reviews::Reviews;
-use crate::snapshot::{Base, Snapshot};
+use crate::run::Run as RunFiles;
+use crate::snapshot::{Base, Snapshot, Stamp};
 use crate::table::{ROUTES, Route, Run};
 use crate::together::{self, Remembered, Together};
 use crate::work::Work;
@@ -33,6 +34,8 @@ use crate::work::Work;
 pub const BODY: usize = 1 << 20;
 /// Seconds that a request may take.
 pub const SECONDS: u64 = 30;
+/// Bytes of a form with a token, which anybody may send.
+const LOGIN: usize = 4096;
 /// Bytes of a question whose answer is remembered.
 const REMEMBERED: usize = 2048;
 /// Seconds that adding facts or reading a new model may take.
@@ -94,15 +97,17 @@ impl App {
     /// Opens MODEL, a run folder or a model.safetensors.
     pub fn open(model: &Path, options: &OpenOptions, settings: &Settings) -> Result<Arc<Self>, RugeError> {
         let source = Source { path: model.to_path_buf(), options: *options };
-        Self::with(Base::open(model, options)?, Some(source), settings)
+        // Before it is read: what comes later is a change.
+        let stamp = Stamp::of(model);
+        Self::with(Base::open(model, options)?, Some((source, stamp)), settings)
     }
 
     /// Of a model that is open; the hash names it.
     pub fn new(engine: Engine, hash: &str, settings: &Settings) -> Result<Arc<Self>, RugeError> {
-        Self::with(Base { engine, hash: hash.to_string() }, None, settings)
+        Self::with(Base { engine, hash: hash.to_string(), run: RunFiles::default() }, None, settings)
     }
 
-    fn with(base: Base, source: Option<Source>, settings: &Settings) -> Result<Arc<Self>, RugeError> {
+    fn with(base: Base, source: Option<(Source, Option<Stamp>)>, settings: &Settings) -> Result<Arc<Self>, RugeError> {
         let refused = |text: String| RugeError::Refused(text);
         let work = Work::new(settings.threads, settings.queue)
             .map_err(|error| refused(format!("the threads that compute cannot be started: {error}")))?;
@@ -118,7 +123,8 @@ impl App {
         let reviews = match &settings.reviews {
             // Who may not write needs no file that is not there.
             Some(path) if !settings.read_only || path.exists() => {
-                Reviews::open(path).map_err(|error| refused(error.to_string()))?
+                let opened = if settings.read_only { Reviews::look_at(path) } else { Reviews::open(path) };
+                opened.map_err(|error| refused(error.to_string()))?
             }
             _ => Reviews::none(),
         };
@@ -168,6 +174,12 @@ impl App {
             return self.login(parts, body).await;
         }
         self.guard.token(&parts.headers)?;
+        if path == "/report.html" && wanted == Method::GET {
+            let report = self.live.now().run.report.clone().ok_or_else(|| guard::missing(path))?;
+            let mut response = sent(StatusCode::OK, "text/html; charset=utf-8", Body::from(report));
+            response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, guard::REPORT);
+            return Ok(response);
+        }
         match PAGES.iter().any(|page| page.path == path) {
             true => self.page(parts, path, &wanted, body).await,
             false => self.endpoint(parts, path, &wanted, body).await,
@@ -213,10 +225,13 @@ impl App {
             }
             Shows::Form(act) => {
                 self.guard.body(&parts.headers, FORM)?;
-                let bytes = read(body).await?;
-                let fields = std::str::from_utf8(&bytes).map_err(|_| Problem::bad("the form is not UTF-8"))?;
-                let ask = Ask::query(&format!("{query}&{fields}"), page.params)?.filled();
-                let go = self.timed(move |cancel| act(&view, &ask, cancel)).await?;
+                let bytes = read(body, BODY).await?;
+                let (query, params) = (query.to_string(), page.params);
+                let act = move |cancel: &ruge::Cancel| {
+                    let fields = std::str::from_utf8(&bytes).map_err(|_| Problem::bad("the form is not UTF-8"))?;
+                    act(&view, &Ask::query(&format!("{query}&{fields}"), params)?.filled(), cancel)
+                };
+                let go = self.timed(act).await?;
                 Ok(moved(StatusCode::SEE_OTHER, &go.to, go.cookie.as_deref()))
             }
         }
@@ -244,7 +259,14 @@ impl App {
         }
         let query = parts.uri.query().unwrap_or_default();
         let view = self.view(parts, path);
-        let tag = view.snapshot.tag();
+        let tag = view.snapshot.tag(&[path, query]);
+        if matches!(route.run, Run::Work(_) | Run::Predict) && *method == Method::GET {
+            let had = parts.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+            // Whoever has the tag of this question has its answer.
+            if had.is_some_and(|had| had.split(',').any(|one| one.trim().trim_start_matches("W/") == tag)) {
+                return Ok(tagged(sent(StatusCode::NOT_MODIFIED, "application/json", Body::empty()), &tag));
+            }
+        }
         let reply = match route.run {
             Run::Health => Reply { kind: "text/plain; charset=utf-8", body: "ok\n".into() },
             Run::Ready => Reply::json(&self.ready()),
@@ -257,30 +279,22 @@ impl App {
                 return Ok(sent(StatusCode::OK, "application/x-ndjson", body));
             }
             Run::Work(answer) => {
-                let asked = parts.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-                if *method == Method::GET && asked == Some(tag.as_str()) {
-                    return Ok(tagged(sent(StatusCode::NOT_MODIFIED, "application/json", Body::empty()), &tag));
-                }
-                let ask = asked_by(route, method, query, body).await?;
-                self.timed(move |cancel| answer(&view.snapshot, &ask, cancel)).await?
+                let asked = Asked::of(route, method, query, body).await?;
+                self.timed(move |cancel| answer(&view.snapshot, &asked.read()?, cancel)).await?
             }
             Run::Predict => {
-                let is_get = *method == Method::GET;
-                let asked = parts.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-                if is_get && asked == Some(tag.as_str()) {
-                    return Ok(tagged(sent(StatusCode::NOT_MODIFIED, "application/json", Body::empty()), &tag));
-                }
-                let body = if is_get { bytes::Bytes::new() } else { read(body).await? };
-                self.predict(&view.snapshot, route, query, body).await?
+                let asked = Asked::of(route, method, query, body).await?;
+                self.predict(&view.snapshot, asked).await?
             }
             Run::Store(answer) => {
-                let ask = asked_by(route, method, query, body).await?;
-                self.timed(move |cancel| answer(&view, &ask, cancel)).await?
+                let asked = Asked::of(route, method, query, body).await?;
+                self.timed(move |cancel| answer(&view, &asked.read()?, cancel)).await?
             }
             Run::Add | Run::Remove => {
-                let ask = asked_by(route, method, query, body).await?;
-                let facts = crate::decide::facts_of(&ask)?;
-                let reviewer = ask.text("reviewer")?.map(str::to_string).or(view.reviewer);
+                let asked = Asked::of(route, method, query, body).await?;
+                let by = view.reviewer;
+                let read = move |_: &ruge::Cancel| crate::decide::facts_of(&asked.read()?, by);
+                let (facts, reviewer) = self.timed(read).await?;
                 let (add, remove) =
                     if matches!(route.run, Run::Add) { (facts, Vec::new()) } else { (Vec::new(), facts) };
                 let work = self.live.change(add, remove, reviewer);
@@ -291,7 +305,7 @@ impl App {
                 }))
             }
             Run::Reload => {
-                asked_by(route, method, query, body).await?;
+                Asked::of(route, method, query, body).await?.read()?;
                 let work = tokio::time::timeout(Duration::from_secs(BUILDING), self.live.reload());
                 let number = work.await.map_err(|_| Problem::late(BUILDING))??;
                 Reply::json(&json!({"snapshot": number, "model": self.live.now().hash}))
@@ -302,31 +316,25 @@ impl App {
     }
 
     /// The answers to a question, from memory or together with others.
-    async fn predict(
-        self: &Arc<Self>,
-        snapshot: &Arc<Snapshot>,
-        route: &Route,
-        query: &str,
-        body: bytes::Bytes,
-    ) -> Result<Reply, Problem> {
-        let is_get = route.method == Method::GET;
-        let asked = if is_get { bytes::Bytes::copy_from_slice(query.as_bytes()) } else { body.clone() };
-        let is_short = asked.len() <= REMEMBERED;
-        let key = (snapshot.version.clone(), is_get, asked);
+    async fn predict(self: &Arc<Self>, snapshot: &Arc<Snapshot>, asked: Asked) -> Result<Reply, Problem> {
+        // Long questions are rare, and not even read here.
+        if asked.text.len() > REMEMBERED {
+            let snapshot = Arc::clone(snapshot);
+            return self.timed(move |cancel| api::predict(&snapshot, &asked.read()?, cancel)).await;
+        }
+        let key = (snapshot.version.clone(), asked.is_query, asked.text.clone());
         if let Some(body) = self.answers.get(&key) {
             return Ok(Reply { kind: "application/json", body: body.to_string() });
         }
-        let ask = if is_get { Ask::query(query, &route.known())? } else { Ask::json(&body, &route.known())? };
+        let ask = asked.read()?;
         let Some((question, wishes)) = together::simple(snapshot, &ask) else {
             let snapshot = Arc::clone(snapshot);
             return self.timed(move |cancel| api::predict(&snapshot, &ask, cancel)).await;
         };
         let work = self.together.ask(&self.work, Arc::clone(snapshot), question, wishes);
-        let answers = tokio::time::timeout(Duration::from_secs(SECONDS), work).await;
-        let reply = api::answered(snapshot, &answers.map_err(|_| Problem::late(SECONDS))??)?;
-        if is_short {
-            self.answers.put(key, &reply.body);
-        }
+        let answer = tokio::time::timeout(Duration::from_secs(SECONDS), work).await;
+        let reply = answer.map_err(|_| Problem::late(SECONDS))??;
+        self.answers.put(key, &reply.body);
         Ok(reply)
     }
 
@@ -341,14 +349,14 @@ impl App {
     /// A form with the token, answered by a cookie.
     async fn login(&self, parts: &Parts, body: Body) -> Result<Response, Problem> {
         self.guard.body(&parts.headers, FORM)?;
-        let bytes = read(body).await?;
+        let bytes = read(body, LOGIN).await?;
         let fields = std::str::from_utf8(&bytes).map_err(|_| Problem::bad("the form is not UTF-8"))?;
         let ask = Ask::query(fields, &["token", "to"])?;
         let token = ask.needed("token")?.trim();
         if !self.guard.is_token(token) {
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "wrong token", "this is not the token of this server"));
         }
-        let cookie = format!("ruge_token={token}; HttpOnly; SameSite=Strict; Path=/");
+        let cookie = format!("ruge_token={}; HttpOnly; SameSite=Strict; Path=/", guard::in_cookie(token));
         Ok(moved(StatusCode::SEE_OTHER, &pages::back(ask.text("to")?), Some(&cookie)))
     }
 
@@ -371,7 +379,7 @@ impl App {
             let count = count.load(Ordering::Relaxed);
             text.push_str(&format!("ruge_responses_total{{class=\"{}xx\"}} {count}\n", class + 1));
         }
-        let panics = self.work.panics.load(Ordering::Relaxed);
+        let panics = self.work.panics();
         let [accepted, rejected, skipped] = self.reviews.counts();
         text.push_str(&format!(
             "# HELP ruge_panics_total Requests that met a bug.\n# TYPE ruge_panics_total counter\nruge_panics_total {panics}\n\
@@ -425,7 +433,10 @@ async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
     };
     let headers = response.headers_mut();
     headers.extend(guard::HEADERS);
-    headers.insert(header::CONTENT_SECURITY_POLICY, app.policy.clone());
+    // A drawing that is opened by itself has its style in it, and nothing else.
+    let is_drawing = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == api::SVG);
+    let policy = if is_drawing { guard::DRAWING } else { app.policy.clone() };
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Some(origin) = app.guard.shared_with(&parts.headers) {
         share(headers, origin);
@@ -445,22 +456,37 @@ fn share(headers: &mut HeaderMap, origin: &HeaderValue) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names);
 }
 
-async fn asked_by(route: &Route, method: &Method, query: &str, body: Body) -> Result<Ask, Problem> {
-    match *method == Method::GET {
-        true => Ask::query(query, &route.known()),
-        false => Ask::json(&read(body).await?, &route.known()),
+/// What was asked, not read yet: a mebibyte of JSON is nothing for the threads of the network.
+struct Asked {
+    text: bytes::Bytes,
+    is_query: bool,
+    known: Vec<&'static str>,
+}
+
+impl Asked {
+    async fn of(route: &Route, method: &Method, query: &str, body: Body) -> Result<Self, Problem> {
+        let is_query = *method == Method::GET;
+        let text = if is_query { bytes::Bytes::copy_from_slice(query.as_bytes()) } else { read(body, BODY).await? };
+        Ok(Self { text, is_query, known: route.known() })
+    }
+
+    fn read(&self) -> Result<Ask, Problem> {
+        match self.is_query {
+            true => Ask::query(&String::from_utf8_lossy(&self.text), &self.known),
+            false => Ask::json(&self.text, &self.known),
+        }
     }
 }
 
 /// A body, counted as it comes.
-async fn read(body: Body) -> Result<bytes::Bytes, Problem> {
+async fn read(body: Body, most: usize) -> Result<bytes::Bytes, Problem> {
     let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "too slow", "the body did not come in time");
-    let whole = tokio::time::timeout(Duration::from_secs(SECONDS), Limited::new(body, BODY).collect());
+    let whole = tokio::time::timeout(Duration::from_secs(SECONDS), Limited::new(body, most).collect());
     match whole.await.map_err(late)? {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let detail = format!("a body may have {BODY} bytes");
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large", detail).limit(BODY))
+            let detail = format!("a body may have {most} bytes here");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large", detail).limit(most))
         }
         Err(error) => Err(Problem::bad(format!("the body could not be read: {error}"))),
     }

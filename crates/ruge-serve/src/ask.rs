@@ -68,13 +68,28 @@ impl Ask {
     pub fn count(&self, name: &str, default: usize, most: usize) -> Result<usize, Problem> {
         let number = match self.fields.get(name) {
             None | Some(Value::Null) => return Ok(default),
-            Some(Value::String(text)) => text.parse().ok(),
-            Some(value) => value.as_u64().and_then(|number| usize::try_from(number).ok()),
+            // Whole numbers may have any length, and a fraction of nothing.
+            Some(Value::String(text)) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(text.parse().unwrap_or(usize::MAX))
+            }
+            Some(Value::String(_)) => None,
+            Some(value) => value.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0).map(|number| {
+                let exactly = value.as_u64().and_then(|number| usize::try_from(number).ok());
+                exactly.unwrap_or(number as usize)
+            }),
         };
         match number {
             Some(number) if number <= most => Ok(number),
             Some(_) => Err(Problem::refused(format!("{name:?} may be {most} at most")).limit(most)),
             None => Err(Problem::bad(format!("{name:?} is not a whole number"))),
+        }
+    }
+
+    /// How many of a list are wanted.
+    pub fn limit(&self, default: usize, most: usize) -> Result<usize, Problem> {
+        match self.count("limit", default, most)? {
+            0 => Err(Problem::refused("\"limit\" must be at least 1")),
+            limit => Ok(limit),
         }
     }
 

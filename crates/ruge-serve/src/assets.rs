@@ -28,6 +28,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         ("/assets/ruge.css", "text/css; charset=utf-8", include_str!("../assets/ruge.css")),
         ("/assets/ruge.js", script, include_str!("../assets/ruge.js")),
         ("/assets/review.js", script, include_str!("../assets/review.js")),
+        ("/assets/fact.js", script, include_str!("../assets/fact.js")),
         ("/assets/graph.js", script, include_str!("../assets/graph.js")),
         ("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg")),
         ("/favicon.ico", "image/svg+xml", include_str!("../assets/icon.svg")),

@@ -1,9 +1,10 @@
 //! Many questions, a line each: answered as they come, so that a list of any length needs little memory.
 //!
 //! Lines in and out are those of `ruge predict --queries - --to jsonl`; a bad line answers `{"line":…, "error":…}`. What has come
-//! while the last block was answered is the next block. The sender waits when the reader does.
+//! while the last block was answered is the next block. The sender waits when the reader does, and both wait for a place in the queue.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
 use bytes::Bytes;
@@ -20,6 +21,8 @@ use crate::snapshot::Snapshot;
 
 /// Bytes of a line at most.
 pub const LINE: usize = 1 << 16;
+/// Within which more of the body must come.
+const SILENCE: Duration = Duration::from_secs(crate::app::SECONDS);
 /// Questions answered together: as many as ranking takes at once.
 const BLOCK: usize = 192;
 
@@ -30,8 +33,12 @@ type Line = (u64, Option<Vec<u8>>);
 pub fn answer(app: Arc<App>, snapshot: Arc<Snapshot>, options: PredictOptions, body: Body) -> Body {
     let (sender, receiver) = channel::<Result<Bytes, std::io::Error>>(4);
     tokio::spawn(async move {
-        // Whoever is gone gets nothing more; nobody is there to be told.
-        let _ = run(&app, &snapshot, &Arc::new(options), body.into_data_stream(), &sender).await;
+        let (gone, options) = (sender.clone(), Arc::new(options));
+        tokio::select! {
+            // Whoever is gone gets nothing more, and what was begun is stopped.
+            () = gone.closed() => {}
+            _ = run(&app, &snapshot, &options, body.into_data_stream(), &sender) => {}
+        }
     });
     Body::from_stream(ReceiverStream::new(receiver))
 }
@@ -45,10 +52,14 @@ async fn run(
 ) -> Option<()> {
     let (mut number, mut line, mut is_long, mut block) = (1, Vec::new(), false, Vec::<Line>::new());
     loop {
-        let piece = match body.next().await {
-            Some(Ok(piece)) => piece,
-            Some(Err(_)) => return None,
-            None => break,
+        let piece = match tokio::time::timeout(SILENCE, body.next()).await {
+            Ok(Some(Ok(piece))) => piece,
+            Ok(None) => break,
+            // An end that cannot be taken for that of all answers: the connection is cut.
+            Ok(Some(Err(_))) | Err(_) => {
+                let cut = std::io::Error::new(std::io::ErrorKind::TimedOut, "the questions stopped coming");
+                return sender.send(Err(cut)).await.ok();
+            }
         };
         for &byte in piece.iter() {
             if byte != b'\n' {
@@ -82,10 +93,20 @@ async fn send(
     block: Vec<Line>,
     sender: &Sender<Result<Bytes, std::io::Error>>,
 ) -> Option<()> {
-    let (snapshot, options) = (Arc::clone(snapshot), Arc::clone(options));
-    let first = block[0].0;
-    let done = app.work.run(move |cancel| lines(&snapshot, &options, &block, &Control::new(cancel))).await;
-    let text = done.unwrap_or_else(|problem| format!("{}\n", json!({"line": first, "error": problem.detail})));
+    let (snapshot, options, block) = (Arc::clone(snapshot), Arc::clone(options), Arc::new(block));
+    let asked = Arc::clone(&block);
+    let done = match app.work.place_in_turn().await {
+        Ok(place) => {
+            let job = move |cancel: &ruge::Cancel| lines(&snapshot, &options, &asked, &Control::new(cancel));
+            app.work.run_at(place, job).await
+        }
+        Err(problem) => Err(problem),
+    };
+    let text = done.unwrap_or_else(|problem| {
+        let is_blank = |text: &Vec<u8>| text.iter().all(u8::is_ascii_whitespace);
+        let asked = block.iter().filter(|(_, text)| !text.as_ref().is_some_and(is_blank));
+        asked.map(|(line, _)| format!("{}\n", json!({"line": line, "error": problem.detail}))).collect()
+    });
     sender.send(Ok(text.into())).await.ok()
 }
 

@@ -1,20 +1,28 @@
 //! Proposed facts and what people say about them, and facts that they add.
 
+use std::hash::BuildHasher as _;
+
 use ruge::explain::FactLabels;
 use ruge::{Cancel, Triple};
 use ruge_kg::io::write::{BASE, Place, rdf_term};
 use ruge_kg::visible;
 use ruge_rules::words;
+use rustc_hash::FxBuildHasher;
 use serde_json::{Value, json};
 
-use crate::api::{Reply, page};
+use crate::api::{At, Reply, page};
 use crate::ask::Ask;
 use crate::pages::View;
 use crate::problem::Problem;
 use crate::reviews::{Decision, Names, Verdict, now};
+use crate::work::still_wanted;
 
-/// Bytes of a remark or a reviewer's name.
-const NOTE: usize = 2000;
+/// Characters of a remark.
+pub const NOTE: usize = 2000;
+/// Characters of a reviewer's name, which is kept with every decision and every fact.
+pub const NAME: usize = 200;
+/// Facts that are added or removed at once.
+const FACTS: usize = 1000;
 
 /// Which proposed facts are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,36 +61,51 @@ impl Which {
     }
 }
 
-/// The queue: proposed facts that wait for a decision, in falling truth. The truth is that of before any decision.
-pub fn open<'v>(view: &'v View, ask: &Ask) -> Result<impl Iterator<Item = (usize, (Triple, f64))> + 'v, Problem> {
+/// A proposed fact with its place in the queue and its truth.
+pub type Proposed = (At, (Triple, f64));
+
+/// The queue: proposed facts that wait for a decision, in falling truth, as the decisions so far correct it.
+pub fn open(view: &View, ask: &Ask) -> Result<Vec<Proposed>, Problem> {
     let snapshot = &view.snapshot;
     let name = ask.text("relation")?.filter(|name| !name.is_empty());
     let relation = name.map(|name| snapshot.engine.relation(name)).transpose()?;
     let least = ask.share("min_truth")?;
     let suggestions = view.app.live.suggestions();
-    let list: Vec<(Triple, f64)> = suggestions.of(snapshot).copied().collect();
-    let fits = move |(_, (triple, truth)): &(usize, (Triple, f64))| {
-        relation.is_none_or(|relation| relation == triple.relation)
-            && *truth >= least
-            && !snapshot.data().filter().contains(*triple)
-            && !view.app.reviews.is_decided(&snapshot.fact(*triple))
-    };
-    Ok(list.into_iter().enumerate().filter(fits))
+    let mut list: Vec<Proposed> = Vec::new();
+    for (at, &(triple, truth)) in suggestions.of(snapshot).enumerate() {
+        if relation.is_some_and(|relation| relation != triple.relation) {
+            continue;
+        }
+        let truth = snapshot.corrected(triple, truth);
+        let is_open =
+            || !snapshot.data().filter().contains(triple) && !view.app.reviews.is_decided(&snapshot.fact(triple));
+        if truth >= least && is_open() {
+            // The bits of numbers from 0 on are in their order.
+            list.push((At::from(!truth.to_bits()) << 64 | at as At, (triple, truth)));
+        }
+    }
+    list.sort_unstable_by_key(|(place, _)| *place);
+    Ok(list)
 }
 
 /// Proposed facts, or those that were decided.
-pub fn suggestions(view: &View, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
+pub fn suggestions(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Reply, Problem> {
     let snapshot = &view.snapshot;
     let which = Which::of(ask, Which::Open)?;
     // Before the list: what is ready by then is in it.
     let state = json!(view.app.live.suggestions().told()).to_string();
     let mut reply = match which {
         Which::Open => {
-            page(snapshot, ask, "suggestions", open(view, ask)?, |(triple, truth)| told(view, triple, truth))?
+            let open = open(view, ask)?;
+            still_wanted(cancel)?;
+            page(snapshot, ask, "suggestions", open.into_iter(), |(triple, truth)| told(view, triple, truth))?
         }
         _ => {
-            let decided = decided(view, which).into_iter().enumerate();
-            page(snapshot, ask, "suggestions", decided, |(fact, decision)| decision_told(&fact, &decision))?
+            let mut decided: Vec<(At, (Names, Decision))> =
+                decided(view, which).into_iter().map(|item| (place_of(&item), item)).collect();
+            decided.sort_by_key(|(place, _)| *place);
+            let told = |(fact, decision): (Names, Decision)| decision_told(&fact, &decision);
+            page(snapshot, ask, "suggestions", decided.into_iter(), told)?
         }
     };
     reply.body.truncate(reply.body.len() - 1);
@@ -90,14 +113,17 @@ pub fn suggestions(view: &View, ask: &Ask, _: &Cancel) -> Result<Reply, Problem>
     Ok(reply)
 }
 
+/// The latest first; what was decided in the same second in any order, but always the same.
+fn place_of((fact, decision): &(Names, Decision)) -> At {
+    At::from(!decision.at) << 64 | At::from(FxBuildHasher.hash_one(fact))
+}
+
 fn told(view: &View, triple: Triple, truth: f64) -> Value {
     let snapshot = &view.snapshot;
     let [head, relation, tail] = snapshot.fact(triple);
     let mut object = json!(FactLabels::of(snapshot.data(), triple));
-    // What decisions of others changed since.
-    let now = snapshot.engine.truths(&[triple]).map_or(truth, |truths| truths[0]);
     (object["head"], object["relation"], object["tail"]) = (head.into(), relation.into(), tail.into());
-    object["truth"] = now.into();
+    object["truth"] = truth.into();
     if let Some(because) = snapshot.because(triple) {
         let (rule, names) = (&snapshot.reasons.rules()[because.rule].rule, snapshot.data().names());
         object["rule"] = json!({
@@ -130,11 +156,10 @@ fn named(view: &View, ask: &Ask) -> Result<(Names, Triple), Problem> {
     Ok((snapshot.fact(triple), triple))
 }
 
-fn short<'a>(ask: &'a Ask, name: &str) -> Result<Option<&'a str>, Problem> {
-    let text = ask.text(name)?.map(str::trim).filter(|text| !text.is_empty());
-    match text {
-        Some(text) if text.len() > NOTE => Err(Problem::refused(format!("{name:?} is too long")).limit(NOTE)),
-        text => Ok(text),
+fn short<'a>(ask: &'a Ask, name: &str, most: usize) -> Result<Option<&'a str>, Problem> {
+    match ask.text(name)? {
+        Some(text) if text.chars().count() > most => Err(Problem::refused(format!("{name:?} is too long")).limit(most)),
+        text => Ok(text.map(str::trim).filter(|text| !text.is_empty())),
     }
 }
 
@@ -146,8 +171,8 @@ pub fn decide(view: &View, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
     let snapshot = &view.snapshot;
     // Whatever was decided before, in whatever order: the truth by the model alone.
     let truth = snapshot.plain.engine().estimates(&[triple])?[0];
-    let reviewer = short(ask, "reviewer")?.or(view.reviewer.as_deref()).map(str::to_string);
-    let note = short(ask, "note")?.map(str::to_string);
+    let reviewer = short(ask, "reviewer", NAME)?.or(view.reviewer.as_deref()).map(str::to_string);
+    let note = short(ask, "note", NOTE)?.map(str::to_string);
     let decision = Decision { decision: verdict, truth, note, reviewer, at: now(), model: snapshot.hash.clone() };
     view.app.reviews.decide(&fact, decision.clone())?;
     view.app.live.decided();
@@ -192,9 +217,10 @@ pub fn as_tsv(view: &View, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
     Ok(Reply { kind: "text/tab-separated-values; charset=utf-8", body })
 }
 
-/// What would end a field or a line, written so that it does not.
+/// What would end a field or a line, or hide one, written so that it does not; `--feedback` reads it back.
 fn field(name: &str) -> String {
-    name.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
+    let name = name.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r");
+    if name.starts_with(['#', '\u{feff}']) { format!("\\{name}") } else { name }
 }
 
 /// Accepted facts as N-Triples.
@@ -209,9 +235,10 @@ pub fn as_nt(view: &View, _: &Ask, _: &Cancel) -> Result<Reply, Problem> {
     Ok(Reply { kind: "application/n-triples", body: accepted.iter().map(line).collect() })
 }
 
-/// The facts that a request adds or removes.
-pub fn facts_of(ask: &Ask) -> Result<Vec<Names>, Problem> {
-    let list = ask.list("facts", 1000)?.ok_or_else(|| Problem::bad("\"facts\" is missing"))?;
+/// The facts that a request adds or removes, and who says so.
+pub fn facts_of(ask: &Ask, by: Option<String>) -> Result<(Vec<Names>, Option<String>), Problem> {
+    let reviewer = short(ask, "reviewer", NAME)?.map(str::to_string).or(by);
+    let list = ask.list("facts", FACTS)?.ok_or_else(|| Problem::bad("\"facts\" is missing"))?;
     let fact = |value: &Value| {
         let names = ["head", "relation", "tail"].map(|key| value[key].as_str().map(str::trim).unwrap_or_default());
         match names.iter().any(|name| name.is_empty() || name.len() > 10_000) {
@@ -221,5 +248,5 @@ pub fn facts_of(ask: &Ask) -> Result<Vec<Names>, Problem> {
             false => Ok(names.map(str::to_string)),
         }
     };
-    list.iter().map(fact).collect()
+    Ok((list.iter().map(fact).collect::<Result<_, Problem>>()?, reviewer))
 }

@@ -4,22 +4,28 @@ use ruge::explain::{Fact, FactLabels};
 use ruge::predict::{PredictOptions, Question};
 use ruge::{Cancel, Control, Triple};
 use ruge_kg::{EntityId, Label, RelationId};
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use crate::api::{Reply, page};
+use crate::api::{Reply, counted, page};
 use crate::ask::Ask;
 use crate::problem::Problem;
 use crate::snapshot::Snapshot;
+use crate::work::still_wanted;
 
 /// Relations of an entity for which new facts are looked for.
 const ASKED: usize = 24;
+/// Facts of a relation that are looked at for what holds with them, those that say something, and the share that does.
+const LOOKED_AT: usize = 20_000;
+const FEW: usize = 10;
+const OFTEN: f64 = 0.5;
 /// New facts told for each.
 const NEW: usize = 3;
 
 /// An entity: what is listed, and what is probably missing.
 pub fn entity(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply, Problem> {
     let id = snapshot.engine.entity(ask.needed("name")?)?;
-    let limit = ask.count("limit", 20, 1000)?;
+    let limit = ask.limit(20, 1000)?;
     let (data, labels) = (snapshot.data(), snapshot.data().labels());
     let adjacency = snapshot.all.data().graph().adjacency();
     let named = |id: &EntityId| json!({"entity": snapshot.entity(*id), "label": labels.entity(*id)});
@@ -69,7 +75,7 @@ pub fn facts(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Proble
     };
     let splits = [("train", data.train()), ("valid", data.valid()), ("test", data.test())];
     let all = splits.into_iter().flat_map(|(split, triples)| triples.iter().map(move |triple| (split, *triple)));
-    let found = all.enumerate().filter(|(_, (_, triple))| fits(triple));
+    let found = counted(all).filter(|(_, (_, triple))| fits(triple));
     let told = |(split, triple): (&'static str, Triple)| {
         let mut fact = json!(Fact::new(data.names(), triple));
         let labels = json!(FactLabels::of(data, triple));
@@ -83,7 +89,7 @@ pub fn facts(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Proble
 /// Some neighbours of an entity, and how many there are besides.
 pub fn neighbours(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
     let id = snapshot.engine.entity(ask.needed("name")?)?;
-    let limit = ask.count("limit", 40, 1000)?;
+    let limit = ask.limit(40, 1000)?;
     let only: Option<RelationId> = ask.text("relation")?.map(|name| snapshot.engine.relation(name)).transpose()?;
     let adjacency = snapshot.all.data().graph().adjacency();
     let runs: Vec<(Label, &[EntityId])> =
@@ -129,11 +135,11 @@ pub fn neighbours(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, P
 /// All relations with their counts.
 pub fn relations(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
     let graph = snapshot.all.data().graph();
-    page(snapshot, ask, "relations", graph.relations().enumerate(), |id| counts(snapshot, id))
+    page(snapshot, ask, "relations", counted(graph.relations()), |id| counts(snapshot, id))
 }
 
 /// One relation.
-pub fn relation(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
+pub fn relation(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply, Problem> {
     let id = snapshot.engine.relation(ask.needed("name")?)?;
     let mut told = counts(snapshot, id);
     let data = snapshot.data();
@@ -143,6 +149,14 @@ pub fn relation(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Pro
     let fact =
         |pair: &ruge_kg::Pair| Fact::new(data.names(), Triple { head: pair.key, relation: id, tail: pair.other });
     told["some_facts"] = json!(some.map(fact).collect::<Vec<_>>());
+    let (patterns, _) = patterns(snapshot, id, cancel)?;
+    let pattern = |it: &Pattern| {
+        let relation = snapshot.relation(it.label.relation());
+        json!({"relation": relation, "reversed": it.label.is_inverse(), "share": it.share})
+    };
+    told["patterns"] = json!(patterns.iter().map(pattern).collect::<Vec<_>>());
+    let figures = snapshot.run.figures.as_ref();
+    told["measured"] = json!(figures.and_then(|it| it.by_relation.get(snapshot.relation(id))));
     told["concluded_by"] = json!(crate::rules::places(snapshot, |rule| rule.head() == id));
     told["used_by"] = json!(crate::rules::places(snapshot, |rule| rule
         .premise
@@ -150,6 +164,40 @@ pub fn relation(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Pro
         .chain(&rule.negated)
         .any(|atom| atom.relation == id)));
     Ok(Reply::json(&told))
+}
+
+/// A relation that holds where another does.
+pub struct Pattern {
+    /// The relation, turned round where it holds the other way.
+    pub label: Label,
+    /// Of the facts looked at, how many it goes with.
+    pub share: f64,
+}
+
+/// What usually holds together with a relation, in either direction: the same relation if it is symmetric. So many facts are looked at, spread
+/// over all of them; reflexive ones are left out, as they are their own reverse.
+pub fn patterns(snapshot: &Snapshot, id: RelationId, cancel: &Cancel) -> Result<(Vec<Pattern>, usize), Problem> {
+    let graph = snapshot.all.data().graph();
+    let facts = graph.facts(id);
+    let (mut counts, mut looked_at): (FxHashMap<Label, usize>, usize) = (FxHashMap::default(), 0);
+    for (at, pair) in facts.iter().step_by((facts.len() / LOOKED_AT).max(1)).enumerate() {
+        if at % 1024 == 0 {
+            still_wanted(cancel)?;
+        }
+        if pair.key == pair.other {
+            continue;
+        }
+        looked_at += 1;
+        for edge in graph.links_between(pair.key, pair.other).iter().filter(|edge| edge.label != Label::forward(id)) {
+            *counts.entry(edge.label).or_default() += 1;
+        }
+    }
+    let share = |count: usize| count as f64 / looked_at.max(1) as f64;
+    let mut found: Vec<Pattern> =
+        counts.into_iter().map(|(label, count)| Pattern { label, share: share(count) }).collect();
+    found.retain(|pattern| pattern.share >= OFTEN && looked_at >= FEW);
+    found.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.label.cmp(&b.label)));
+    Ok((found, looked_at))
 }
 
 /// What is counted of a relation.

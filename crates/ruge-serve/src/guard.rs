@@ -32,6 +32,27 @@ pub fn policy(frames: &[String]) -> Option<HeaderValue> {
     HeaderValue::from_str(&policy).ok().filter(|_| !frames.contains([';', ',']))
 }
 
+/// What a drawing may have that is opened by itself: the style within it, and no script.
+pub const DRAWING: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox");
+
+/// What the report of a run may do: what is within it, as if it were a file of its own. It reaches nothing of this server.
+pub const REPORT: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; \
+     sandbox allow-scripts allow-popups",
+);
+
+/// A token as a cookie holds it: what would end one is encoded.
+pub fn in_cookie(token: &str) -> String {
+    form_urlencoded::byte_serialize(token.as_bytes()).collect()
+}
+
+/// A token as a cookie has it.
+fn of_cookie(value: &str) -> String {
+    let pair = format!("t={value}");
+    form_urlencoded::parse(pair.as_bytes()).next().map(|(_, token)| token.into_owned()).unwrap_or_default()
+}
+
 /// What requests must have.
 #[derive(Clone, Default)]
 pub struct Guard {
@@ -52,7 +73,9 @@ impl Guard {
     /// The same for pages of other origins too, such as `https://app.example.org`.
     #[must_use]
     pub fn shared(self, origins: &[String]) -> Self {
-        let origins = origins.iter().map(|origin| origin.trim_end_matches('/').to_string()).collect();
+        // Files and sandboxed frames of anybody call themselves `null`.
+        let named = origins.iter().filter(|origin| origin.contains("://"));
+        let origins = named.map(|origin| origin.trim_end_matches('/').to_string()).collect();
         Self { origins, ..self }
     }
 
@@ -115,7 +138,8 @@ impl Guard {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let bearer = text(header::AUTHORIZATION).strip_prefix("Bearer ");
         let cookie = || text(header::COOKIE).split(';').find_map(|pair| pair.trim().strip_prefix("ruge_token="));
-        if self.is_token(bearer.or_else(cookie).unwrap_or_default()) {
+        let given = bearer.map(str::to_string).or_else(|| cookie().map(of_cookie));
+        if self.is_token(given.as_deref().unwrap_or_default()) {
             return Ok(());
         }
         Err(Problem::new(StatusCode::UNAUTHORIZED, "no token", "this server answers only with its token")

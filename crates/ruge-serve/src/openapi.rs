@@ -3,6 +3,8 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
+use crate::decide::{NAME, NOTE};
+use crate::schemas;
 use crate::table::{ROUTES, Route, Run};
 
 /// The document.
@@ -40,10 +42,19 @@ fn operation(route: &Route) -> Value {
         _ if route.path.ends_with(".nt") => "application/n-triples",
         _ => "application/json",
     };
-    let answers = json!({
-        "200": {"description": route.what, "content": {kind: {}}},
+    let told = match schemas::answer(route.path, route.method.as_str()) {
+        Some(schema) => json!({"schema": schema}),
+        None => json!({"schema": {"type": "string"}}),
+    };
+    let mut answers = json!({
+        "200": {"description": route.what, "content": {kind: told}},
         "default": problem,
     });
+    if route.method == Method::GET && matches!(route.run, Run::Work(_) | Run::Predict) {
+        let headers = json!({"ETag": {"schema": {"type": "string"}}});
+        answers["200"]["headers"] = headers.clone();
+        answers["304"] = json!({"description": "The answer is the one with this tag", "headers": headers});
+    }
     let mut operation = json!({"summary": route.what, "responses": answers});
     let is_needed = |name: &&str| name.ends_with('!');
     if route.method == Method::GET || matches!(route.run, Run::Batch) {
@@ -51,7 +62,8 @@ fn operation(route: &Route) -> Value {
         operation["parameters"] = route.params.iter().map(param).collect();
     }
     if matches!(route.run, Run::Batch) {
-        let body = json!({"application/x-ndjson": {"schema": {"type": "string"}}});
+        // Lines of any kind: each is answered, a bad one by what is wrong with it.
+        let body = json!({"application/x-ndjson": {"schema": {}}});
         operation["requestBody"] = json!({"required": true, "content": body});
     } else if route.method != Method::GET {
         let properties: Map<String, Value> = route
@@ -74,8 +86,8 @@ fn schema(route: &Route, name: &str, in_query: bool) -> Value {
     match name.trim_end_matches('!') {
         "top" => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
         "groundings" | "similar" => json!({"type": "integer", "minimum": 0, "maximum": 100}),
-        "limit" if is_search => json!({"type": "integer", "minimum": 0, "maximum": 100}),
-        "limit" => json!({"type": "integer", "minimum": 0, "maximum": 1000}),
+        "limit" if is_search => json!({"type": "integer", "minimum": 1, "maximum": 100}),
+        "limit" => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
         "min_support" | "id" => json!({"type": "integer", "minimum": 0}),
         "new" | "typed" | "excel" => json!({"type": "boolean"}),
         "min_confidence" | "min_truth" => json!({"type": "number", "minimum": 0, "maximum": 1}),
@@ -85,6 +97,10 @@ fn schema(route: &Route, name: &str, in_query: bool) -> Value {
         "side" => json!({"enum": ["tail", "head"]}),
         "sort" => json!({"enum": ["confidence", "support"]}),
         "decision" => json!({"enum": ["accept", "reject", "skip"]}),
+        // As the answer before gave it.
+        "cursor" => json!({"type": "string", "pattern": "^[0-9a-z.]+-[0-9a-f]{1,32}$"}),
+        "note" => json!({"type": ["string", "null"], "maxLength": NOTE}),
+        "reviewer" => json!({"type": ["string", "null"], "maxLength": NAME}),
         "state" => json!({"enum": ["open", "accepted", "rejected", "skipped", "judged"]}),
         "triples" | "facts" => {
             let name = json!({"type": "string", "minLength": 1});

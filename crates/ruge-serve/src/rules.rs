@@ -8,18 +8,19 @@ use ruge_rules::ground::ground_conclusion;
 use ruge_rules::{Rule, Side, words};
 use serde_json::{Value, json};
 
-use crate::api::{Reply, page};
+use crate::api::{Reply, counted, page};
 use crate::ask::Ask;
 use crate::problem::Problem;
 use crate::snapshot::Snapshot;
+use crate::work::still_wanted;
 
 /// Rules, by what they conclude and use, strongest first.
-pub fn rules(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Problem> {
-    page(snapshot, ask, "rules", found(snapshot, ask)?.into_iter().enumerate(), |at| told(snapshot, at))
+pub fn rules(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply, Problem> {
+    page(snapshot, ask, "rules", counted(found(snapshot, ask, cancel)?.into_iter()), |at| told(snapshot, at))
 }
 
 /// Places of the rules that are asked for, in order.
-pub fn found(snapshot: &Snapshot, ask: &Ask) -> Result<Vec<usize>, Problem> {
+pub fn found(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Vec<usize>, Problem> {
     let head = ask.text("head")?.map(|name| snapshot.engine.relation(name)).transpose()?;
     let body = ask.text("body")?.map(|name| snapshot.engine.relation(name)).transpose()?;
     let (words_asked, least) = (ask.text("q")?.map(str::to_lowercase), ask.share("min_confidence")?);
@@ -42,7 +43,9 @@ pub fn found(snapshot: &Snapshot, ask: &Ask) -> Result<Vec<usize>, Problem> {
             && supported(*at) >= support
             && words_asked.as_ref().is_none_or(says)
     };
-    let mut found: Vec<usize> = snapshot.explainer.usable().iter().copied().filter(fits).collect();
+    let usable = snapshot.explainer.usable().iter().copied();
+    let mut found: Vec<usize> = usable.filter(|at| !cancel.is_cancelled() && fits(at)).collect();
+    still_wanted(cancel)?;
     let confidence = |at: usize| rules[at].mined_confidence();
     found.sort_by(|&a, &b| {
         let (by_confidence, by_count) = (confidence(b).total_cmp(&confidence(a)), supported(b).cmp(&supported(a)));
@@ -60,7 +63,7 @@ pub fn rule(snapshot: &Snapshot, ask: &Ask, _: &Cancel) -> Result<Reply, Problem
 /// Conclusions of a rule: listed facts, counterexamples, or open ones.
 pub fn examples(snapshot: &Snapshot, ask: &Ask, cancel: &Cancel) -> Result<Reply, Problem> {
     let at = chosen(snapshot, ask)?;
-    let limit = ask.count("limit", 20, 1000)?;
+    let limit = ask.limit(20, 1000)?;
     let wanted = ask.text("kind")?.unwrap_or("example");
     if !["example", "counterexample", "open"].contains(&wanted) {
         return Err(Problem::bad("kind is example, counterexample or open"));
@@ -112,9 +115,7 @@ pub fn instances(
     let application = Application::new(graph, &record.rule).map_err(|why| Problem::refused(why.reason()))?;
     let (mut walker, mut found, mut whole) = (Walker::default(), Vec::new(), true);
     for subject in graph.entities() {
-        if cancel.is_cancelled() {
-            return Err(Problem::late(crate::app::SECONDS));
-        }
+        still_wanted(cancel)?;
         let mut objects: Vec<EntityId> = Vec::new();
         application.objects(graph, subject, &mut walker, &mut |object| objects.push(object));
         objects.sort_unstable();

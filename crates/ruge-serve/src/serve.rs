@@ -4,19 +4,21 @@
 //! few hundred of them block a server.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as Socket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as Socket};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use axum::body::Body;
+use hyper::service::Service as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustc_hash::FxHashMap;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::App;
 use crate::guard::TOKEN;
+use crate::seats::{Patient, Seats, Watched};
 
 /// Connections at the same time.
 const CONNECTIONS: usize = 512;
@@ -79,60 +81,85 @@ pub fn bind(address: SocketAddr, token: Option<&str>) -> Result<Socket, ServeErr
     })
 }
 
+/// The other address of this machine by itself, at the same port.
+fn beside(address: SocketAddr) -> Option<Socket> {
+    let other: IpAddr = match address.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
+        _ => return None,
+    };
+    Socket::bind((other, address.port())).ok()
+}
+
 /// The next port that is free, at most a hundred further on.
 fn free_port(address: SocketAddr) -> Option<u16> {
     let ports = address.port().saturating_add(1)..=address.port().saturating_add(100);
     ports.into_iter().find(|&port| Socket::bind((address.ip(), port)).is_ok())
 }
 
-/// Answers until a signal comes, then ends what has begun.
+/// Answers until a signal comes, then ends what has begun. On this machine alone, both of its addresses are listened at where they
+/// can be had: `localhost` may mean either.
 pub fn serve(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
+    let other = socket.local_addr().ok().and_then(beside);
+    let sockets = std::iter::once(socket).chain(other).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let done = runtime.block_on(accept(app, socket));
+    let done = runtime.block_on(accept(app, sockets));
     // Connections that do not end are cut.
     runtime.shutdown_timeout(Duration::from_millis(200));
     done
 }
 
-async fn accept(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
-    socket.set_nonblocking(true)?;
-    let listener = TcpListener::from_std(socket)?;
-    let is_open = !listener.local_addr()?.ip().is_loopback();
-    let places_of: Arc<Mutex<FxHashMap<IpAddr, usize>>> = Arc::default();
+async fn accept(app: &Arc<App>, sockets: Vec<Socket>) -> Result<(), ServeError> {
+    let mut stop = std::pin::pin!(signal());
     let watch = tokio::spawn(watch(Arc::downgrade(app)));
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let graceful = GracefulShutdown::new();
+    let (seats, graceful) = (Seats::new(CONNECTIONS), GracefulShutdown::new());
+    let places_of: Arc<Mutex<FxHashMap<IpAddr, usize>>> = Arc::default();
+    let (sender, mut arrived) = tokio::sync::mpsc::channel(1);
+    let mut listening = Vec::new();
+    for socket in sockets {
+        socket.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(socket)?;
+        listening.push(tokio::spawn(listen(listener, sender.clone())));
+    }
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_headers(64).max_buf_size(1 << 16);
-    let mut stop = std::pin::pin!(signal());
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.ok();
-        let (stream, from) = tokio::select! {
+        let next = tokio::select! {
             _ = &mut stop => break,
-            accepted = listener.accept() => match accepted {
-                Ok(found) => found,
-                // Too many open files, or a client that is gone already: others may do better.
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
+            next = arrived.recv() => next,
         };
+        let Some((stream, from, is_open)) = next else { break };
         let _ = stream.set_nodelay(true);
         let own = Counted::new(&places_of, from.ip());
         if is_open && own.count > FROM_ONE {
             continue;
         }
-        let service = TowerToHyperService::new(app.router());
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        let seat = tokio::select! {
+            _ = &mut stop => break,
+            seat = seats.take() => seat,
+        };
+        let (app, of_request) = (Arc::clone(app), Arc::clone(&seat.state));
+        let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            let (router, seat) = (TowerToHyperService::new(app.router()), Arc::clone(&of_request));
+            let request = request.map(|body| Body::new(Watched::new(body, Arc::clone(&seat))));
+            async move {
+                let _working = seat.works();
+                router.call(request).await
+            }
+        });
+        let io = TokioIo::new(Patient::new(stream, Arc::clone(&seat.state)));
+        let connection = graceful.watch(builder.serve_connection(io, service));
         tokio::spawn(async move {
-            // Clients that break off are no error of ours.
-            let _ = connection.await;
-            drop((place, own));
+            tokio::select! {
+                // Clients that break off are no error of ours.
+                _ = connection => {}
+                // Others need the place, and this one has waited for its client the longest.
+                () = seat.state.given_up() => {}
+            }
+            drop((seat, own));
         });
     }
-    drop(listener);
+    listening.iter().for_each(tokio::task::JoinHandle::abort);
     watch.abort();
     tokio::select! {
         () = graceful.shutdown() => {}
@@ -140,6 +167,25 @@ async fn accept(app: &Arc<App>, socket: Socket) -> Result<(), ServeError> {
         _ = signal() => {}
     }
     Ok(())
+}
+
+/// Passes on who comes, with whether others than this machine can come.
+async fn listen(listener: TcpListener, sender: tokio::sync::mpsc::Sender<(TcpStream, SocketAddr, bool)>) {
+    let is_open = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                if sender.send((stream, from, is_open)).await.is_err() {
+                    return;
+                }
+            }
+            // Too many open files, or a client that is gone already: others may do better.
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
 }
 
 /// A connection of an address, counted while it lasts.

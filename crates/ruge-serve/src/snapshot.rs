@@ -2,11 +2,14 @@
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use ruge::explain::Explainer;
 use ruge::fold_in::NewFacts;
 use ruge::model_file::hex;
+use ruge::predict::{PredictOptions, Question};
 use ruge::truth::Judgement;
+use ruge::truth::feedback::Feedback;
 use ruge::{Control, Engine, ModelFile, OpenOptions, RugeError, Triple};
 use ruge_kg::{Dataset, EntityId, RelationId};
 use ruge_rules::words;
@@ -15,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::names::NameIndex;
 use crate::reviews::{Names, Reviews, Verdict};
+use crate::run::Run;
 
 /// A model, ready.
 pub struct Snapshot {
@@ -32,7 +36,9 @@ pub struct Snapshot {
     pub names: Arc<NameIndex>,
     /// SHA-256 of the model file, its first 16 digits.
     pub hash: String,
-    /// The same, and the added facts: what decides about lists of facts.
+    /// What the run of the model left.
+    pub run: Run,
+    /// The hash, and the added facts: what decides about lists of facts.
     pub graph: String,
     /// The same, and the decisions: what decides about answers.
     pub version: String,
@@ -44,9 +50,35 @@ pub struct Snapshot {
     pub added: Vec<Names>,
     /// Decisions that correct truth.
     pub judged: usize,
+    /// What they change about the truths of the model alone.
+    corrects: Option<Feedback>,
     /// Rules by their formula; made when first asked for.
     formulas: OnceLock<FxHashMap<String, usize>>,
-    assumes: OnceLock<String>,
+    assumes: String,
+}
+
+/// How often a model file that changes meanwhile is read.
+const READINGS: usize = 5;
+
+/// What changes when a model file does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    modified: SystemTime,
+    length: u64,
+    /// Another file of the same name has another number, where the system has any.
+    number: u64,
+}
+
+impl Stamp {
+    /// Of MODEL, a run folder or a model.safetensors; nothing while there is none.
+    pub fn of(path: &Path) -> Option<Self> {
+        let meta = std::fs::metadata(ModelFile::find(path)).ok()?;
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(&meta);
+        #[cfg(not(unix))]
+        let number = 0;
+        Some(Self { modified: meta.modified().ok()?, length: meta.len(), number })
+    }
 }
 
 /// A model without anything that people added.
@@ -56,6 +88,8 @@ pub struct Base {
     pub engine: Engine,
     /// SHA-256 of its file, its first 16 digits.
     pub hash: String,
+    /// What its run left.
+    pub run: Run,
 }
 
 /// A model with the facts that people added.
@@ -66,6 +100,7 @@ pub struct Extended {
     added: Vec<Names>,
     own_entities: usize,
     hash: String,
+    run: Run,
     graph: String,
 }
 
@@ -73,17 +108,30 @@ impl Base {
     /// Opens MODEL, a run folder or a model.safetensors.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, RugeError> {
         let file = ModelFile::find(path);
-        let engine = Engine::open_with(&file, options)?;
+        // It is read twice, and may be replaced in between: then both are of the new one.
+        for _ in 0..READINGS {
+            let before = Stamp::of(path);
+            let opened = Self::read(&file, options)?;
+            if Stamp::of(path) == before {
+                return Ok(opened);
+            }
+        }
+        Err(RugeError::Refused(format!("{}: it changes while it is read", file.display())))
+    }
+
+    fn read(file: &Path, options: &OpenOptions) -> Result<Self, RugeError> {
+        let engine = Engine::open_with(file, options)?;
         let mut hasher = Sha256::new();
-        let mut reader = std::fs::File::open(&file).map_err(RugeError::io(&file, "read"))?;
+        let mut reader = std::fs::File::open(file).map_err(RugeError::io(file, "read"))?;
         let mut buffer = vec![0; 1 << 20];
         loop {
-            match std::io::Read::read(&mut reader, &mut buffer).map_err(RugeError::io(&file, "read"))? {
+            match std::io::Read::read(&mut reader, &mut buffer).map_err(RugeError::io(file, "read"))? {
                 0 => break,
                 read => hasher.update(&buffer[..read]),
             }
         }
-        Ok(Self { engine, hash: hex(&hasher.finalize())[..16].to_string() })
+        let run = Run::beside(file, engine.ranking().is_some_and(|ranking| ranking.uses_rules()));
+        Ok(Self { run, engine, hash: hex(&hasher.finalize())[..16].to_string() })
     }
 
     /// With these facts besides. Those that are listed already, or whose relation the model does not know, are left out.
@@ -106,7 +154,8 @@ impl Base {
             (engine, format!("{}.f{}", self.hash, digest(all)))
         };
         let names = Arc::new(NameIndex::new(engine.on_all_listed()?.data()));
-        Ok(Extended { engine, names, added, own_entities: data.entity_count(), hash: self.hash.clone(), graph })
+        let (hash, run) = (self.hash.clone(), self.run.clone());
+        Ok(Extended { engine, names, added, own_entities: data.entity_count(), hash, run, graph })
     }
 }
 
@@ -127,16 +176,21 @@ impl Extended {
             Some(Judgement { triple: Triple { head, relation, tail }, holds })
         };
         let judgements: Vec<Judgement> = decided.iter().filter_map(judgement).collect();
-        let (engine, version) = if judgements.is_empty() {
-            (self.engine.clone(), self.graph.clone())
+        let (engine, version, corrects) = if judgements.is_empty() {
+            (self.engine.clone(), self.graph.clone(), None)
         } else {
             let told = judgements.iter().map(|it| format!("{:?} {}", it.triple, it.holds)).collect::<Vec<_>>();
             let version = format!("{}.d{}", self.graph, digest(told.iter().map(String::as_str)));
-            (self.engine.with_feedback(&judgements)?, version)
+            let triples: Vec<Triple> = judgements.iter().map(|judgement| judgement.triple).collect();
+            let corrects = Feedback::of(&judgements, &self.engine.estimates(&triples)?);
+            (self.engine.with_feedback(&judgements)?, version, Some(corrects))
         };
         let all = engine.on_all_listed()?;
         let explainer = Explainer::new(&engine);
         let reasons = explainer.on_all_listed()?;
+        // What is made with the first question of a kind is made before anybody asks: truth may have to be fitted first.
+        let assumes = engine.truth_assumes()?;
+        warm(&engine, &all, &reasons)?;
         Ok(Snapshot {
             engine,
             all,
@@ -145,16 +199,28 @@ impl Extended {
             plain: Explainer::new(&self.engine),
             names: Arc::clone(&self.names),
             hash: self.hash.clone(),
+            run: self.run.clone(),
             graph: self.graph.clone(),
             version,
             number,
             own_entities: self.own_entities,
             added: self.added.clone(),
             judged: judgements.len(),
+            corrects,
             formulas: OnceLock::new(),
-            assumes: OnceLock::new(),
+            assumes,
         })
     }
+}
+
+/// Asks one question of each kind, so that tables are packed and rules filed.
+fn warm(engine: &Engine, all: &Engine, reasons: &Explainer) -> Result<(), RugeError> {
+    let Some(pair) = all.data().graph().triples().next() else { return Ok(()) };
+    let question = Question::Tail { head: pair.head, relation: pair.relation };
+    engine.predict(&[question], &PredictOptions::default(), &Control::default())?;
+    engine.truths(&[pair])?;
+    let _ = (all.against(pair), reasons.concluding(pair.relation), engine.data().filter(), all.data().filter());
+    Ok(())
 }
 
 fn digest<'t>(texts: impl Iterator<Item = &'t str>) -> String {
@@ -168,17 +234,18 @@ fn digest<'t>(texts: impl Iterator<Item = &'t str>) -> String {
 
 impl Snapshot {
     /// What truth assumes.
-    pub fn assumes(&self) -> Result<&str, RugeError> {
-        if let Some(text) = self.assumes.get() {
-            return Ok(text);
-        }
-        let text = self.engine.truth_assumes()?;
-        Ok(self.assumes.get_or_init(|| text))
+    pub fn assumes(&self) -> &str {
+        &self.assumes
     }
 
-    /// What `ETag` says.
-    pub fn tag(&self) -> String {
-        format!("\"{}\"", self.version)
+    /// A truth by the model alone, with the decisions of this snapshot.
+    pub fn corrected(&self, triple: Triple, truth: f64) -> f64 {
+        self.corrects.as_ref().map_or(truth, |corrects| corrects.correct(triple, truth))
+    }
+
+    /// What `ETag` says about the answer to a question: only those who were answered can know it.
+    pub fn tag(&self, asked: &[&str]) -> String {
+        format!("\"{}-{}\"", self.version, digest(asked.iter().copied()))
     }
 
     /// Names and listed facts.

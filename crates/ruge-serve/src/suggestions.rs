@@ -70,32 +70,34 @@ impl Suggestions {
     }
 }
 
-/// Looks for new facts and tells how far it is.
+/// Looks for new facts and tells how far it is. What is told after it was given up must not count.
 pub fn look_for(
     snapshot: Arc<Snapshot>,
     reviews: Arc<Reviews>,
     before: Arc<Suggestions>,
     cancel: Cancel,
-    tell: impl Fn(Suggestions) + Send + 'static,
+    tell: impl Fn(Suggestions) + Send + Sync + 'static,
 ) {
     let count: Arc<[AtomicU64; 2]> = Arc::default();
     let graph = snapshot.graph.clone();
     let list = Arc::new(before.of(&snapshot).copied().collect());
     tell(Suggestions { graph: graph.clone(), state: State::Working(Arc::clone(&count)), list });
+    let tell = Arc::new(tell);
+    let (found_out, name) = (Arc::clone(&tell), graph.clone());
     let work = move || {
         let found =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| find(&snapshot, &reviews, &cancel, &count)));
-        if cancel.is_cancelled() {
-            return;
-        }
         let (state, list) = match found {
             Ok(Ok(list)) => (State::Ready, list),
             Ok(Err(problem)) => (State::Failed(problem.detail), Vec::new()),
             Err(_) => (State::Failed("the program met a bug".into()), Vec::new()),
         };
-        tell(Suggestions { graph, state, list: Arc::new(list) });
+        found_out(Suggestions { graph, state, list: Arc::new(list) });
     };
-    let _ = std::thread::Builder::new().name("suggestions".into()).spawn(work);
+    if let Err(error) = std::thread::Builder::new().name("suggestions".into()).spawn(work) {
+        let state = State::Failed(format!("a thread cannot be started: {error}"));
+        tell(Suggestions { graph: name, state, list: Arc::default() });
+    }
 }
 
 fn find(
@@ -125,6 +127,8 @@ fn find(
     let found = pool.install(|| complete(&snapshot.plain, &options, &control))?;
     let list: Vec<(Triple, f64)> = found.triples().collect();
     let named: Vec<(Names, f64)> = list.iter().map(|&(triple, truth)| (snapshot.fact(triple), truth)).collect();
-    reviews.keep_suggestions(&snapshot.graph, &named)?;
+    if !cancel.is_cancelled() {
+        reviews.keep_suggestions(&snapshot.graph, &named)?;
+    }
     Ok(list)
 }

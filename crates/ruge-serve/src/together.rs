@@ -1,18 +1,19 @@
 //! Predictions taken together, and the last ones remembered.
 //!
 //! Ranking a block of questions costs little more than ranking one: the table of entities passes through the caches once. So questions of
-//! equal wishes that wait are answered in one go, as many as ranking takes at once. Nobody waits for others to come: whoever finishes takes what
-//! has come meanwhile.
+//! equal wishes that wait are answered in one go, as many as ranking takes at once. Nobody waits for others to come: a job takes what has
+//! come, and the next one what came meanwhile, after other work that waits.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use ruge::predict::{Answer, PredictOptions, Question};
+use ruge::predict::{PredictOptions, Question};
 use ruge::{Cancel, Control};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use crate::api::{self, Reply};
 use crate::ask::Ask;
 use crate::problem::Problem;
 use crate::snapshot::Snapshot;
@@ -34,16 +35,16 @@ pub struct Wishes {
 }
 
 /// Those who wait for an answer.
-type Reply = oneshot::Sender<Result<Vec<Answer>, Problem>>;
+type Answered = oneshot::Sender<Result<Reply, Problem>>;
 
 struct Waiting {
     snapshot: Arc<Snapshot>,
     question: Question,
     wishes: Wishes,
-    reply: Reply,
+    answered: Answered,
 }
 
-/// Questions that wait, and how many threads answer some.
+/// Questions that wait, and how many jobs answer some.
 #[derive(Default)]
 struct Line {
     waiting: VecDeque<Waiting>,
@@ -85,79 +86,87 @@ impl Together {
         snapshot: Arc<Snapshot>,
         question: Question,
         wishes: Wishes,
-    ) -> Result<Vec<Answer>, Problem> {
+    ) -> Result<Reply, Problem> {
         let place = work.place()?;
-        let (reply, answer) = oneshot::channel();
+        let (answered, answer) = oneshot::channel();
         let starts = {
             let mut line = self.line();
-            line.waiting.push_back(Waiting { snapshot, question, wishes, reply });
+            line.waiting.push_back(Waiting { snapshot, question, wishes, answered });
             let starts = line.busy < work.threads();
             line.busy += usize::from(starts);
             starts
         };
         if starts {
-            let all = Arc::clone(self);
-            work.spawn(move || all.answer());
+            Arc::clone(self).answer_soon(work.clone());
         }
         let answer = answer.await;
         drop(place);
         answer.unwrap_or_else(|_| Err(Problem::bug()))
     }
 
-    /// Answers until nobody waits.
-    fn answer(&self) {
-        while let Some(block) = self.next() {
-            let (snapshot, wishes) = (Arc::clone(&block[0].snapshot), block[0].wishes);
-            let questions: Vec<Question> = block.iter().map(|waiting| waiting.question).collect();
-            let Wishes { top, new, typed } = wishes;
-            let options = PredictOptions { top, new, typed, ..PredictOptions::default() };
-            let work = || snapshot.engine.predict(&questions, &options, &Control::new(&Cancel::new()));
-            // A panic is a problem of this block alone.
-            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
-                Ok(Ok(lists)) => {
-                    for (waiting, answers) in block.into_iter().zip(lists) {
-                        let _ = waiting.reply.send(Ok(answers));
-                    }
-                }
-                Ok(Err(error)) => {
-                    let problem = Problem::from(error);
-                    block.into_iter().for_each(|waiting| drop(waiting.reply.send(Err(problem.clone()))));
-                }
-                // Those who wait are told by the end of their channel.
-                Err(_) => drop(block),
-            }
-        }
+    /// Answers a block behind whatever else waits by now, and then the next one likewise.
+    fn answer_soon(self: Arc<Self>, work: Work) {
+        let again = work.clone();
+        work.spawn(move || {
+            let Some(block) = self.next() else { return };
+            // A panic is a problem of this block alone: those who wait are told by the end of their channels.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| answer(block)));
+            self.answer_soon(again);
+        });
     }
 
-    /// The next questions to take together; the thread is free if there are none.
+    /// The next questions to take together; a job less is busy if there are none.
     fn next(&self) -> Option<Vec<Waiting>> {
         let mut line = self.line();
         let mut block: Vec<Waiting> = Vec::new();
         let mut rest = VecDeque::new();
-        while let Some(waiting) = line.waiting.pop_front() {
-            // Whoever left wants nothing any more.
-            if waiting.reply.is_closed() {
+        while block.len() < BLOCK
+            && let Some(waiting) = line.waiting.pop_front()
+        {
+            // Nobody asks any more.
+            if waiting.answered.is_closed() {
                 continue;
             }
-            let fits = block
-                .first()
-                .is_none_or(|first| first.wishes == waiting.wishes && Arc::ptr_eq(&first.snapshot, &waiting.snapshot));
-            if fits {
-                block.push(waiting)
-            } else {
-                rest.push_back(waiting)
-            }
-            if block.len() == BLOCK {
-                break;
+            let is_like =
+                |first: &Waiting| first.wishes == waiting.wishes && Arc::ptr_eq(&first.snapshot, &waiting.snapshot);
+            match block.first().is_none_or(is_like) {
+                true => block.push(waiting),
+                false => rest.push_back(waiting),
             }
         }
-        rest.extend(line.waiting.drain(..));
+        rest.append(&mut line.waiting);
         line.waiting = rest;
         if block.is_empty() {
             line.busy -= 1;
             return None;
         }
         Some(block)
+    }
+}
+
+/// Answers questions of the same wishes about the same snapshot.
+fn answer(block: Vec<Waiting>) {
+    let (snapshot, Wishes { top, new, typed }) = (Arc::clone(&block[0].snapshot), block[0].wishes);
+    let questions: Vec<Question> = block.iter().map(|waiting| waiting.question).collect();
+    let options = PredictOptions { top, new, typed, ..PredictOptions::default() };
+    let cancel = Cancel::new();
+    // When all have left, nobody is answered.
+    let hear = |_: &ruge_kg::Work| {
+        if block.iter().all(|waiting| waiting.answered.is_closed()) {
+            cancel.cancel();
+        }
+    };
+    let lists = snapshot.engine.predict(&questions, &options, &Control::new(&cancel).with_listener(&hear));
+    match lists {
+        Ok(lists) => {
+            for (waiting, answers) in block.into_iter().zip(lists) {
+                let _ = waiting.answered.send(api::answered(&snapshot, &answers));
+            }
+        }
+        Err(error) => {
+            let problem = Problem::from(error);
+            block.into_iter().for_each(|waiting| drop(waiting.answered.send(Err(problem.clone()))));
+        }
     }
 }
 

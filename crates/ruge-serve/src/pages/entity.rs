@@ -8,9 +8,10 @@ use rustc_hash::FxHashSet;
 use crate::ask::Ask;
 use crate::html::{Html, Name, Number, counted, url};
 use crate::problem::Problem;
+use crate::work::still_wanted;
 
 use super::neighbourhood::{Group, Member, draw};
-use super::{Content, View};
+use super::{Content, MOST, View};
 
 /// Relations for which new facts are looked for, and answers to each.
 const ASKED: usize = 24;
@@ -69,6 +70,7 @@ pub fn show(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem>
     } else {
         main.put("<ol class=\"proposals\">\n", &[]);
         for &(triple, truth) in proposed.iter().take(PROPOSALS) {
+            still_wanted(cancel)?;
             main.put("{}", &[&view.proposal(triple, truth, "li")]);
         }
         main.put("</ol>\n", &[]);
@@ -112,6 +114,7 @@ pub fn show(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem>
         main.put("</dd></div>\n", &[]);
     }
     main.put("</dl>\n</section>\n", &[]);
+    still_wanted(cancel)?;
     main.put("{}", &[&near(view, id)]);
     Ok(Content::new(called, main).with_script("graph.js"))
 }
@@ -220,7 +223,10 @@ fn drawing(view: &View, id: EntityId, proposed: &[(Triple, f64)]) -> Html {
     if drawn < all {
         html.put("{} of {} known facts. ", &[&drawn, &all]);
     }
-    html.put("Dashed lines are proposed facts with their truth. Every name is a link.</p>\n", &[]);
+    if groups.iter().any(|group| group.members.iter().any(|member| member.truth.is_some())) {
+        html.put("Dashed lines are proposed facts with their truth. ", &[]);
+    }
+    html.put("Every name is a link.</p>\n", &[]);
     html
 }
 
@@ -256,7 +262,7 @@ pub fn facts(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
     let head = named("head")?.map(|name| snapshot.engine.entity(name)).transpose()?;
     let relation = named("relation")?.map(|name| snapshot.engine.relation(name)).transpose()?;
     let tail = named("tail")?.map(|name| snapshot.engine.entity(name)).transpose()?;
-    let start = ask.count("cursor", 0, usize::MAX)?;
+    let start = ask.count("cursor", 0, MOST)?;
     let graph = snapshot.all.data().graph();
     let fits = |triple: &Triple| {
         head.is_none_or(|id| id == triple.head)

@@ -9,6 +9,7 @@ use ruge::explain::{ExplainOptions, Explanation, Fact, Premise, RuleEvidence};
 use crate::ask::Ask;
 use crate::html::{Html, Name, Number, Sentence, Truth, counted, url};
 use crate::problem::Problem;
+use crate::work::still_wanted;
 
 use super::parts::{share_in_words, verdict};
 use super::{Content, View};
@@ -18,10 +19,11 @@ const RULES: usize = 6;
 const PARTS: usize = 8;
 
 /// The page of a fact.
-pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
+pub fn show(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem> {
     let snapshot = &view.snapshot;
     let triple = snapshot.triple(ask.needed("head")?, ask.needed("relation")?, ask.needed("tail")?)?;
     let told = snapshot.explainer.explain(triple, &ExplainOptions { groundings: 3, ..ExplainOptions::default() })?;
+    still_wanted(cancel)?;
     let mut main = Html::of("<h1 class=\"statement\">{}</h1>\n", &[&view.statement(triple)]);
     main.put("{}", &[&answer(&told)]);
     if told.known.is_none() || view.app.reviews.of(&snapshot.fact(triple)).is_some() {
@@ -43,7 +45,7 @@ pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
     main.drawing(&Drawing::new(&told).svg_for_page());
     main.put("</div>\n</section>\n", &[]);
     main.put("{}", &[&rank(view, &told, triple)]);
-    Ok(Content::new(view.said(triple), main))
+    Ok(Content::new(view.said(triple), main).with_script("fact.js"))
 }
 
 fn answer(told: &Explanation) -> Html {
@@ -182,7 +184,7 @@ fn against(view: &View, told: &Explanation) -> Result<Html, Problem> {
     }
     // A nearly complete graph is itself a reason against what it does not list.
     if told.known.is_none() {
-        html.put("<p class=\"note\">{}</p>\n", &[&view.snapshot.engine.truth_assumes()?]);
+        html.put("<p class=\"note\">{}</p>\n", &[&view.snapshot.assumes()]);
     }
     Ok(html)
 }

@@ -9,6 +9,7 @@ use crate::ask::Ask;
 use crate::html::{Html, Put, counted};
 use crate::problem::Problem;
 use crate::suggestions::State;
+use crate::work::still_wanted;
 
 use super::parts::figures;
 use super::{Content, View};
@@ -17,7 +18,7 @@ use super::{Content, View};
 const SHOWN: usize = 10;
 
 /// Search, the model in a few figures, the strongest suggestions.
-pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
+pub fn show(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem> {
     let snapshot = &view.snapshot;
     let data = snapshot.data();
     let facts = data.train().len() + data.valid().len() + data.test().len();
@@ -36,7 +37,8 @@ pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
             &some_entity(view),
         ],
     );
-    let waiting: Vec<_> = crate::decide::open(view, ask)?.collect();
+    let waiting = crate::decide::open(view, ask)?;
+    still_wanted(cancel)?;
     let suggestions = view.app.live.suggestions();
     let [accepted, rejected, _] = view.app.reviews.counts();
     let is_known = !waiting.is_empty() || !matches!(suggestions.state, State::Working(_));
@@ -67,6 +69,7 @@ pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
     if !shown.is_empty() {
         main.put("<ol class=\"proposals\">\n", &[]);
         for (&triple, truth) in shown.iter().zip(truths) {
+            still_wanted(cancel)?;
             main.put("{}", &[&view.proposal(triple, truth, "li")]);
         }
         main.put("</ol>\n<p><a class=\"go\" href=\"review\">Review them one by one</a></p>\n", &[]);

@@ -28,6 +28,9 @@ mod review;
 mod rules;
 mod search;
 
+/// A place in a list at most.
+const MOST: usize = u32::MAX as usize;
+
 /// What a page or an endpoint with decisions looks at.
 pub struct View {
     /// The server.
@@ -197,7 +200,8 @@ pub fn trouble(view: &View, problem: &Problem) -> String {
         StatusCode::NOT_FOUND => ("There is no such page", "Nothing is at this address."),
         _ => (problem.title, problem.detail.as_str()),
     };
-    let mut main = Html::of("<h1 class=\"first-up\">{}</h1>\n<p class=\"lead\">{}</p>\n", &[&heading, &detail]);
+    let mut main =
+        Html::of("<h1 class=\"first-up\">{}</h1>\n<p class=\"lead first-up\">{}</p>\n", &[&heading, &detail]);
     if problem.status == StatusCode::UNPROCESSABLE_ENTITY && !problem.nearest.is_empty() {
         main.put("<p>Did you mean one of these?</p>\n<ul class=\"names\">\n", &[]);
         for name in &problem.nearest {

@@ -5,6 +5,7 @@ use ruge::Cancel;
 use crate::ask::Ask;
 use crate::html::{Html, Name, Number, Put};
 use crate::problem::Problem;
+use crate::reviews::Bin;
 
 use super::parts::figures;
 use super::{Content, View};
@@ -27,7 +28,7 @@ pub fn show(view: &View, _: &Ask, _: &Cancel) -> Result<Content, Problem> {
     main.put("{}", &[&figures(&shown)]);
     main.put(
         "<section aria-labelledby=\"truth\">\n<h2 id=\"truth\">What truth means</h2>\n<p>{}</p>\n",
-        &[&engine.truth_assumes()?],
+        &[&snapshot.assumes()],
     );
     let [accepted, rejected, _] = view.app.reviews.counts();
     if accepted + rejected > 0 {
@@ -52,6 +53,7 @@ pub fn show(view: &View, _: &Ask, _: &Cancel) -> Result<Content, Problem> {
     if let Some(trouble) = view.app.live.trouble() {
         main.put("<p class=\"warn\" role=\"alert\">A newer model could not be used: {}</p>\n", &[&trouble]);
     }
+    main.put("{}", &[&measured(view)]);
     main.put("<section aria-labelledby=\"notes\">\n<h2 id=\"notes\">How it was made</h2>\n<dl class=\"notes\">\n", &[]);
     main.put(
         "<div><dt>file</dt><dd><code>{}</code></dd></div>\n<div><dt>snapshot</dt><dd>{}</dd></div>\n",
@@ -70,8 +72,7 @@ pub fn show(view: &View, _: &Ask, _: &Cancel) -> Result<Content, Problem> {
         "<details><summary>All settings</summary>\n<pre tabindex=\"0\">{}</pre></details>\n</section>\n",
         &[&spec],
     );
-    let bins = view.app.reviews.reliability();
-    if !bins.is_empty() {
+    if accepted + rejected > 0 {
         main.put(
             "<section aria-labelledby=\"bins\">\n<h2 id=\"bins\">Truth against decisions</h2>\n{}</section>\n",
             &[&reliability(view)],
@@ -80,9 +81,44 @@ pub fn show(view: &View, _: &Ask, _: &Cancel) -> Result<Content, Problem> {
     Ok(Content::new("The model", main))
 }
 
+/// What its run measured, and where the whole report is.
+fn measured(view: &View) -> Html {
+    let run = &view.snapshot.run;
+    let mut html = Html::new();
+    if run.figures.is_none() && run.report.is_none() {
+        return html;
+    }
+    html.put("<section aria-labelledby=\"run\">\n<h2 id=\"run\">How well it answers</h2>\n", &[]);
+    if let Some(it) = &run.figures {
+        html.put(
+            "<p>Asked for facts of {} that it had not seen, it puts the right answer first in {} of 100 questions, and among the first ten \
+             in {}.</p>\n",
+            &[&it.split, &Number(it.whole.hits_at_1 * 100.0, 0), &Number(it.whole.hits_at_10 * 100.0, 0)],
+        );
+        html.put(
+            "{}",
+            &[&figures(&[
+                (&it.whole.queries, &"questions"),
+                (&Number(it.whole.mrr, 3), &"mean reciprocal rank"),
+                (&Number(it.whole.hits_at_1, 3), &"Hits@1"),
+                (&Number(it.whole.hits_at_10, 3), &"Hits@10"),
+            ])],
+        );
+    }
+    if run.report.is_some() {
+        html.put("<p><a class=\"go\" href=\"report.html\">The whole report of its run</a></p>\n", &[]);
+    }
+    html.put("</section>\n", &[]);
+    html
+}
+
 /// Of the facts judged at about the same truth, how many were accepted.
 pub fn reliability(view: &View) -> Html {
-    let bins = view.app.reviews.reliability();
+    bins(&view.app.reviews.reliability())
+}
+
+/// The same of these.
+pub fn bins(bins: &[Bin]) -> Html {
     if bins.is_empty() {
         return Html::of(
             "<p class=\"missing\">Nothing was judged yet. After some decisions, this shows how far truth can be believed.</p>\n",

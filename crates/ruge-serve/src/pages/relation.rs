@@ -9,8 +9,9 @@ use crate::html::{Html, Name, Number, counted, url};
 use crate::problem::Problem;
 
 use super::entity::outside;
-use super::parts::figures;
-use super::{Content, View, rules};
+use super::model::bins;
+use super::parts::{figures, share_in_words};
+use super::{Content, MOST, View, rules};
 
 /// Relations on a page; facts and rules shown for one.
 const LISTED: usize = 200;
@@ -19,7 +20,7 @@ const RULES: usize = 12;
 
 /// All relations.
 pub fn list(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
-    let start = ask.count("cursor", 0, usize::MAX)?;
+    let start = ask.count("cursor", 0, MOST)?;
     let graph = view.snapshot.all.data().graph();
     let mut ids: Vec<RelationId> = graph.relations().collect();
     ids.sort_by_key(|&id| (std::cmp::Reverse(graph.facts(id).len()), id));
@@ -31,7 +32,7 @@ pub fn list(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
     );
     for &id in ids.iter().skip(start).take(LISTED) {
         main.put(
-            "<tr><td>{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{}</td></tr>\n",
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"whole\">{}</td><td class=\"n\">{}</td></tr>\n",
             &[
                 &view.relation(id),
                 &graph.facts(id).len(),
@@ -54,7 +55,7 @@ fn links(view: &View, id: RelationId) -> String {
 }
 
 /// One relation.
-pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
+pub fn show(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem> {
     let snapshot = &view.snapshot;
     let id = snapshot.engine.relation(ask.needed("name")?)?;
     let (name, called) = (snapshot.relation(id), view.relation_called(id));
@@ -87,6 +88,8 @@ pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
             &url("review", &[("relation", name)]),
         ],
     );
+    main.put("{}", &[&together(view, id, cancel)?]);
+    main.put("{}", &[&believed(view, id)]);
     main.put(
         "<section aria-labelledby=\"some\">\n<h2 id=\"some\">Some of its facts</h2>\n<ul class=\"statements\">\n",
         &[],
@@ -109,6 +112,58 @@ pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
     );
     section(&mut main, "used", "Rules that use it", &crate::rules::places(snapshot, uses), name);
     Ok(Content::new(called, main))
+}
+
+/// What usually holds with it.
+fn together(view: &View, id: RelationId, cancel: &Cancel) -> Result<Html, Problem> {
+    let (patterns, looked_at) = crate::graph::patterns(&view.snapshot, id, cancel)?;
+    let mut html = Html::new();
+    if patterns.is_empty() {
+        return Ok(html);
+    }
+    html.put("<section aria-labelledby=\"with\">\n<h2 id=\"with\">What holds with it</h2>\n<ul>\n", &[]);
+    for pattern in &patterns {
+        let share = share_in_words(pattern.share);
+        let other = pattern.label.relation();
+        match (pattern.label.is_inverse(), other == id) {
+            (true, true) => html.put("<li>The same in the other direction, {}</li>\n", &[&share]),
+            (true, false) => html.put("<li>{} in the other direction, {}</li>\n", &[&view.relation(other), &share]),
+            (false, _) => html.put("<li>{} between the same two, {}</li>\n", &[&view.relation(other), &share]),
+        };
+    }
+    html.put("</ul>\n<p class=\"note\">Counted on {} of its facts.</p>\n</section>\n", &[&looked_at]);
+    Ok(html)
+}
+
+/// How well questions about it are answered, and how far its truths agree with decisions.
+fn believed(view: &View, id: RelationId) -> Html {
+    let name = view.snapshot.relation(id);
+    let figures = view.snapshot.run.figures.as_ref();
+    let measured = figures.and_then(|it| Some((&it.split, it.by_relation.get(name)?)));
+    let judged = view.app.reviews.reliability_of(|[_, relation, _]| relation == name);
+    let mut html = Html::new();
+    if measured.is_none() && judged.is_empty() {
+        return html;
+    }
+    html.put("<section aria-labelledby=\"well\">\n<h2 id=\"well\">How far answers can be believed</h2>\n", &[]);
+    if let Some((split, it)) = measured {
+        html.put(
+            "<p>Asked for facts of {} that it had not seen, the model put the right answer first in {} of 100 questions, and among the first \
+             ten in {} (mean reciprocal rank {}, {}).</p>\n",
+            &[
+                split,
+                &Number(it.hits_at_1 * 100.0, 0),
+                &Number(it.hits_at_10 * 100.0, 0),
+                &Number(it.mrr, 3),
+                &counted(it.queries, "question", "questions"),
+            ],
+        );
+    }
+    if !judged.is_empty() {
+        html.put("<h3>Truth against decisions</h3>\n{}", &[&bins(&judged)]);
+    }
+    html.put("</section>\n", &[]);
+    html
 }
 
 fn section(main: &mut Html, id: &str, title: &str, list: &[Json], name: &str) {

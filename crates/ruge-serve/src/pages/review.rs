@@ -9,26 +9,30 @@ use crate::decide::{Which, decided, open};
 use crate::html::{Html, Name, Value, counted, url};
 use crate::problem::Problem;
 use crate::suggestions::State;
+use crate::work::still_wanted;
 
 use super::model::reliability;
 use super::{Content, View};
 
 /// Facts on a page.
 const SHOWN: usize = 10;
+/// More than there are.
+const MOST_PAGES: usize = 1 << 30;
 
 /// The queue, progress, reliability, downloads.
-pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
+pub fn show(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem> {
     let snapshot = &view.snapshot;
     let which = Which::of(ask, Which::Open)?;
     let relation = ask.text("relation")?.unwrap_or_default();
     let least = ask.text("min_truth")?.unwrap_or_default();
-    let page = ask.count("page", 0, usize::MAX / SHOWN)?;
+    let page = ask.count("page", 0, MOST_PAGES)?;
     let ask_open = {
         let fields = [("relation", relation), ("min_truth", least)];
         let fields = fields.iter().filter(|(_, value)| !value.is_empty());
         Ask::of(fields.map(|(name, value)| (name.to_string(), (*value).into())).collect())
     };
-    let waiting: Vec<(Triple, f64)> = open(view, &ask_open)?.map(|(_, item)| item).collect();
+    let waiting: Vec<(Triple, f64)> = open(view, &ask_open)?.into_iter().map(|(_, item)| item).collect();
+    still_wanted(cancel)?;
     let mut main = Html::of("<h1>Review</h1>\n", &[]);
     main.put("{}", &[&progress(view, waiting.len())]);
     main.put("{}", &[&filters(view, relation, least)]);
@@ -50,6 +54,7 @@ pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
     }
     main.put("<ol class=\"proposals cards\">\n", &[]);
     for (&triple, truth) in shown.iter().zip(truths) {
+        still_wanted(cancel)?;
         let truth = view.app.reviews.of(&snapshot.fact(triple)).map_or(truth, |decision| decision.truth);
         main.put("{}", &[&view.proposal(triple, truth, "li")]);
     }

@@ -9,18 +9,18 @@ use crate::html::{Html, Number, Sentence, Truth, Value, url};
 use crate::problem::Problem;
 
 use super::parts::{figures, share_in_words};
-use super::{Content, View};
+use super::{Content, MOST, View};
 
 /// Rules on a page; instances of one.
 const LISTED: usize = 50;
 const EXAMPLES: usize = 12;
 
 /// Rules by what they conclude and how sure they are.
-pub fn list(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
+pub fn list(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem> {
     let text = |name: &str| -> Result<&str, Problem> { Ok(ask.text(name)?.map(str::trim).unwrap_or_default()) };
     let (head, words, sort) = (text("head")?, text("q")?, text("sort")?);
     let (least, support) = (text("min_confidence")?, text("min_support")?);
-    let start = ask.count("cursor", 0, usize::MAX)?;
+    let start = ask.count("cursor", 0, MOST)?;
     let mut wanted = Vec::new();
     for (name, value) in
         [("head", head), ("q", words), ("min_confidence", least), ("min_support", support), ("sort", sort)]
@@ -31,7 +31,7 @@ pub fn list(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
     }
     let asked: serde_json::Map<String, Json> =
         wanted.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
-    let found = crate::rules::found(&view.snapshot, &Ask::of(asked))?;
+    let found = crate::rules::found(&view.snapshot, &Ask::of(asked), cancel)?;
     let by_support = sort == "support";
     let chosen = |is: bool| if is { Html::of(" selected", &[]) } else { Html::new() };
     let mut main = Html::of(

@@ -5,6 +5,7 @@ use ruge::Cancel;
 use crate::ask::Ask;
 use crate::html::{Html, Name, counted, url};
 use crate::problem::Problem;
+use crate::work::still_wanted;
 
 use super::{Content, View};
 
@@ -12,7 +13,7 @@ use super::{Content, View};
 const SHOWN: usize = 50;
 
 /// Names and labels like what was typed.
-pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
+pub fn show(view: &View, ask: &Ask, cancel: &Cancel) -> Result<Content, Problem> {
     let typed = ask.text("q")?.unwrap_or_default().trim();
     if typed.is_empty() {
         let main = Html::of(
@@ -21,6 +22,7 @@ pub fn show(view: &View, ask: &Ask, _: &Cancel) -> Result<Content, Problem> {
         );
         return Ok(Content::new("Search", main));
     }
+    still_wanted(cancel)?;
     let snapshot = &view.snapshot;
     let hits = snapshot.names.search(snapshot.all.data(), typed, [true, true], SHOWN);
     let mut main = Html::of("<h1>“{}”</h1>\n", &[&Name(typed)]);

@@ -30,13 +30,14 @@ async fn added_facts_are_known_and_stay() {
     let why = json!({"head": "New Ghent", "relation": "located_in", "tail": "Europe"});
     assert_eq!(send(&app, "POST", "/api/v1/explain", &why).await.0, StatusCode::OK);
     assert!(page(&app, "/entity?name=New+Ghent").await.contains("New Ghent"));
-    // Another server finds them, with the same answers.
-    let again = App::new(ENGINE.clone(), "test", &settings).unwrap();
+    // The next server finds them, with the same answers.
     let asked = "/api/v1/predict?head=New%20Ghent&relation=located_in";
-    let [before, after] = [ask(&app, "GET", asked, &[], "").await, ask(&again, "GET", asked, &[], "").await];
+    let before = ask(&app, "GET", asked, &[], "").await;
+    drop(app);
+    let app = App::new(ENGINE.clone(), "test", &settings).unwrap();
+    let after = ask(&app, "GET", asked, &[], "").await;
     assert_eq!(before.1, after.1);
     assert_eq!(before.0.headers()["etag"], after.0.headers()["etag"]);
-    drop(again);
     // Only what was added here can be removed, and only relations that the model knows can be used.
     let listed = json!({"facts": [{"head": "Brussels", "relation": "capital_of", "tail": "Belgium"}]});
     assert_eq!(send(&app, "DELETE", "/api/v1/facts", &listed).await.0, StatusCode::UNPROCESSABLE_ENTITY);

@@ -216,3 +216,21 @@ async fn a_base_path_an_origin_and_a_frame_are_allowed_where_named() {
     );
     assert!(App::new(ENGINE.clone(), "test", &Settings { base_path: "kg".into(), ..Settings::default() }).is_err());
 }
+
+#[tokio::test]
+async fn a_hub_is_a_small_page() {
+    let mut names = Names::default();
+    let mut triples: Vec<ruge::Triple> =
+        (0..100_000).map(|at| names.triple(&format!("part {at}"), "part of", "the hub")).collect();
+    triples.extend((0..50).map(|at| names.triple("the hub", &format!("relation {at}"), &format!("part {at}"))));
+    let data = Dataset::new(names, triples, Vec::new(), Vec::new());
+    let mut spec = Spec::paper(ModelName::ComplEx, "none").unwrap();
+    (spec.model.dimension, spec.schedule.epochs) = (4, 1);
+    let engine: Engine = train(&spec, &data, Vec::new(), &Control::default()).unwrap().engine(data).unwrap();
+    let app = App::new(engine, "hub", &Settings { suggests: false, ..Settings::default() }).unwrap();
+    let hub = page(&app, "/entity?name=the+hub").await;
+    assert!(hub.len() < 200_000, "{}", hub.len());
+    assert!(hub.contains("40 of 100,050 known facts") && hub.contains("99,988 more"), "{hub}");
+    let (_, facts) = ask(&app, "GET", "/api/v1/facts?tail=the%20hub&limit=1000", &[], "").await;
+    assert!(facts.contains("\"next\":\"hub-"), "{}", &facts[facts.len() - 100..]);
+}
