@@ -29,7 +29,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("base", nargs="?", default="http://127.0.0.1:7997")
     parser.add_argument("--questions", type=int, default=1000)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     api = args.base.rstrip("/") + "/api/v1/"
 
     def run(*words):

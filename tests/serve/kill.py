@@ -58,7 +58,7 @@ def main():
     parser.add_argument("ruge")
     parser.add_argument("model")
     parser.add_argument("--rounds", type=int, default=100)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     chance = random.Random(time.time_ns())
     folder = tempfile.mkdtemp()
     reviews = os.path.join(folder, "reviews.db")

@@ -40,6 +40,8 @@ class Walk:
     def __init__(self, browser, base, shots, assets, axe):
         self.browser, self.base, self.shots, self.assets, self.axe = browser, base, shots, assets, axe
         self.wrong = []
+        # While something fails on purpose.
+        self.silent = False
 
     def page(self, width, scheme, script=True):
         context = self.browser.new_context(
@@ -56,7 +58,7 @@ class Walk:
 
     def heard(self, page, message):
         # The browser itself says that an unknown name answered 422.
-        if "422" not in message.text:
+        if "422" not in message.text and not self.silent:
             self.wrong.append(f"{page.url}: console: {message.text}")
 
     def asked(self, request):
@@ -95,8 +97,13 @@ class Walk:
                 print("axe:", line)
 
     def keyboard(self):
+        """The same walk on a wide screen and on a narrow, dark one."""
+        self.by_keys(1280, "light", 20)
+        self.by_keys(400, "dark", 5)
+
+    def by_keys(self, width, scheme, count):
         """Search with a typo, an entity, a reason, a rule, a counterexample; then review by keys alone, and export."""
-        page = self.page(1280, "light")
+        page = self.page(width, scheme)
         page.goto(self.base + "model")
         page.keyboard.press("/")
         with page.expect_response(lambda answer: "q=brusels&" in answer.url):
@@ -110,6 +117,17 @@ class Walk:
         assert page.evaluate("document.activeElement.closest('svg') !== null"), "g leads into the drawing"
         page.keyboard.press("n")
         page.keyboard.press("ArrowDown")
+        with page.expect_response("**/entity?name=*"):
+            page.keyboard.press("e")
+        page.locator(".expanded h3").wait_for()
+        assert page.evaluate("document.activeElement.closest('.expanded') !== null"), "e leads into the new drawing"
+        page.get_by_role("button", name="Larger").first.click()
+        assert page.locator(".graph.moved").count() == 1
+        page.get_by_role("button", name="Whole drawing").first.click()
+        assert page.locator(".graph.moved").count() == 0
+        page.keyboard.press("g")
+        page.keyboard.press("n")
+        page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         page.wait_for_url(lambda url: "entity?name=" in url and not url.endswith("Brussels"))
         page.go_back()
@@ -119,30 +137,66 @@ class Walk:
         page.wait_for_url("**/rule?id=*")
         for heading in ("Examples", "Counterexamples", "Where nobody knows"):
             assert page.get_by_role("heading", name=heading, exact=True).is_visible(), heading
+        self.counterexample(page)
+        exported = self.exported(page)
         page.goto(self.base + "review")
+        figures = [int(text.replace(",", "")) for text in page.locator("#progress b").all_inner_texts()]
         decided = []
-        for at in range(20):
+        for at in range(count):
             card = page.locator(".current")
-            names = urllib.parse.parse_qs(urllib.parse.urlparse(card.locator("form.decide").get_attribute("action")).query)
+            address = card.locator("form.decide").get_attribute("action")
+            names = urllib.parse.parse_qs(urllib.parse.urlparse(address).query)
             key = "r" if at % 4 == 3 else "a"
             with page.expect_response("**/review*"):
                 page.keyboard.press(key)
-            expect(page.locator("#progress b").first).to_have_text(str(at + 1 - (at + 1) // 4))
-            decided.append((names["head"][0], names["relation"][0], names["tail"][0], "false" if key == "r" else "true"))
-        with page.expect_response("**/api/v1/suggestions/decision"):
-            page.keyboard.press("a")
-        expect(page.locator("#progress b").first).to_have_text("16")
-        with page.expect_response("**/api/v1/suggestions/decision"):
-            page.keyboard.press("u")
-        expect(page.locator("#progress b").first).to_have_text("15")
+            figures["ar".index(key)] += 1
+            expect(page.locator("#progress b").nth(0)).to_have_text(str(figures[0]))
+            expect(page.locator("#progress b").nth(1)).to_have_text(str(figures[1]))
+            decided.append("\t".join((names["head"][0], names["relation"][0], names["tail"][0], "false" if key == "r" else "true")))
+        for key, text in (("a", figures[0] + 1), ("u", figures[0])):
+            with page.expect_response("**/api/v1/suggestions/decision"):
+                page.keyboard.press(key)
+            expect(page.locator("#progress b").first).to_have_text(str(text))
+        now = self.exported(page)
+        assert sorted(now) == sorted(exported + decided), (now, exported, decided)
+        self.broken(page)
+        page.goto(self.base + "review")
+        page.screenshot(path=f"{self.shots}/reviewed-{width}-{scheme}.png", full_page=True)
+        page.context.close()
+        print(f"keyboard at {width} pixels, {scheme}: {count} facts decided, one undone; the export is what was decided")
+
+    def exported(self, page):
+        page.goto(self.base + "review")
         with page.expect_download() as download:
             page.get_by_role("link", name="decisions.tsv").click()
-        exported = pathlib.Path(download.value.path()).read_text().splitlines()
-        assert sorted(exported) == sorted("\t".join(fact) for fact in decided), (exported, decided)
-        page.goto(self.base + "review")
-        page.screenshot(path=f"{self.shots}/reviewed-1280-light.png", full_page=True)
-        page.context.close()
-        print("keyboard: 20 facts decided, one undone; the export is what was decided")
+        return pathlib.Path(download.value.path()).read_text().splitlines()
+
+    def counterexample(self, page):
+        """A rule that has one: its fact, decided and undone by a key."""
+        for number in range(40):
+            page.goto(f"{self.base}rule?id={number}")
+            link = page.locator("section[aria-labelledby=counterexample] a.note").first
+            if link.count():
+                break
+        link.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/fact?*")
+        assert page.get_by_role("heading", name="What speaks against it").is_visible()
+        with page.expect_response("**/api/v1/suggestions/decision"):
+            page.keyboard.press("r")
+        page.locator(".decided.rejected").wait_for()
+        with page.expect_response("**/api/v1/suggestions/decision"):
+            page.keyboard.press("u")
+        page.get_by_role("button", name="Accept").wait_for()
+
+    def broken(self, page):
+        """What fails by a key is said where people look, and can be tried again."""
+        page.route("**/api/v1/suggestions/decision", lambda route: route.fulfill(status=503, body="busy"))
+        self.silent = True
+        page.keyboard.press("a")
+        page.locator(".current .warn").wait_for()
+        page.unroute("**/api/v1/suggestions/decision")
+        self.silent = False
 
     def without_script(self):
         page = self.page(1280, "light", script=False)
@@ -179,7 +233,7 @@ def main():
     parser.add_argument("--assets")
     parser.add_argument("--axe")
     parser.add_argument("--only", choices=["shoot", "keyboard", "without_script"])
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     pathlib.Path(args.shots).mkdir(parents=True, exist_ok=True)
     chromium = shutil.which("chromium")
     if chromium is None:
