@@ -103,7 +103,7 @@ fn schema(route: &Route, name: &str, in_query: bool) -> Value {
         "reviewer" => json!({"type": ["string", "null"], "maxLength": NAME}),
         "state" => json!({"enum": ["open", "accepted", "rejected", "skipped", "judged"]}),
         "triples" | "facts" => {
-            let name = json!({"type": "string", "minLength": 1});
+            let name = json!({"type": "string", "minLength": 1, "pattern": "\\S"});
             json!({"type": "array", "maxItems": if route.path.ends_with("facts") { 1000 } else { 10_000 }, "items": {
                 "type": "object", "required": ["head", "relation", "tail"], "additionalProperties": false,
                 "properties": {"head": name, "relation": name, "tail": name},
