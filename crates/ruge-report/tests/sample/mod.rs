@@ -261,7 +261,7 @@ fn evidence() -> EvidenceUse {
 pub fn proposed() -> Proposed {
     Proposed {
         facts: proposals(),
-        found: 12_345,
+        found: 311,
         least: 0.1,
         cut: vec!["The truest are here.".into()],
         assumes: "It assumes that 90 % of the true facts are listed.".into(),
