@@ -19,7 +19,7 @@ use crate::data_args::DataArgs;
 use crate::device::DeviceArgs;
 use crate::open::GraphArgs;
 use crate::path_words::path_words;
-use crate::text::{Column, Table, counted, grouped};
+use crate::text::{Column, Table, counted, flowing, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, progress};
 
@@ -353,7 +353,8 @@ fn report(
         ModelName::Rules => counted(engine.rules().len(), "rule"),
         name => format!("{} of dimension {}{guided}{beside}", name.name(), spec.model.dimension),
     };
-    let mut text = format!("{model}: {} {split} queries in {seconds:.2} s\n\n", grouped(evaluation.pooled.queries));
+    let queries = grouped(evaluation.pooled.queries);
+    let mut text = flowing(&format!("{model}: {queries} {split} queries in {seconds:.2} s"), width) + "\n";
     if let Some(report) = paths(engine) {
         text.insert_str(text.len() - 1, &format!("{}\n", path_words(&report).join("\n")));
     }
