@@ -22,7 +22,7 @@ use crate::console::Console;
 use crate::device::DeviceArgs;
 use crate::rule_args::RuleArgs;
 use crate::run::quoted;
-use crate::text::{Column, Table, counted, grouped};
+use crate::text::{Column, Table, counted, flowing, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, minutes, output, progress};
 use time::Clock;
@@ -198,17 +198,23 @@ pub fn run(args: &CombineArgs, console: Console) -> Result<()> {
         None => "no evidence".to_string(),
     };
     let pairs = match ranking.hiding {
-        Hiding::Pair => "No validation pair is linked in train: rules were weighed with all links of a pair hidden.\n",
+        Hiding::Pair => "No validation pair is linked in train: rules were weighed with all links of a pair hidden.",
         Hiding::Fact => "",
     };
     let fitted = match ranking.fitted {
         1 => "1 number was".to_string(),
         count => format!("{} numbers were", grouped(count)),
     };
+    let width = console.width();
+    let said = [
+        format!("{rules}; {evidence}; {fitted} fitted"),
+        pairs.to_string(),
+        "MRR is cross-validated: each half of validation is ranked with what was fitted on the other.".to_string(),
+        "For evidence it counts the best 200 answers, known facts of train and validation left out.".to_string(),
+    ];
+    let said: String = said.iter().filter(|line| !line.is_empty()).map(|line| flowing(line, width)).collect();
     console.result(&format!(
-        "{}{}{rules}; {evidence}; {fitted} fitted\n{pairs}MRR is cross-validated: each half of validation is ranked \
-         with what was fitted on the other.\nFor evidence it counts the best 200 answers, known facts of train and validation left \
-         out.\n{}written to {}; next: ruge eval {}\n",
+        "{}{}{said}{}written to {}; next: ruge eval {}\n",
         rows("how rules are used", &ranking.tried),
         rows("evidence", &ranking.evidence_tried),
         repeat.map_or_else(String::new, |repeat| format!("the same without a clock: {repeat}\n")),

@@ -52,6 +52,9 @@ pub fn run(args: &ConsistencyArgs, console: Console) -> Result<()> {
     let engine = crate::open::engine(&args.model, ruge::DeviceName::Cpu, console)?;
     let unguided = args.unguided.clone().or_else(|| twin(&args.model));
     let unguided = unguided.map(|path| crate::open::engine(&path, ruge::DeviceName::Cpu, console)).transpose()?;
+    // The model of a whole run has learned from all listed facts, the one beside it from train alone: nobody asked to compare these.
+    let is_asked = args.unguided.is_some();
+    let unguided = unguided.filter(|other| is_asked || other.data().train() == engine.data().train());
     let explainer = explainer(&engine, args.rules.as_deref(), &args.reading, console)?;
     if explainer.usable().is_empty() {
         bail!("{}: the model has no rules to compare with; give some with --rules FILE", args.model.display());

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::console::Console;
 use crate::data_args::{DataArgs, Loaded};
 use crate::run::quoted;
-use crate::text::{Column, Table, counted, grouped};
+use crate::text::{Column, Table, counted, flowing, grouped};
 use crate::usage::UsageError;
 use crate::{interrupt, memory, minutes, output, progress};
 
@@ -355,7 +355,7 @@ fn report(
         console.note(&counts);
         return Ok(());
     };
-    let mut text = format!("{counts}, written to {}\n", path.display());
+    let mut text = flowing(&format!("{counts}, written to {}", path.display()), console.width());
     if !mined.rules.is_empty() {
         text.push_str(&format!("\n{}\n", console.heading("The best-supported rules")));
         text.push_str(&best(loaded, &mined.rules, console));

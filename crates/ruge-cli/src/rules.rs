@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::console::Console;
 use crate::data_args::DataArgs;
 use crate::rule_args::RuleArgs;
-use crate::text::{Column, Table, counted, grouped, wrapped};
+use crate::text::{Column, Table, counted, flowing, grouped, wrapped};
 use crate::{interrupt, output, progress};
 
 /// What can be done with a rule file.
@@ -149,13 +149,9 @@ fn verify_text(
     console: Console,
 ) -> String {
     let width = console.width();
-    let mut text = format!(
-        "{} in {} notation, {}\n{}",
-        counted(file.rules.len(), "rule"),
-        file.format.name(),
-        counted(file.bad.len(), "unreadable line"),
-        wrapped(&verification.verdict(), width)
-    );
+    let (rules, bad) = (counted(file.rules.len(), "rule"), counted(file.bad.len(), "unreadable line"));
+    let mut text = flowing(&format!("{rules} in {} notation, {bad}", file.format.name()), width);
+    text.push_str(&wrapped(&verification.verdict(), width));
     let mut table = Table::new(&[Column::Left, Column::Right]);
     table.row(["PCA, functional side".to_string(), grouped(verification.matching_pca())]);
     for kind in Kind::ALL {

@@ -147,7 +147,8 @@ impl Table {
             None => return String::new(),
             Some(Column::Text) => wrapped(&row[title], width),
             Some(Column::Right) => wrapped(&pair(title), width),
-            Some(_) => wrapped(&cut(&row[title], width.saturating_sub(GAP)), width),
+            Some(Column::Left) => wrapped(&row[title], width),
+            Some(Column::Name) => wrapped(&cut(&row[title], width.saturating_sub(GAP)), width),
         };
         // Numbers follow one another while there is room; a head and its number are never parted.
         let (indent, mut line) = (2 * GAP, String::new());

@@ -102,7 +102,9 @@ fn time_stops_a_trial_and_no_comparison_notices() {
     };
     assert_eq!(search.run(&data, &options, &Control::default().with_listener(&hear)).unwrap(), Ended::TimeUp);
     let last = search.trials().last().expect("begun");
-    assert_eq!((last.state, last.rungs.len(), last.valid_mrr()), (State::Running, 0, None));
+    // A slow machine may be between two trials when time is up; no trial under way has a result.
+    assert_eq!(last.rungs.len(), usize::from(last.state != State::Running));
+    assert_eq!(last.valid_mrr().is_some(), last.state != State::Running);
     assert!(search.trials().len() <= 2 && done.into_inner() <= 3, "nothing was begun afterwards");
     drop(search);
     let mut search = Search::open(&path("timed"), None, &data, Mode::Resume).unwrap();

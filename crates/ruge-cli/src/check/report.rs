@@ -243,9 +243,9 @@ impl Report<'_> {
     /// A list under its title, with its full length and what is not shown.
     fn list(&self, title: &str, count: usize, table: &Table) -> String {
         if count == 0 {
-            return format!("\n  {title}: none\n");
+            return "\n".to_string() + &self.say(&format!("{title}: none"));
         }
-        let mut text = format!("\n  {title}: {}\n{}", grouped(count), self.render(table));
+        let mut text = "\n".to_string() + &self.say(&format!("{title}: {}", grouped(count))) + &self.render(table);
         if count > ROWS {
             text += &self.say(&format!("… and {} more; --json lists all", grouped(count - ROWS)));
         }
@@ -253,7 +253,7 @@ impl Report<'_> {
     }
 
     fn titled(&self, title: &str, table: &Table) -> String {
-        format!("\n  {title}\n{}", self.render(table))
+        "\n".to_string() + &self.say(title) + &self.render(table)
     }
 
     fn habits(&self, laws: &Laws) -> String {

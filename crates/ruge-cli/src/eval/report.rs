@@ -8,7 +8,7 @@ use ruge_kg::Side;
 use super::{EvalArgs, Rows, Unseen, paths};
 use crate::console::Console;
 use crate::path_words::path_words;
-use crate::text::{Column, Table, counted, grouped};
+use crate::text::{Column, Table, counted, flowing, grouped};
 
 /// The tables of an evaluation.
 pub(super) fn report(
@@ -43,7 +43,7 @@ pub(super) fn report(
     };
     let asked = grouped(evaluation.pooled.queries);
     let asked = rows.sampled.map_or_else(|| asked.clone(), |(sample, _)| format!("{asked} of {}", grouped(sample.of)));
-    let mut text = format!("{model}: {asked} {split} queries in {seconds:.2} s\n\n");
+    let mut text = flowing(&format!("{model}: {asked} {split} queries in {seconds:.2} s"), width) + "\n";
     if let Some(report) = paths(engine) {
         text.insert_str(text.len() - 1, &format!("{}\n", path_words(&report).join("\n")));
     }

@@ -28,7 +28,7 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
             text.push_str(&format!("{}\n{body}\n", console.heading(title)));
         }
     };
-    section("What is in the data", data(findings, width));
+    section("What is in the data", data(findings, job.data, width));
     let shown = shown_rules(findings, job.data.names());
     section(&rules_title(shown.len(), findings.rules.len()), rules(findings, &shown, job.data, width));
     if let Some(comparison) = &findings.comparison {
@@ -88,10 +88,10 @@ pub fn quoted(name: &str) -> String {
     if !name.is_empty() && name.chars().all(plain) { name.into() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }
 
-fn data(findings: &Findings, width: usize) -> String {
+fn data(findings: &Findings, data: &Dataset, width: usize) -> String {
     let Some(checked) = &findings.checked else { return String::new() };
     let [train, valid, test] = checked.splits.map(grouped);
-    let largest: Vec<&str> = checked.largest.iter().take(4).map(|(name, _)| name.as_str()).collect();
+    let largest: Vec<String> = checked.largest.iter().take(4).map(|(name, _)| shown::relation(data, name)).collect();
     let mut said = format!(
         "{}: {} and {}, such as {}. {train} triples to learn from, {valid} for validation, {test} for testing.",
         findings.source,

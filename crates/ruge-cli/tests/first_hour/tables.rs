@@ -1,7 +1,10 @@
 //! Tables with headers and columns of their own, and rule files of other programs.
 
-use crate::hold;
+use std::fs::File;
+use std::io::Write;
+
 use crate::support::page::Page;
+use crate::{hold, places};
 
 #[test]
 fn columns_are_found_by_their_header_or_as_told() {
@@ -71,4 +74,70 @@ fn names_with_tabs_and_line_ends_are_escaped() {
         page.types(line);
     }
     hold(page, "escapes");
+}
+
+/// A zip archive of these files.
+fn zipped(page: &Page, name: &str, files: &[(&str, &str)]) {
+    let mut archive = zip::ZipWriter::new(File::create(page.path(name)).expect("created"));
+    for (name, text) in files {
+        archive.start_file(*name, zip::write::SimpleFileOptions::default()).expect("begun");
+        archive.write_all(text.as_bytes()).expect("written");
+    }
+    archive.finish().expect("closed");
+}
+
+#[test]
+fn archives_pipes_and_parquet_are_files_like_any_other() {
+    let mut page = Page::that_trains();
+    let triples = "a\tr\tb\nb\tr\tc\n";
+    zipped(&page, "one.zip", &[("facts.tsv", triples)]);
+    zipped(&page, "split.zip", &[("train.tsv", triples), ("valid.tsv", "a\tr\tc\n"), ("readme.md", "# Facts")]);
+    page.write("ids.csv", "head_id,relation,tail_id\nQ1,r,Q2\nQ2,r,Q3\n");
+    page.silently("mine families --min-head-size 1 --min-support 2 --out rules.tsv");
+    page.silently("train families --guidance ruge --rules rules.tsv --dim 4 --epochs 1 --out guided");
+    page.silently("export guided --to parquet --out tables");
+    for line in [
+        "check one.zip",
+        "check split.zip",
+        "check split.zip/valid.tsv",
+        "check ids.csv",
+        "check tables/groundings.parquet",
+    ] {
+        page.types_first(line, "Counts");
+    }
+    page.types_piped(triples, "check /dev/stdin", "Counts");
+    page.types_piped("h,r,t\na,r,b\nb,r,c\n", "check /dev/stdin", "Counts");
+    hold(page, "wrapped");
+}
+
+/// Tables on a terminal of forty columns: no line is too long, and no number is lost.
+#[test]
+fn forty_columns_are_enough() {
+    let mut page = Page::that_trains();
+    page.write("places.tsv", &places());
+    page.write("new.tsv", "k99\thas_capital\tc99\n");
+    page.silently("run places.tsv --dim 8 --epochs 3 --out run");
+    page.silently("train places.tsv --dim 8 --epochs 2 --out model");
+    let schedule = "[schedule]\nepochs = 2\nvalidate-every = 1\n";
+    page.write("space.toml", &format!("[model]\ndimension = [4, 8]\n{schedule}[search]\nmethod = \"grid\"\n"));
+    for line in [
+        "check places.tsv",
+        "run places.tsv --dim 8 --epochs 3 --out run",
+        "eval run --by-relation",
+        "eval run/guided",
+        "predict run --head k1 --relation borders --top 2",
+        "predict run/guided --with new.tsv --head c99 --relation capital_of --top 2",
+        "predict run --like k1 --top 2",
+        "explain run k1 has_capital c1",
+        "complete run --top 2",
+        "rules consistency run/guided --top 2",
+        "search places.tsv --spec space.toml --out search",
+        "run places.tsv --dim 8 --epochs 2 --seeds 2 --out seeds",
+        "combine model --out both",
+        "mine places.tsv --min-head-size 1 --out rules.tsv",
+        "rules verify places.tsv --rules rules.tsv",
+    ] {
+        page.types_narrow(line, 40);
+    }
+    hold(page, "narrow");
 }

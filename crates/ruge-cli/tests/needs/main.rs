@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         let body = move |folder: std::path::PathBuf| sets::published_counts(&folder, counts);
         tests = tests.named(&format!("sets::published_counts::{name}"), data(name), body);
     }
+    let kale = |folder: std::path::PathBuf| sets::kales_rules_are_read(&folder);
+    tests = tests.named("sets::kales_rules_are_read", data("wn18"), kale);
     for name in sets::VERIFIED {
         let body = |folder: std::path::PathBuf| sets::is_verified(&folder);
         tests = tests.named(&format!("sets::is_verified::{name}"), data(name), body);

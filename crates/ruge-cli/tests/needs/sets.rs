@@ -35,6 +35,18 @@ pub fn published_counts(packed: &Path, expected: [u64; 6]) {
     }
 }
 
+/// The rules that come with KALE's WN18: every line is one, its relations are those of the data, and every one concludes something.
+pub fn kales_rules_are_read(set: &Path) {
+    let (file, data) = (set.join("rules-kale.txt"), set.to_str().unwrap());
+    let lines = fs::read_to_string(&file).unwrap().lines().filter(|line| !line.trim().is_empty()).count();
+    let found = json(&["rules", "verify", data, "--rules", file.to_str().unwrap(), "--json"]);
+    assert_eq!(found["rules"].as_u64().map(|rules| rules as usize), Some(lines), "{found}");
+    let none = ["unreadable", "not_counted", "duplicates"].map(|key| found[key].as_u64());
+    assert_eq!((none, &found["format"]), ([Some(0); 3], &"kale".into()), "{found}");
+    let counted = json(&["ground", data, "--rules", file.to_str().unwrap(), "--json"]);
+    assert!(counted["groundings"].as_u64() > Some(0), "{counted}");
+}
+
 /// Sets that `ruge data get` has checksums of.
 pub const VERIFIED: [&str; 7] = ["fb15k", "fb15k-237", "wn18", "wn18rr", "kinships", "umls", "codex-s"];
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// `ruge ARGS`, nothing on its standard input.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("ruge").expect("built");
-    command.args(args).stdin(Stdio::null());
+    command.args(args).stdin(Stdio::null()).env_remove("COLUMNS");
     command
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Map, Value};
 use tempfile::TempDir;
@@ -77,6 +79,37 @@ impl Page {
         if code != Some(0) {
             self.text.push_str(&format!("exit code {}\n\n", code.map_or("none".into(), |code| code.to_string())));
         }
+    }
+
+    /// Types a line that something is piped into, and keeps what it prints before a heading.
+    pub fn types_piped(&mut self, input: &str, line: &str, heading: &str) {
+        let mut command = command(&line.split(' ').collect::<Vec<_>>());
+        command.current_dir(self.folder.path()).env_remove("RUGE_DATA");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");
+        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        let (out, said) = (text(output.stdout), text(output.stderr));
+        assert!(output.status.success(), "{line}: {said}");
+        let first: Vec<&str> = out.lines().take_while(|line| !line.starts_with(heading)).collect();
+        self.add(&format!("{line} < a pipe"), &first.join("\n"), &said);
+    }
+
+    /// Types a line where there are only so many columns; no line of the result may be longer, except
+    /// commands and paths, which would not be found broken.
+    pub fn types_narrow(&mut self, line: &str, columns: usize) {
+        let mut command = command(&line.split(' ').collect::<Vec<_>>());
+        command.current_dir(self.folder.path()).env_remove("RUGE_DATA").env("COLUMNS", columns.to_string());
+        let output = command.output().expect("runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        let (out, said) = (text(output.stdout), text(output.stderr));
+        assert!(output.status.success(), "{line}: {said}");
+        for shown in out.lines().filter(|shown| !["ruge ", "/", "data sha256"].iter().any(|part| shown.contains(part)))
+        {
+            assert!(shown.chars().count() <= columns, "{line}: {shown:?}\n{out}");
+        }
+        self.add(line, &out, &said);
     }
 
     /// The same for words that hold spaces.
