@@ -4,6 +4,8 @@
 //! batch, then τ steps on labeled and unlabeled triples together. A step is two passes, `pass` and `update`, without
 //! shared sums, so its bits are the same on any number of threads.
 
+mod state;
+
 use rayon::prelude::*;
 use ruge_kg::{Cancelled, Control, Filter, Rank, RankError, RankQuery, Ranker, Scored, Side, TopOptions, Triple};
 
@@ -27,17 +29,8 @@ use crate::scoring::{
 use crate::softmax::{Questions, Softmax, step};
 use crate::table::Table;
 use crate::update::{EntitySources, Kind, Normalise, Owner, RelationSources, Rows, Sources, transform_of};
-
-/// All state that training changes: parameters, optimiser state, and the number of steps.
-#[derive(Clone, Debug, PartialEq)]
-pub struct State {
-    /// Θ
-    pub embeddings: Embeddings,
-    /// One pair of tables per moment of the optimiser.
-    pub moments: Vec<Embeddings>,
-    /// Gradient steps taken.
-    pub steps: u64,
-}
+use state::check_tables;
+pub use state::{State, check_shapes};
 
 /// Losses of an epoch or a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -65,31 +58,6 @@ pub trait Model: Ranker {
     }
     /// Maximum bytes for a packed copy of the entities, if ranking uses one.
     fn limit_packing(&mut self, _bytes: usize) {}
-}
-
-/// Checks that a stored state has the shape of `own`.
-pub fn check_shapes(state: &State, own: &State) -> Result<()> {
-    for part in std::iter::once(&state.embeddings).chain(&state.moments) {
-        check_tables(part, &own.embeddings)?;
-    }
-    if state.moments.len() != own.moments.len() {
-        let (found, expected) = (state.moments.len().to_string(), own.moments.len().to_string());
-        return Err(EmbedError::Shape { what: "moments", found, expected });
-    }
-    Ok(())
-}
-
-/// Checks that tables have the shape of `own`.
-fn check_tables(tables: &Embeddings, own: &Embeddings) -> Result<()> {
-    let shape = |x: &Embeddings| {
-        let of = |table: &Table| format!("{} x {}", table.rows(), table.width());
-        format!("{} and {}", of(&x.entities), of(&x.relations))
-    };
-    let (found, expected) = (shape(tables), shape(own));
-    if found != expected {
-        return Err(EmbedError::Shape { what: "tables", found, expected });
-    }
-    Ok(())
 }
 
 /// A model on the CPU.
