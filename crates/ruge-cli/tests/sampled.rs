@@ -42,16 +42,24 @@ fn a_sample_is_ranked_exactly_and_says_how_sure_it_is() {
 fn questions_about_another_graph_are_sampled_too() {
     let folder = tempfile::tempdir().expect("folder");
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    std::fs::create_dir(folder.path().join("new")).expect("folder");
-    let (mut train, mut test) = (String::new(), String::new());
-    for at in 0..30 {
-        train += &format!("c{at}\tcapital_of\tx{at}\n");
-        test += &format!("x{at}\thas_capital\tc{at}\n");
+    // Every capital_of is a has_capital the other way round; the new graph has the first of them in train.
+    for (name, size) in [("old", 40), ("new", 30)] {
+        std::fs::create_dir(folder.path().join(name)).expect("folder");
+        let (mut train, mut valid, mut test) = (String::new(), String::new(), String::new());
+        for at in 0..size {
+            train += &format!("{name}c{at}\tcapital_of\t{name}x{at}\n");
+            let split = match (name, at) {
+                ("new", _) => &mut test,
+                (_, ..6) => &mut valid,
+                _ => &mut train,
+            };
+            *split += &format!("{name}x{at}\thas_capital\t{name}c{at}\n");
+        }
+        for (split, text) in [("train.txt", train), ("valid.txt", valid), ("test.txt", test)] {
+            std::fs::write(folder.path().join(name).join(split), text).expect("written");
+        }
     }
-    std::fs::write(folder.path().join("new/train.txt"), train).expect("written");
-    std::fs::write(folder.path().join("new/test.txt"), test).expect("written");
-    let mine = ["train", "demo", "--model", "rules", "--mine", "inductive", "--out", &path("model"), "--json"];
-    json(&mine);
+    json(&["train", &path("old"), "--model", "rules", "--mine", "inductive", "--out", &path("model"), "--json"]);
     let found = json(&["eval", &path("model"), "--graph", &path("new"), "--queries", "20", "--json"]);
     assert_eq!((&found["sample"]["of"], &found["sample"]["queries"]), (&60.into(), &20.into()), "{found}");
     assert!(found["hits10_of_50"].as_f64() > Some(0.5), "{found}");
