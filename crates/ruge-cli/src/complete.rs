@@ -148,7 +148,9 @@ pub fn run(args: &CompleteArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.out {
         output::refuse_to_replace(path, args.force)?;
     }
-    let engine = crate::open::engine(&args.model, args.device.name(), console)?;
+    // In the folder of a run, only the evaluated model has facts that it has not seen.
+    let model = if args.measure { ModelFile::evaluated(&args.model) } else { args.model.clone() };
+    let engine = crate::open::engine(&model, args.device.name(), console)?;
     let (engine, _) = args.graph.place(engine, console)?;
     let engine = args.truth.tell(engine, console)?;
     let relation = args.relation.as_deref().map(|name| engine.relation(name)).transpose()?;

@@ -168,7 +168,11 @@ impl Truth {
 
     /// What truth assumes, in a sentence.
     pub fn assumes(&self, given: Option<&Completeness>) -> String {
-        let percent = |share: f64| format!("{:.0}", 100.0 * share);
+        // Facts are proposed, so that not all can be listed.
+        let percent = |share: f64| match (100.0 * share).round() {
+            100.0.. if share < 1.0 => "more than 99".to_string(),
+            rounded => format!("{rounded:.0}"),
+        };
         let set = given.filter(|given| **given != Completeness::default());
         let share = match set {
             Some(Completeness { all: Some(share), relations }) => {
@@ -186,7 +190,7 @@ impl Truth {
             }
             None => {
                 let Estimate { share, low, high } = self.completeness;
-                let range = format!("{} to {}", percent(low), percent(high));
+                let range = format!("{:.0} to {:.0}", 100.0 * low, 100.0 * high);
                 format!(
                     "{} % of the true facts are listed (estimated: {range} %; it differs by relation)",
                     percent(share)

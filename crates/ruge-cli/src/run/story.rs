@@ -60,7 +60,7 @@ pub fn text(findings: &Findings, job: &Job<'_>, console: Console) -> String {
         let (names, join) = if flags { ("-- ", '=') } else { ("", ' ') };
         text.push_str(&format!("  next: ruge explain {out} {names}{head} {relation} {tail}\n"));
         text.push_str(&format!("        ruge predict {out} --head{join}{head} --relation{join}{relation}\n"));
-        text.push_str(&format!("        ruge complete {out} --min-truth 0.5\n"));
+        text.push_str(&format!("        ruge complete {out} --top 100\n"));
     } else if let Some(split) = findings.comparison.as_ref().and_then(|comparison| comparison.split.as_deref()) {
         let split = if split == "test" { String::new() } else { format!(" --split {split}") };
         text.push_str(&format!("  next: ruge eval {out} --by-relation{split}\n"));
