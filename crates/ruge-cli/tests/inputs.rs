@@ -126,7 +126,7 @@ fn labels_survive_in_the_model_and_are_found() {
     let text = said(&["predict", model(), "--head", "germany", "--relation", "P1", "--top", "3"]);
     assert!(text.contains("Paris (Q90)"), "{text}");
     let several = refused(&["predict", model(), "--head", "Paris", "--relation", "P2"]);
-    assert!(several.contains("2 entities are called \"Paris\": Q90, Q91"), "{several}");
+    assert!(several.contains("2 entities are called \"Paris\": Q90 (City), Q91 (City)"), "{several}");
     let text = said(&["explain", model(), "Germany", "has capital", "Q90"]);
     assert!(text.starts_with("Germany (Q1)  has capital (P1)  Paris (Q90)"), "{text}");
     let value = json(&["explain", model(), "Q1", "P1", "Q90"]);

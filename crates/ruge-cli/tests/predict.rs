@@ -135,7 +135,7 @@ fn bad_questions_stop_with_their_line_or_are_skipped() {
     assert!(stderr(&output).contains("q.tsv:2: 2 fields instead of 3"), "{}", stderr(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3, "what came before is answered");
     let output = ruge(&["predict", run(), "--queries", &questions, "--top", "2", "--lenient"]);
-    assert!(stderr(&output).contains("1 lines skipped: not questions"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 line skipped: not a question"), "{}", stderr(&output));
     assert_eq!(stdout(output).lines().count(), 5);
     for (line, say) in [
         ("Frence\tborders\t?", "or \"France\"?"),

@@ -244,7 +244,7 @@ fn rules_that_fell_away_are_told() {
         succeed(&["run", &data, "--out", &place.at("some"), "--epochs", "2", "--rules", &place.at("some.rules")]);
     let said = stderr(&output);
     assert!(said.contains("some.rules:2: no training triple has the relation \"abov\"; did you mean"), "{said}");
-    assert!(said.contains("1 of 2 rules name relations"), "{said}");
+    assert!(said.contains("1 of 2 rules names relations"), "{said}");
     assert!(stdout(&output).contains("One rule"), "{}", stdout(&output));
     assert!(!stdout(&output).contains("--by-relation"), "there is nothing to evaluate on: {}", stdout(&output));
 }

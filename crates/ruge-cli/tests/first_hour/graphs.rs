@@ -122,7 +122,7 @@ fn the_report_has_labels_and_its_downloads_have_names() {
         "{:?}",
         outside.find("http://ex.org/").map(|at| &outside[at..at + 60])
     );
-    let shown = page.says("rules consistency run --top 3");
+    let shown = page.says("rules consistency run/guided --top 30");
     assert!(shown.contains("if x is capital of y then y has capital x") && !shown.contains("http://"), "{shown}");
 
     // Proposed facts are read with labels and downloaded without.
