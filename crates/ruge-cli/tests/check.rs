@@ -89,14 +89,15 @@ fn an_empty_file() {
 }
 
 #[test]
-fn twenty_bad_lines_are_shown_and_no_more() {
+fn twenty_bad_lines_end_the_reading_and_four_are_shown() {
     let text: String = (0..50).map(|i| format!("bad{i}\n")).collect();
     let (_folder, path) = folder(&[("train.tsv", text.as_bytes())]);
     let output = ruge(&["check", &path]);
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(message.contains("at least 20 bad lines; reading stopped here"), "{message}");
-    assert!(message.contains("train.tsv:20:") && !message.contains("train.tsv:21:"), "{message}");
+    assert!(message.contains("train.tsv:4:") && !message.contains("train.tsv:5:"), "{message}");
+    assert!(message.contains("and 16 more lines"), "{message}");
 }
 
 #[test]
