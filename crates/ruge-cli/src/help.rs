@@ -31,7 +31,9 @@ pub fn grouped(command: Command) -> Command {
         }
         commands.push('\n');
     }
-    let template = format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}{{options}}{{after-help}}");
+    let options = heading("Options:");
+    let template =
+        format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}{options}\n{{options}}{{after-help}}");
     command.help_template(template)
 }
 

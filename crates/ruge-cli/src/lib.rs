@@ -71,15 +71,15 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
-  ruge demo                                             the whole job on the embedded graph, into runs/demo
-  ruge run my-triples.tsv --out runs/mine               the whole job on your own triples
-  ruge predict runs/mine --head NAME --relation NAME    ask it
-  ruge explain runs/mine HEAD RELATION TAIL             why?
-  ruge complete runs/mine --top 100                     new facts for the graph
-  ruge serve runs/mine --open                           all of that in a browser
+  ruge demo                                            the whole job on the embedded graph
+  ruge run my-triples.tsv --out runs/mine              the whole job on your own triples
+  ruge predict runs/mine --head NAME --relation NAME   ask it
+  ruge explain runs/mine HEAD RELATION TAIL            why?
+  ruge complete runs/mine --top 100                    new facts for the graph
+  ruge serve runs/mine --open                          all of that in a browser
 
-DATA is `demo`, a folder with train, valid and test, or one file of triples: head, relation and tail on each line, separated by
-tabs; RDF and other formats too. MODEL is the folder of a run, or a model.safetensors. See `ruge COMMAND --help` for details.";
+DATA is `demo`, a folder with train, valid and test, or one file: head, relation and tail on each line, separated by tabs, or RDF. \
+MODEL is the folder of a run, or a model.safetensors. See `ruge COMMAND --help` for details.";
 
 /// What `ruge` can do, in the order a newcomer needs it.
 #[derive(Debug, Subcommand)]

@@ -314,7 +314,7 @@ pub enum KgError {
         problems: Vec<Problem>,
         /// Whether reading stopped before the end of the file.
         more: bool,
-        /// Triples in the lines that were read before it stopped.
+        /// Lines that could be read, up to the last of them if reading stopped.
         good: usize,
     },
     /// A file without triples.
@@ -481,7 +481,7 @@ fn remedy_for(error: &std::io::Error, path: &Path, action: &str) -> String {
 const FEW: usize = 3;
 
 fn show_bad_lines(problems: &[Problem], more: bool, good: usize) -> String {
-    let others = if good > 0 { format!(" beside {good} good ones") } else { String::new() };
+    let others = if good > 0 { format!(", {good} good") } else { String::new() };
     let mut out = match (problems.len(), more) {
         (1, _) => format!("1 bad line{others}"),
         (n, false) => format!("{n} bad lines{others}"),

@@ -249,10 +249,12 @@ const ONLY_COLUMNS: [&str; 7] =
     ["relation", "predicate", "relationship", "metaedge", "edge_type", "relation_type", "rel_type"];
 
 /// Of three columns, one whose name says that it holds the relation: `package,other,relationship`. The others are head and tail, in
-/// their order.
+/// their order. Their names must be plain words, so that facts of a relation that is called so are no header.
 fn only_relation(fields: &[String], relation: usize) -> Option<(usize, usize, usize)> {
     let name = fields[relation].trim().to_ascii_lowercase();
-    let others: Vec<usize> = (0..fields.len()).filter(|&at| at != relation && fits(&fields[at], 1).is_none()).collect();
+    let is_word = |at: usize| fields[at].trim().bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let is_other = |at: &usize| *at != relation && is_word(*at) && fits(&fields[*at], 1).is_none();
+    let others: Vec<usize> = (0..fields.len()).filter(is_other).collect();
     match others[..] {
         [head, tail] if fields.len() == 3 && ONLY_COLUMNS.contains(&name.as_str()) => Some((head, relation, tail)),
         _ => None,
@@ -302,6 +304,8 @@ mod tests {
             ":ID,name,:LABEL",
             "a,type,b",
             "who,relation,whom,when",
+            "entity 0,relation,entity 1",
+            "http://a/b,predicate,c",
         ] {
             assert_eq!(columns_of_header(&fields(line)), None, "{line}");
         }

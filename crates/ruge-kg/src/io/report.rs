@@ -151,7 +151,12 @@ impl FileReport {
             return Ok(());
         }
         let problems = std::mem::take(&mut self.problems);
-        Err(KgError::BadLines { problems, more: self.stopped, good: self.triples })
+        // What was read behind the last of them depends on how the file was cut for its readers.
+        let good = match problems.last().filter(|_| self.stopped) {
+            Some(last) => (last.line as usize).saturating_sub(problems.len()),
+            None => self.triples,
+        };
+        Err(KgError::BadLines { problems, more: self.stopped, good })
     }
 }
 
