@@ -49,6 +49,7 @@ def combine(
     rules: Rules | None,
     evidence: str | None,
     thorough: bool,
+    effort: tuple[int, int] | None,
     minutes: float | None,
     out: str,
     force: bool,

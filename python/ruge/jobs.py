@@ -10,6 +10,7 @@ from ruge import _checks, _core
 from ruge._cuda import preload
 from ruge._notebook import Page
 from ruge._progress import Progress, callback
+from ruge.errors import RugeError
 from ruge.graph import called, of_data
 from ruge.model import Model, load, spec_text
 from ruge.results import Row, Table, rows_of
@@ -79,9 +80,14 @@ class Seeds:
         self.runs = runs
         self.gain = Row(mean=found["gain"]["mrr"]["mean"], deviation=found["gain"]["mrr"]["deviation"], p=found["gain"]["p"])
         rows = []
+        roles = found["systems"]
+        keys = {"unguided": roles["unguided"], "guided": roles["guided"], "rules_only": "rules_only"}
+        # Where no seed ranks with rules, the best is one of the two above.
+        if roles["best"] not in keys.values():
+            keys["best"] = roles["best"]
         for name in ("unguided", "guided", "best", "rules_only"):
-            if name in found["systems"]:
-                mrr = found["systems"][name]["mrr"]
+            if keys.get(name) in found:
+                mrr = found[keys[name]]["mrr"]
                 rows.append({"system": name, "mrr": mrr["mean"], "deviation": mrr["deviation"], "values": mrr["values"]})
         self.metrics = Table(rows, ("system", "mrr", "deviation", "values"))
 
@@ -198,6 +204,7 @@ def combine(
     rules: Rules | str | os.PathLike[str] | None = None,
     evidence: str | None = None,
     thorough: bool = False,
+    effort: tuple[int, int] | None = None,
     minutes: float | None = None,
     force: bool = False,
     device: str = "cpu",
@@ -205,15 +212,19 @@ def combine(
     progress: Progress = None,
 ) -> Model:
     """Adds rules and evidence to a trained model, as ``ruge combine``. Without ``out`` nothing is kept but the model returned. Rules
-    that are not ready after ``minutes`` are given up, and evidence alone is tried."""
+    that are not ready after ``minutes`` are given up, and evidence alone is tried. ``effort`` is how many questions weights are learned
+    from, and how many validation triples the rest is fitted on."""
     base = model if isinstance(model, Model) else load(model, device=device)
     given = rules._core if isinstance(rules, Rules) else None
     wanted = _checks.path("ranking_rules", ranking_rules if rules is None or isinstance(rules, Rules) else rules)
     limit, workers = _checks.minutes(minutes), _checks.threads(threads)
     which = None if evidence is None else _checks.word("evidence", evidence)
+    if effort is not None and (thorough or len(effort) != 2):
+        raise RugeError("effort is two numbers, and stands for itself", remedy="give effort=(60_000, 10_000), or thorough=True")
+    asked = None if effort is None else (_checks.whole("effort", effort[0], 0), _checks.whole("effort", effort[1], 1))
     with tempfile.TemporaryDirectory(prefix="ruge-") as place, callback(progress) as hear:
         folder = os.path.join(place, "combined") if out is None else _checks.path("out", out)
-        made = _core.combine(base._core, wanted, given, which, bool(thorough), limit, folder, bool(force), workers, hear)
+        made = _core.combine(base._core, wanted, given, which, bool(thorough), asked, limit, folder, bool(force), workers, hear)
     return Model(made)
 
 

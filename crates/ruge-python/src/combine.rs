@@ -11,7 +11,7 @@ use ruge::{Engine, assemble};
 use ruge_cli::minutes::duration;
 use ruge_kg::{RankError, Work};
 use ruge_rules::rank::evidence::Features;
-use ruge_rules::rank::{Prepared, Weighing};
+use ruge_rules::rank::{Effort, Prepared, Weighing};
 use ruge_rules::words::is_sayable;
 use ruge_rules::{RuleReadOptions, RuleRecord, read_rules_about};
 
@@ -22,7 +22,7 @@ use crate::rules::Rules;
 
 /// Combines a model with rules and evidence at ranking time. `ranking_rules` is auto, none or a file; `rules` are given as such.
 #[pyfunction]
-#[pyo3(signature = (model, ranking_rules, rules, evidence, thorough, minutes, out, force, threads, progress))]
+#[pyo3(signature = (model, ranking_rules, rules, evidence, thorough, effort, minutes, out, force, threads, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn combine(
     py: Python<'_>,
@@ -31,6 +31,7 @@ pub fn combine(
     rules: Option<&Rules>,
     evidence: Option<String>,
     thorough: bool,
+    effort: Option<(usize, usize)>,
     minutes: Option<f64>,
     out: PathBuf,
     force: bool,
@@ -74,7 +75,10 @@ pub fn combine(
             Some(name) => serde_json::from_value(name.into())
                 .map_err(|_| Fault::setting(format!("evidence is \"all\", \"no-link\" or \"none\", not {name:?}")))?,
         };
-        let weighing = Weighing { evidence, ..Weighing::of(thorough) };
+        let mut weighing = Weighing { evidence, ..Weighing::of(thorough) };
+        if let Some((questions, triples)) = effort {
+            weighing.effort = Effort { questions, triples };
+        }
         let until = control().until(deadline).with_listener(&weighing_up);
         let prepared = match Prepared::beside(rules, data, weighing, &until) {
             Err(RankError::Cancelled(_)) if !job.cancel.is_cancelled() => {

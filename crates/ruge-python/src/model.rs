@@ -144,6 +144,9 @@ impl Model {
             let mut object = json!(explanation);
             object["rules_fired"] = explanation.fired().into();
             object["grounding_count"] = explanation.grounding_count().into();
+            object["assumes"] = engine.truth_assumes()?.into();
+            let relation = engine.relation(&explanation.fact.relation)?;
+            object["completeness"] = json!(engine.completeness(relation)?);
             let drawing = Drawing::new(&explanation);
             Ok((object.to_string(), drawing.svg(), drawing.dot()))
         })
